@@ -5,6 +5,7 @@
 - nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
 - nox -s e2e | release | bench       install as a user does; build the release; measure speed
 - nox -s mutation -- MODULE …        mutants that the core's tests do not kill; without a name those of nine modules
+- nox -s against -- REV              conversion, memory and import beside another revision
 - nox -s real                        trained networks that packages ship, as .tflite
 - nox -s branches -- tf2-8           a branch, or all branches, installed as a user does
 - nox -s suites zoo                  the cases of the cells, made once; other sessions make them when needed
@@ -177,6 +178,26 @@ def bench(session: nox.Session) -> None:
     session.run(
         "python", "-m", "benchmarks", *(f"--python={id_}={path}" for id_, path in pythons.items()), *session.posargs
     )
+
+
+@nox.session(requires=["wheels", "suites", "zoo"], default=False)
+def against(session: nox.Session) -> None:
+    """Measure conversion, memory and import beside another revision, in one run: `nox -s against -- REV`."""
+    revision, *arguments = session.posargs or ["HEAD"]
+    cell = next(cell for cell in MATRIX.benched if cell.shim == "tflite")
+    ours = _environment(session, cell, *cells.wheels(MATRIX, cell.shim))
+    folder = Path(session.create_tmp()).resolve()
+    session.run("git", "worktree", "add", "--force", "--detach", str(folder / "tree"), revision, external=True)
+    for distribution in MATRIX.closure(cell.shim):
+        source = folder / "tree" / distribution.root.relative_to(ROOT)
+        session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder / "wheels"), str(source))
+    session.run("git", "worktree", "remove", "--force", str(folder / "tree"), external=True)
+    base = _venv(session, "base", cell.python)
+    wheels_of_base = [str(wheel) for wheel in sorted((folder / "wheels").glob("*.whl"))]
+    pins = f"--requirement={cell.constraints}"
+    session.run("uv", "pip", "install", "--quiet", "--exact", "--reinstall", f"--python={base}", pins, *wheels_of_base)
+    pythons = [f"--python={cell.id}={ours}", f"--python=base={base}"]
+    session.run("python", "-m", "benchmarks", "--bench", "revisions", *pythons, *arguments)
 
 
 @nox.session(requires=["wheels"], default=False)

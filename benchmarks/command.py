@@ -18,6 +18,7 @@ from benchmarks.networks import measure_networks
 from benchmarks.process import Child, ChildError
 from benchmarks.reference import measure_reference
 from benchmarks.report import markdown, to_json
+from benchmarks.revisions import measure_revisions
 from benchmarks.trees import measure_trees
 
 __all__ = ["main"]
@@ -31,6 +32,8 @@ BENCHES: dict[str, Callable[[Setting, Findings], None]] = {
     "tf2": measure_tf2_latency,
     "trees": measure_trees,
 }
+REVISIONS = "revisions"
+"""The bench that needs the environment of another revision, and runs only if it is named."""
 _REPORTED = (
     "onnx-compat", "onnx", "numpy", "ai-edge-litert", "tflite-runtime", "tensorflow-cpu", "tensorflow", "keras",
     "onnxruntime", "onnx2tf", "onnx-tf", "litert-torch", "torch",
@@ -46,15 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     findings = Findings()
     with tempfile.TemporaryDirectory() as scratch:
         setting = Setting(dict(options.python), [], Path(scratch), options.rounds, tuple(options.threads))
-        try:
-            setting.networks = find_networks(options.network, setting.python("tflite-")[1])
-        except Missing as error:
-            findings.missing.append(str(error))
+        if set(options.bench) != {REVISIONS}:
+            try:
+                setting.networks = find_networks(options.network, setting.python("tflite-")[1])
+            except Missing as error:
+                findings.missing.append(str(error))
         _record_versions(setting, findings)
         for name in options.bench:
             print(f"{name} …", file=sys.stderr, flush=True)
             try:
-                BENCHES[name](setting, findings)
+                {**BENCHES, REVISIONS: measure_revisions}[name](setting, findings)
             except (Missing, ChildError) as error:
                 findings.missing.append(f"{name}: {error}")
     text = markdown(findings)
@@ -86,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ID=INTERPRETER",
         help="an environment of matrix.toml; repeatable",
     )
-    parser.add_argument("--bench", nargs="+", choices=list(BENCHES), default=list(BENCHES))
+    parser.add_argument("--bench", nargs="+", choices=[*BENCHES, REVISIONS], default=list(BENCHES))
     parser.add_argument("--network", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--docs", action="store_true", help="write docs/networks.md and its charts, too")

@@ -28,20 +28,22 @@ class BackendRep(base.BackendRep):
         self.runnable = runnable
 
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
-        """Run the model. Return its outputs in order."""
+        """Run the model. Return its outputs as a tuple in the model's order."""
         return tuple(self.runnable.run(inputs))
 
 
 class OnnxCompatBackend(base.Backend):
-    """The backend of the Backend API.
+    """The Backend API on a shim.
 
-    The environment variable `ONNX_COMPAT_SHIM`, or the keyword `shim`, selects the shim. Devices are named as for
+    The keyword `shim`, or else the environment variable `ONNX_COMPAT_SHIM`, selects the shim. Devices are named as for
     `onnx_compat.prepare`: "CPU", "CUDA", "CUDA:1".
     """
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> bool:
-        """Whether the shim and the fallback together can run every node of the model."""
+        """Whether the shim and the fallback can run every node of the model, and the device exists. Never raises
+        OnnxCompatError.
+        """
         if not cls.supports_device(device, shim):
             return False
         try:
@@ -68,7 +70,10 @@ class OnnxCompatBackend(base.Backend):
         outputs_info: Optional[Sequence[Any]] = None,
         **kwargs: Any,
     ) -> Tuple[Any, ...]:
-        """Run one operator in `opset_version`, by default in the newest opset that the installed onnx knows."""
+        """Run one node as a model. Return its outputs in order.
+
+        `opset_version` is the opset of the node; by default the newest that the installed onnx knows.
+        """
         import numpy as np
 
         arrays = list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
@@ -85,7 +90,7 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def supports_device(cls, device: str, shim: Optional[str] = None) -> bool:
-        """Whether the framework of the shim has this device on this machine."""
+        """Whether the framework of the shim has this device on this machine. False without a working shim."""
         try:
             selection.find(selection.decide(shim).name).resolve_device(device)
         except ShimError:

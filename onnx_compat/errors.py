@@ -153,7 +153,8 @@ class ShimError(OnnxCompatError):
 
 
 class TargetError(ShimError):
-    """A program was recorded for another target (layout, filter layout, integers) than the emitter has.
+    """A program was recorded for another target (layout, filter layout, integers) than that of the emitter that emits
+    it.
 
     Examples:
         >>> from onnx_compat.errors import ShimError, TargetError

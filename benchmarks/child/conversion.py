@@ -34,6 +34,7 @@ def convert(tool: str, model: str, path: str) -> Dict[str, Any]:
         "seconds": seconds,
         "cpu": cpu,
         "peak": peak,
+        "highest": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "largest_subprocess": largest_subprocess,
         "bytes": os.path.getsize(path),
     }

@@ -1,7 +1,7 @@
-"""Reverse-mode automatic differentiation of recorded nodes, by primitives of the same trace.
+"""Reverse-mode automatic differentiation of recorded nodes. Derivatives are recorded in the same trace, as primitives.
 
-It works on physical values without a pending order, because recorded nodes have physical arguments and parameters. The
-rules of the primitives are in `elementwise`, `structure` and `linear`.
+Values are in storage order (physical), without a pending order, like the arguments and parameters of recorded nodes.
+The rules of the primitives are in `elementwise`, `structure` and `linear`.
 """
 
 from typing import Any, Dict, Iterable, List, Optional, Sequence
@@ -21,47 +21,53 @@ __all__ = ["gradients", "variable"]
 
 
 def variable(x: Tensor) -> Tensor:
-    """Return x as a run-time value, so that every computation on it is recorded even if x is known."""
+    """Return x as a run-time value, even if x is known. Every computation on it is recorded, not folded."""
     arg = current_trace().argument(x)
     return apply("reshape", [arg, Extents(x.shape)], {}, [x.spec])[0]
 
 
 def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
-    """Return the derivative of the sum of y's elements with respect to each of the xs, which `variable` returned."""
-    wanted = {x.ref for x in xs if x.ref is not None}
-    known: Dict[Ref, Tensor] = {}
+    """Return the derivatives of the sum of y's elements with respect to each tensor of xs, which `variable` returned.
+
+    A derivative has the shape of its tensor; it is zero if y does not depend on the tensor.
+    """
+    variables = {x.ref for x in xs if x.ref is not None}
+    derivatives: Dict[Ref, Tensor] = {}
     if y.ref is not None:
-        known[y.ref] = p.full(y.ref.spec.shape, 1, y.dtype)
-        for node in reversed(_path_nodes(y.ref, wanted)):
-            _backpropagate(node, known)
-    return [known[x.ref] if x.ref in known else p.full(x.shape, 0, x.dtype) for x in xs]
+        derivatives[y.ref] = p.full(y.ref.spec.shape, 1, y.dtype)
+        for node in reversed(_path_nodes(y.ref, variables)):
+            _backpropagate(node, derivatives)
+    return [derivatives[x.ref] if x.ref in derivatives else p.full(x.shape, 0, x.dtype) for x in xs]
 
 
 def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
-    """Return the nodes on the paths from the xs to y, in topological order."""
+    """Return the nodes on the paths from the xs to y, in topological order: each node after the nodes that it uses."""
     ordered: List[Node] = []
     depends: Dict[Ref, bool] = dict.fromkeys(xs, True)
     stack = [(y, False)]
     while stack:
-        ref, done = stack.pop()
+        ref, are_sources_ordered = stack.pop()
         if ref in depends or ref.node is None:
             depends.setdefault(ref, False)
             continue
         sources = list(ref.node.uses())
-        if not done:
+        if not are_sources_ordered:
             stack.append((ref, True))
             stack.extend((source, False) for source in sources if source not in depends)
             continue
-        leads = any(depends[source] for source in sources)
-        depends.update(dict.fromkeys(ref.node.outputs, leads))
-        if leads:
+        depends_on_xs = any(depends[source] for source in sources)
+        depends.update(dict.fromkeys(ref.node.outputs, depends_on_xs))
+        if depends_on_xs:
             ordered.append(ref.node)
     return ordered
 
 
-def _backpropagate(node: Node, known: Dict[Ref, Tensor]) -> None:
-    """Add the derivatives of a node's arguments to `known`, from those of its outputs."""
-    output_derivatives = [known.get(output) for output in node.outputs]
+def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
+    """Add the derivatives of a node's arguments to `derivatives`, computed from the derivatives of the node's outputs.
+
+    Raises UnsupportedError for a primitive without a rule.
+    """
+    output_derivatives = [derivatives.get(output) for output in node.outputs]
     if all(g is None for g in output_derivatives):
         return
     rule = RULES.get(node.primitive)
@@ -72,11 +78,11 @@ def _backpropagate(node: Node, known: Dict[Ref, Tensor]) -> None:
         )
     for arg, derivative in zip(_leaves(node.args), _leaves(rule(RecordedNode(node), *output_derivatives))):
         if isinstance(arg, Ref) and derivative is not None:
-            known[arg] = derivative if arg not in known else p.add(known[arg], derivative)
+            derivatives[arg] = derivative if arg not in derivatives else p.add(derivatives[arg], derivative)
 
 
 def _leaves(args: Sequence[Any]) -> List[Optional[Any]]:
-    """Return the arguments with lists of tensors flattened."""
+    """Return the arguments as a flat list: a list or tuple of arguments is replaced by its items."""
     flat: List[Any] = []
     for arg in args:
         flat.extend(arg if isinstance(arg, (tuple, list)) else [arg])

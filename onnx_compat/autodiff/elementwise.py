@@ -1,4 +1,4 @@
-"""Derivatives of elementwise primitives."""
+"""Derivative rules of elementwise primitives."""
 
 import math
 from typing import Any, Callable, Dict, List
@@ -46,10 +46,12 @@ _BINARY: Dict[str, Callable[..., List[Any]]] = {
 
 
 def _unary(slope: Callable[..., Any]) -> Callable[[RecordedNode, Any], List[Any]]:
+    """Return the rule of a primitive of one argument, from the function `slope` that returns f'(x) for x and y."""
     return lambda at, g: [p.mul(g, slope(*at.args, at.y))]
 
 
 def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], List[Any]]:
+    """Return the rule of a primitive of two arguments from its function of x, y, z and the derivative g of z."""
     return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
 
@@ -60,7 +62,7 @@ RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
 @rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
 @rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
 def _zero_derivative(at: RecordedNode, _: Tensor) -> List[Any]:
-    """Return no derivative: the primitive is a step function."""
+    """Return None for each argument: the primitive is a step function, whose derivative is zero."""
     return [None] * len(at.args)
 
 
@@ -78,7 +80,7 @@ def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("clip")
 def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a clip. The derivative at a bound is zero, as frameworks define it for Relu."""
+    """Differentiate a clip: g where x is strictly between the bounds, else 0, as frameworks define it for Relu."""
     (x,) = at.args
     low, high = at.params["low"], at.params["high"]
     if low is not None:

@@ -1,4 +1,4 @@
-"""Derivatives of matrix products, convolutions and pools."""
+"""Derivative rules of matrix products, convolutions and pools."""
 
 import itertools
 from typing import Any, List, Sequence
@@ -8,6 +8,7 @@ import numpy as np
 from onnx_compat import primitives as p
 from onnx_compat.autodiff.rules import RecordedNode, apply_pending_order, rule, sum_to
 from onnx_compat.ir.dims import Extent, floordiv, maximum
+from onnx_compat.ir.window import Window
 from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Order, Tensor, lift
@@ -25,15 +26,20 @@ def _matmul(at: RecordedNode, g: Tensor) -> List[Any]:
 
 # -- images: the rules use [N, C, spatial...] and [M, C, kernel...]; the transposes to these orders stay pending -------
 def _to_logical(x: Tensor, order: Order) -> Any:
+    """Transpose x from its stored order back to the logical order."""
     return x if order is None else p.transpose(x, [order.index(axis) for axis in range(x.rank)])
 
 
 def _to_stored(x: Tensor, order: Order) -> Any:
+    """Transpose x from the logical order to a stored order, and record the transpose."""
     return apply_pending_order(x if order is None else p.transpose(x, order))
 
 
 def _filter_order(at: RecordedNode) -> Order:
-    """Return the order of the recorded filter. Its logical axes start with (M, C), or (C, M) in a transposed convolution."""
+    """Return the axis order in which the filter of a recorded convolution is stored.
+
+    Its logical axes start with (M, C), or with (C, M) in a transposed convolution.
+    """
     rank = at.args[1].rank
     if at.primitive == "depthwise_conv" and spatial_order(rank) is not None:
         return (*range(1, rank), 0)
@@ -43,29 +49,30 @@ def _filter_order(at: RecordedNode) -> Order:
 
 
 def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -> Any:
-    """Slice the spatial axes to these sizes from `start` on, and pad them with zeros at the end."""
+    """Slice each spatial axis to `sizes` elements from `start` on. Elements beyond its end are zeros."""
     missing = [maximum(low + size - have, 0) for low, size, have in zip(start, sizes, x.shape[2:])]
     x = p.pad(x, [0] * x.rank, [0, 0, *missing])
     ends = [x.shape[0], x.shape[1], *(low + size for low, size in zip(start, sizes))]
     return p.slice(x, [0, 0, *start], ends, [1] * x.rank)
 
 
-def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], params: Any) -> Any:
+def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *, window: Window, groups: int) -> Any:
     """Return the derivative of a filter: [channels of small, channels of large / groups, kernel...].
 
-    The derivative of a weight is the sum of the products of all elements that the weight connects.
+    It is a convolution of `large` with `small`: each weight gets the sum of the products of the elements that it
+    connects.
     """
     parts = []
-    for k in range(params["groups"]):
-        wide, narrow = (_group(x, k, params["groups"]) for x in (large, small))
+    for k in range(groups):
+        wide, narrow = (_group(x, k, groups) for x in (large, small))
         swapped = [p.transpose(x, [1, 0, *range(2, x.rank)]) for x in (wide, narrow)]
-        pads = [(0, 0)] * len(kernel)
-        products = p.conv(*swapped, strides=params["dilations"], dilations=params["strides"], pads=pads)
+        products = p.conv(*swapped, window=Window.of(narrow.shape[2:], window.dilations, window.strides))
         parts.append(p.transpose(_crop_and_pad(products, kernel, [0] * len(kernel)), [1, 0, *range(2, products.rank)]))
     return p.concat(parts, 0)
 
 
 def _group(x: Tensor, k: int, groups: int) -> Any:
+    """Return the channels of group `k`."""
     size = floordiv(x.shape[1], groups)
     return p.slice_axis(x, 1, size * k, size * (k + 1))
 
@@ -74,10 +81,10 @@ def _group(x: Tensor, k: int, groups: int) -> Any:
 def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
-    low, high = zip(*at.params["pads"])
-    steps = {name: at.params[name] for name in ("strides", "dilations", "groups")}
-    dx = _crop_and_pad(p.conv_transpose(g, w, **steps), x.shape[2:], low)
-    dw = _filter_derivative(p.pad(x, [0, 0, *low], [0, 0, *high]), g, w.shape[2:], at.params)
+    low, high = zip(*at.params["window"].pads)
+    params = dict(at.params, window=at.params["window"].without_pads())
+    dx = _crop_and_pad(p.conv_transpose(g, w, **params), x.shape[2:], low)
+    dw = _filter_derivative(p.pad(x, [0, 0, *low], [0, 0, *high]), g, w.shape[2:], **params)
     bias = [p.reduce_sum(g, [0, *range(2, g.rank)]) for _ in at.args[2:]]
     return [_to_stored(dx, order), _to_stored(dw, filters), *map(apply_pending_order, bias)]
 
@@ -86,30 +93,38 @@ def _conv(at: RecordedNode, g: Tensor) -> List[Any]:
 def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
     order, filters = spatial_order(g.rank), _filter_order(at)
     x, w, g = _to_logical(at.args[0], order), _to_logical(at.args[1], filters), _to_logical(g, order)
-    dx = p.conv(g, w, pads=[(0, 0)] * (g.rank - 2), **at.params)
-    dw = _filter_derivative(g, x, w.shape[2:], at.params)
+    dx = p.conv(g, w, **at.params)
+    dw = _filter_derivative(g, x, w.shape[2:], **at.params)
     bias = [p.reduce_sum(g, [0, *range(2, g.rank)]) for _ in at.args[2:]]
     return [_to_stored(dx, order), _to_stored(dw, filters), *map(apply_pending_order, bias)]
 
 
 @rule("avg_pool")
 def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Spread each mean evenly over its window, by a depthwise transposed convolution with equal weights."""
+    """Differentiate an average pool: spread each derivative evenly over its window.
+
+    This is a depthwise transposed convolution with equal weights.
+    """
     order = spatial_order(g.rank)
     x, g = _to_logical(at.args[0], order), _to_logical(g, order)
-    kernel, channels = at.params["kernel"], int(x.shape[1])
+    window, channels = at.params["window"], int(x.shape[1])
+    kernel = window.kernel
     w = p.cast(lift(np.full((channels, 1, *kernel), 1 / np.prod(kernel))), g.dtype)
-    spread = p.conv_transpose(g, w, strides=at.params["strides"], dilations=at.params["dilations"], groups=channels)
+    spread = p.conv_transpose(g, w, window=window, groups=channels)
     return [_to_stored(_crop_and_pad(spread, x.shape[2:], [0] * len(kernel)), order)]
 
 
 @rule("max_pool")
 def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Divide each derivative among the elements of the window that equal the maximum, and add it at their positions."""
+    """Differentiate a maximum pool: divide each derivative among the elements of its window that equal the maximum.
+
+    A transposed convolution adds the shares up at the positions of the elements.
+    """
     order = spatial_order(g.rank)
     x, y, g = (_to_logical(image, order) for image in (at.args[0], at.y, g))
-    kernel, strides, dilations = (at.params[name] for name in ("kernel", "strides", "dilations"))
-    low, high = zip(*at.params["pads"])
+    window = at.params["window"]
+    kernel, strides, dilations, pads = window
+    low, high = zip(*pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high], value=x.dtype.min)
     hits = []
     for offsets in itertools.product(*map(range, kernel)):
@@ -122,5 +137,5 @@ def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
     channels, count = int(x.shape[1]), len(hits)
     flat = p.reshape(shares, (x.shape[0], channels * count, *y.shape[2:]))
     w = p.cast(lift(np.tile(np.eye(count).reshape(count, 1, *kernel), (channels, 1) + (1,) * len(kernel))), g.dtype)
-    spread = p.conv_transpose(flat, w, strides=strides, dilations=dilations, groups=channels)
+    spread = p.conv_transpose(flat, w, window=window.without_pads(), groups=channels)
     return [_to_stored(_crop_and_pad(spread, x.shape[2:], low), order)]

@@ -20,7 +20,7 @@ RULES: Dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a function as the derivative rule of these primitives."""
+    """Register a function as the derivative rule of the primitives with these names."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
@@ -30,7 +30,10 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def to_tensors(arg: Arg) -> Any:
-    """Convert a recorded argument: a value to a Tensor in its stored order, sizes to a list, a tuple element by element."""
+    """Convert an argument of a recorded node for a rule.
+
+    A value becomes a Tensor in its stored order, sizes become a list, and a tuple is converted item by item.
+    """
     if isinstance(arg, Ref):
         return Tensor(arg.spec.dtype, arg.spec.shape, ref=arg)
     if isinstance(arg, Const):
@@ -43,7 +46,7 @@ def to_tensors(arg: Arg) -> Any:
 
 
 def apply_pending_order(x: Tensor) -> Tensor:
-    """Return x without a pending order, because derivatives are added in storage order."""
+    """Return x with its pending permutation of axes recorded as a transpose. Derivatives are added in storage order."""
     if x.order is None:
         return x
     stored = current_trace().argument(x)
@@ -52,7 +55,7 @@ def apply_pending_order(x: Tensor) -> Tensor:
 
 
 class RecordedNode:
-    """A recorded node as a rule sees it: Tensors in their stored order, and parameters with physical axes."""
+    """A recorded node for a rule: arguments and results as Tensors in stored order, parameters with physical axes."""
 
     def __init__(self, node: Node) -> None:
         self.args: List[Any] = [to_tensors(arg) for arg in node.args]
@@ -62,12 +65,12 @@ class RecordedNode:
 
     @property
     def y(self) -> Any:
-        """The first result."""
+        """The first result of the node."""
         return self.outputs[0]
 
 
 def sum_to(g: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Sum g over the axes along which a tensor of this shape was broadcast."""
+    """Sum g over the axes along which a tensor of this shape was broadcast, so that the result has this shape."""
     lead = g.rank - len(shape)
     axes = [axis for axis in range(lead, g.rank) if is_equal(shape[axis - lead], 1) and not is_equal(g.shape[axis], 1)]
     total = p.reduce_sum(g, [*range(lead), *axes], keepdims=True)

@@ -1,4 +1,4 @@
-"""Derivatives of the primitives that move, select and combine elements."""
+"""Derivative rules of the primitives that move, select, sort and reduce elements."""
 
 from typing import Any, List, Sequence
 
@@ -34,7 +34,7 @@ def _concat(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("slice")
 def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Add each element at its position in the operand."""
+    """Differentiate a slice: add each element of g at its position in zeros of the operand's shape, axis by axis."""
     x, starts, ends = at.args
     for axis, (start, end, step) in enumerate(zip(starts, ends, at.params["steps"])):
         line = p.slice_axis(p.iota(x.shape[axis]), 0, start, end, step)
@@ -43,7 +43,10 @@ def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
 
 
 def _scatter_add(g: Tensor, indices: Tensor, axis: int, extent: Extent) -> Any:
-    """Differentiate a take by a vector of indices: add the slices of g at their indices along the axis."""
+    """Add the slices of g at their indices along an axis of zeros, whose size is `extent`: the derivative of `take`.
+
+    Return g itself if the indices are known to be 0, 1, … extent - 1.
+    """
     if indices.known and is_static(extent) and known_array(indices, "an index").tolist() == list(range(extent)):
         return g
     axis_first = [axis, *[k for k in range(g.rank) if k != axis]]
@@ -105,7 +108,7 @@ def _top_k(at: RecordedNode, g: Tensor, _: Tensor) -> List[Any]:
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 def _restore_axes(at: RecordedNode, value: Tensor) -> Any:
-    """Insert the reduced axes, with length one, into a reduced value."""
+    """Insert the reduced axes, with size 1, into the result of a reduction. With `keepdims` they are there already."""
     return value if at.params["keepdims"] else p.unsqueeze(value, at.params["axes"])
 
 
@@ -130,7 +133,7 @@ def _reduce_mean(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("reduce_max", "reduce_min")
 def _reduce_extreme(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Divide the derivative among the elements that equal the extreme."""
+    """Differentiate a maximum or minimum: divide g equally among the elements that equal the extreme."""
     (x,) = at.args
     is_extreme = p.cast(p.equal(x, _restore_axes(at, at.y)), x.dtype)
     share = p.div(_restore_axes(at, g), p.reduce_sum(is_extreme, at.params["axes"], keepdims=True))

@@ -17,7 +17,10 @@ NamedSample = Tuple[str, Any]
 
 
 def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Yield the samples of a file or a folder. `declared`: the inputs of the model."""
+    """Yield the samples of a .npz or .npy file, or of a folder of such files or images.
+
+    `declared`: the model's inputs.
+    """
     source = Path(os.fspath(path))
     if source.is_dir():
         return _read_folder(source, declared)
@@ -64,7 +67,10 @@ def _load_npy(path: Path) -> "np.ndarray[Any, np.dtype[Any]]":
 
 
 def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
-    """Return the only input of the model, to which an array without a name belongs. Raise `InputError` if it has more."""
+    """Return the only input of the model, to which an array without a name belongs.
+
+    Raise `InputError` if the model has another number of inputs.
+    """
     if len(declared) != 1:
         names = ", ".join("'%s'" % info.name for info in declared)
         raise InputError(
@@ -75,9 +81,10 @@ def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
 
 
 def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Split arrays into samples along the first axis. `origin` names the arrays in errors.
+    """Split each array into samples along its first axis; yield (origin, {name: array}) for each sample.
 
-    Arrays of unknown names stay whole, and absent inputs stay absent: the check of the samples reports both.
+    `origin` names the arrays in errors. Arrays of unknown names stay whole, and absent inputs stay absent: the check of
+    the samples reports both.
     """
     pieces: Dict[str, List[Any]] = {}
     for info in declared:
@@ -97,7 +104,11 @@ def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[Val
 
 
 def _split_array(origin: str, info: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") -> List[Any]:
-    """Split the array of an input into samples. Raise `InputError` if its length is no multiple of the input's."""
+    """Split the array of an input into a list of samples along the first axis.
+
+    If the array has an axis more than the input, each slice is a sample. If it has as many axes, a sample is as long as
+    the first axis of the input (1 if open). Raise `InputError` if the length of the array is no multiple of that.
+    """
     assert isinstance(info.type, TensorType) and info.type.shape is not None
     shape = info.type.shape
     if array.ndim == len(shape) + 1:

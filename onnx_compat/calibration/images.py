@@ -36,7 +36,10 @@ class Images(NamedTuple):
     std: Sequence[float] = (1.0,)
 
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
-        """Yield the name of each image file, and its sample. `declared`: the inputs of the model."""
+        """Yield the name of each image file in the folder, and its sample: {input name: array}.
+
+        `declared`: the model's inputs.
+        """
         name, is_integer, channels_first, (channels, height, width) = _find_image_input(declared)
         for attribute, numbers in (("mean", self.mean), ("std", self.std)):
             if len(numbers) not in (1, channels) or (attribute == "std" and 0 in numbers):
@@ -56,9 +59,9 @@ class Images(NamedTuple):
 
 
 def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
-    """Return the name of the image input, whether it takes integers and has its channels first, and its sizes.
+    """Return the image input of a model: (name, whether it is uint8, whether its channels are first, sizes).
 
-    The sizes are the channels, the height and the width. Raise `InputError` if the model has no image as its only input.
+    The sizes are (channels, height, width). Raise `InputError` unless the only input of the model is an image.
     """
     kind = declared[0].type if len(declared) == 1 else None
     if isinstance(kind, TensorType) and kind.shape is not None and kind.dtype is not None:

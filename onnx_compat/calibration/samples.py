@@ -25,7 +25,10 @@ Data = Union[str, "os.PathLike[str]", Images, np.ndarray, Mapping[str, Any], Ite
 
 
 def samples(model: Model, data: Data) -> Iterator[Sample]:
-    """Yield each sample as arrays by name. Raise `InputError` if a sample does not fit the model, or without samples."""
+    """Yield each sample of calibration data as arrays by name.
+
+    Raise `InputError` if a sample does not fit the model, or if there is no sample.
+    """
     for info in model.inputs:
         if not isinstance(info.type, TensorType) or info.type.shape is None or info.type.dtype is None:
             raise InputError(
@@ -44,7 +47,7 @@ def samples(model: Model, data: Data) -> Iterator[Sample]:
 
 
 def paths_of(data: Optional[Data]) -> List[str]:
-    """Return the files that calibration data is read from: an empty list for data in memory."""
+    """Return the paths of the files that calibration data is read from; an empty list for data in memory."""
     source = data.folder if isinstance(data, Images) else data
     if not isinstance(source, (str, os.PathLike)) or source == GENERATED:
         return []
@@ -53,9 +56,10 @@ def paths_of(data: Optional[Data]) -> List[str]:
 
 
 def batch(model: Model, data: Data, limit: int = 32) -> Sample:
-    """Concatenate the first `limit` samples, to verify with; leave out those whose shapes differ from the first's.
+    """Return the first `limit` samples as one batch to verify with, concatenated along the first axis.
 
-    Return the first sample if the first axis of an input has a fixed size.
+    Leave out samples whose shapes differ from the first sample. Return the first sample alone if the first axis of an
+    input has a fixed size.
     """
     several = all(isinstance(info.type, TensorType) and _has_open_batch(info.type) for info in model.inputs)
     leading: List[Sample] = list(islice(samples(model, data), limit if several else 1))
@@ -67,12 +71,15 @@ def batch(model: Model, data: Data, limit: int = 32) -> Sample:
 
 
 def _has_open_batch(kind: TensorType) -> bool:
-    """Return whether the size of the first axis is open."""
+    """Return whether the size of the first axis, the batch, is open."""
     return bool(kind.shape) and not isinstance((kind.shape or ())[0], int)
 
 
 def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
-    """Return a sample as arrays by name. Raise `InputError` if it does not fit the model, is empty or is not finite."""
+    """Return a sample as arrays by name.
+
+    Raise `InputError` if the sample does not fit the model's inputs, is empty, or has values that are not finite.
+    """
     feed: Any = sample if isinstance(sample, (Mapping, list, tuple)) else [sample]
     names = [info.name for info in declared]
     arrays = {name: array for name, (array, _) in check_feed(feed, declared, names).items()}
@@ -85,7 +92,7 @@ def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
 
 
 def _read_samples(declared: Sequence[ValueInfo], data: Data) -> Iterator[NamedSample]:
-    """Yield the unchecked samples of calibration data of any kind."""
+    """Yield the samples of calibration data of any kind, each with its origin. The samples are not checked yet."""
     if isinstance(data, Images):
         return data.read(declared)
     if isinstance(data, str) and data == GENERATED:
@@ -105,7 +112,7 @@ def _read_samples(declared: Sequence[ValueInfo], data: Data) -> Iterator[NamedSa
 
 
 def _generate_samples(declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Yield generated inputs, each from a seed of its own."""
+    """Yield 32 generated samples, each from a seed of its own."""
     from onnx_compat.verification.generate import generate
 
     for seed in range(_GENERATED_COUNT):

@@ -1,1 +1,1 @@
-"""Prepared models: feeds, plans, partitions, the fallback, and the prediction of support."""
+"""Execution of models: prepared models, feeds, plans, partitions, the fallback, and the prediction of support."""

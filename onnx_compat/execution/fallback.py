@@ -1,6 +1,6 @@
-"""Fallback: runs the parts of a model that a shim cannot run.
+"""Fallback: run the parts of a model that a shim cannot run.
 
-A part runs in onnxruntime where that is installed and accepts the part, and in the reference otherwise.
+A part runs in onnxruntime if onnxruntime is installed and accepts the part; otherwise it runs in the reference.
 """
 
 from typing import Any, FrozenSet, List
@@ -20,12 +20,12 @@ PartRunner = Any
 
 
 def fallback_domains() -> FrozenSet[str]:
-    """Return the domains whose operators the fallback may support although the core does not."""
+    """Return the domains with operators that onnxruntime may support and the core does not; empty without onnxruntime."""
     return frozenset(["com.microsoft", "com.microsoft.nchwc"] if _import_onnxruntime() is not None else [])
 
 
 def fallback_runnable(model: Model) -> PartRunner:
-    """Prepare a part for the fallback."""
+    """Return an object that runs a part in the fallback: an onnxruntime session, or else a Runnable on the reference."""
     return _prepare_session(model) or _prepare_reference(model)
 
 
@@ -37,7 +37,7 @@ def _prepare_reference(model: Model) -> PartRunner:
 
 
 def _prepare_session(model: Model) -> PartRunner:
-    """Prepare a part in onnxruntime. None: it is not installed, or does not accept the part."""
+    """Return an onnxruntime session for a part; None if onnxruntime is absent, unsuitable or refuses the part."""
     runtime = _import_onnxruntime()
     if runtime is None or _casts_to_text(model) or _draws_random_numbers(model):
         return None
@@ -50,7 +50,7 @@ def _prepare_session(model: Model) -> PartRunner:
 
 
 def _casts_to_text(model: Model) -> bool:
-    """Whether a node casts numbers to text: onnxruntime writes at most eight digits of a number."""
+    """Whether a node casts numbers to text. Then onnxruntime is unsuitable: it writes at most eight digits of a number."""
     texts = {
         port.name for port in model.graph.inputs if isinstance(port.type, TensorType) and port.type.dtype is string
     }
@@ -63,9 +63,9 @@ def _casts_to_text(model: Model) -> bool:
 
 
 def _draws_random_numbers(model: Model) -> bool:
-    """Whether a node draws random numbers.
+    """Whether a node draws random numbers. Then onnxruntime is unsuitable.
 
-    onnxruntime continues a seeded sequence at each run, and its Bernoulli inverts the chances.
+    It continues a seeded sequence at each run, and its Bernoulli inverts the probabilities.
     """
     prefixes = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
     return any(node.operator.startswith(prefixes) for node in model.graph.walk())
@@ -80,12 +80,12 @@ def _import_onnxruntime() -> OnnxRuntime:
 
 
 def _has_empty_tensor(feed: Feed) -> bool:
-    """Whether a tensor has no elements: older releases of onnxruntime do not reduce an axis of it."""
+    """Whether a tensor of a feed has no elements. Older releases of onnxruntime cannot reduce an axis of such a tensor."""
     return any(isinstance(value, tuple) and not value[0].size for value in feed.values())
 
 
 class _Session:
-    """A part in an onnxruntime session. After the first feed that the session refuses, the reference runs it."""
+    """A part in an onnxruntime session. Once the session has refused a feed, the reference runs the part instead."""
 
     traces = 0
 
@@ -103,7 +103,7 @@ class _Session:
         self.fallbacks: List[str] = [node.name for node in graph.nodes]
 
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the part on checked values, and return checked values."""
+        """Run the part on checked inputs. Return the outputs as a list of checked values."""
         if not self._refusal and not (self._has_reduction and _has_empty_tensor(feed)):
             try:
                 return self._run(feed)

@@ -32,7 +32,7 @@ __all__ = [
 #: A value as the caller passes it: an array or a number, a list for a sequence, a dict for a map, None for an optional.
 FedValue = Any
 #: A value after validation: (array, dtype) for a tensor, a list of these for a sequence, `MapItems` for a map,
-#: or EMPTY_OPTIONAL. The type is recursive, and its cases are told apart at run time.
+#: or EMPTY_OPTIONAL. The type is recursive, and its cases are distinguished at run time.
 CheckedValue = Any
 #: A value while the model is traced: Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL, or None for an absent input.
 TracedValue = Any
@@ -41,10 +41,10 @@ Feed = Dict[str, CheckedValue]
 
 
 class InputStructure(NamedTuple):
-    """The structure of a fed value.
+    """The structure of an input value: everything but its elements and sizes.
 
-    `kind` is 'tensor' (with `dtype` and `rank`), 'sequence' (`items`: its items), 'map' (`items`: its keys and its values),
-    or 'nothing' (an empty optional).
+    `kind` is 'tensor' (with `dtype` and `rank`), 'sequence' (`items`: a structure for each item), 'map' (`items`: the
+    structures of the keys and of the values), or 'nothing' (an empty optional).
     """
 
     kind: str
@@ -54,7 +54,7 @@ class InputStructure(NamedTuple):
 
 
 class MapItems:
-    """A map value inside plans: its keys and its values, each a checked tensor, or what a plan needs in its place."""
+    """The keys and the values of a map, in equal order: two checked tensors, or two objects that stand for these tensors."""
 
     __slots__ = ("keys", "values")
 
@@ -63,7 +63,7 @@ class MapItems:
         self.values = values
 
     def map(self, function: Callable[[CheckedValue], CheckedValue]) -> "MapItems":
-        """Apply a function to the keys and to the values."""
+        """Return a `MapItems` with `function` applied to the keys and to the values."""
         return MapItems(function(self.keys), function(self.values))
 
     def __repr__(self) -> str:
@@ -73,9 +73,10 @@ class MapItems:
     def from_mapping(
         value: Mapping[Any, Any], name: str, key_dtype: Optional[DType] = None, dtype: Optional[DType] = None
     ) -> "MapItems":
-        """Convert a dict, with its keys sorted. Without a dtype, infer it from the dict.
+        """Convert a dict to checked keys, sorted, and checked values. A dtype of None is inferred from the dict.
 
-        Raise an InputError where a key or a value has another dtype.
+        `name` is that of the input, for errors. Raises InputError for any other object, or keys or values of another
+        dtype.
         """
         if not isinstance(value, Mapping):
             raise InputError("the input '%s' is a map: give a dict, not %s" % (name, type(value).__name__))
@@ -97,9 +98,10 @@ class MapItems:
 def check_feed(
     inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]
 ) -> Feed:
-    """Return the inputs by name, each checked against its declared type.
+    """Return name -> checked value for the inputs of a run: a dict by name, or a sequence in the model's order.
 
-    `needed` names the inputs that have no default. Raise an InputError for a missing, unknown or unfit input.
+    `declared` has all inputs of the model, `needed` the names of those without a default. Raises InputError if an input
+    is missing, is unknown, or does not fit its declared type.
     """
     names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
@@ -130,9 +132,9 @@ def check_feed(
 def _check_value(
     value: FedValue, name: str, declared: Optional[Type], sizes: Dict[str, Tuple[int, str]]
 ) -> CheckedValue:
-    """Check a value against its declared type, and return it as a `CheckedValue`.
+    """Check a value against its declared type, and return it as a `CheckedValue`. Raises InputError if it does not fit.
 
-    `sizes` collects the symbolic sizes: name -> (size, input that it was read from).
+    `sizes` collects the symbolic sizes of all inputs: name of the size -> (size, input that it was read from).
     """
     if isinstance(declared, OptionalType):
         return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, sizes)
@@ -155,7 +157,10 @@ def _check_value(
 
 
 def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[np.ndarray, DType]:
-    """Convert a tensor input to the carrier array of its dtype. Raise an InputError where it is not `expected`."""
+    """Convert a tensor input to (carrier array, dtype). Raises InputError if its dtype is not `expected`.
+
+    An `expected` dtype of None accepts every dtype.
+    """
     if not isinstance(value, (np.ndarray, np.generic)) and expected is not None and not hasattr(value, "dtype"):
         try:
             return np.asarray(value, expected.numpy), expected  # a list or a number has no dtype that could disagree
@@ -173,7 +178,7 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
 
 
 def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: Dict[str, Tuple[int, str]]) -> None:
-    """Raise an InputError where a shape does not fit the declared one, or a symbolic size differs between inputs."""
+    """Raise InputError if a shape does not fit the declared shape, or a named size differs from that of an earlier input."""
     assert declared.shape is not None
     if len(shape) != len(declared.shape):
         raise InputError(
@@ -197,7 +202,7 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
 
 
 def to_public_value(value: CheckedValue) -> FedValue:
-    """Convert a checked value to the value that the caller gets."""
+    """Convert a checked value for the caller: to an array, a list for a sequence, a dict for a map, or None."""
     if value is EMPTY_OPTIONAL:
         return None
     if isinstance(value, list):
@@ -209,7 +214,7 @@ def to_public_value(value: CheckedValue) -> FedValue:
 
 
 def structure_of(value: CheckedValue) -> InputStructure:
-    """Return the structure of a checked value."""
+    """Return the `InputStructure` of a checked value."""
     if value is EMPTY_OPTIONAL:
         return InputStructure("nothing")
     if isinstance(value, list):
@@ -221,7 +226,11 @@ def structure_of(value: CheckedValue) -> InputStructure:
 
 
 def structure_ports(name: str, structure: InputStructure, declared: Optional[Type]) -> List[Port]:
-    """Return the ports of the tensors that a value of this structure is fed as."""
+    """Return the program's ports for an input of this structure, one for each tensor: "x"; "x.0", "x.1"; "x.keys",
+    "x.values".
+
+    `declared` is the input's type in the model, which gives the sizes of a tensor.
+    """
     if structure.kind == "nothing":
         return []
     if structure.kind == "sequence":
@@ -230,7 +239,7 @@ def structure_ports(name: str, structure: InputStructure, declared: Optional[Typ
             for index, item in enumerate(structure.items)
             for port in structure_ports("%s.%d" % (name, index), item, None)
         ]
-    if structure.kind == "map":  # as many values as keys
+    if structure.kind == "map":  # keys and values share a size
         size: Tuple[Any, ...] = (name + ".size",)
         return [
             Port("%s.%s" % (name, suffix), item.dtype, size)
@@ -245,7 +254,7 @@ def structure_ports(name: str, structure: InputStructure, declared: Optional[Typ
 
 
 def flatten_value(value: CheckedValue) -> List[np.ndarray]:
-    """Return the arrays of a checked value, in the order of its ports."""
+    """Return the arrays of a checked value as a list, in the order of its ports (see `structure_ports`)."""
     if value is EMPTY_OPTIONAL:
         return []
     if isinstance(value, list):
@@ -256,9 +265,9 @@ def flatten_value(value: CheckedValue) -> List[np.ndarray]:
 
 
 def rebuild_value(structure: InputStructure, tensors: "List[Tensor]", element: Optional[DType] = None) -> TracedValue:
-    """Build the traced value of a structure from the first tensors of a list, and remove them from the list.
+    """Build the traced value of an input from the first tensors of the list `tensors`, and remove these from the list.
 
-    `element` is the declared dtype of the items of a sequence.
+    `element` is the declared dtype of the items of a sequence, for an empty sequence.
     """
     if structure.kind == "nothing":
         return EMPTY_OPTIONAL

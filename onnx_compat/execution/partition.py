@@ -1,7 +1,8 @@
 """Partition: a model cut into parts for the shim and parts for the fallback, and the plan that runs them in order.
 
-Parts pass their values on as arrays. A part is prepared when its inputs arrive for the first time, so their types need
-not be known before. A value that an operator needs as a constant becomes an input of a later part, which specialises on it.
+Parts pass values to later parts as arrays. A part is prepared when its inputs arrive for the first time, because their
+types may be unknown before. A value that an operator needs as a constant becomes an input of a later part. That part is
+specialised on the value.
 """
 
 import threading
@@ -17,9 +18,10 @@ __all__ = ["Part", "PartitionedPlan", "cut_parts", "enclosing_nodes", "is_indivi
 
 
 class Part(NamedTuple):
-    """Nodes that run together.
+    """Nodes that run together, on one side: in the fallback or on the shim.
 
-    `inputs` are the values that they read from outside, `outputs` the values that later parts or the caller read.
+    `inputs` names the values that the nodes read from outside. `outputs` names those that later parts or the caller
+    read.
     """
 
     nodes: Tuple[GraphNode, ...]
@@ -29,12 +31,12 @@ class Part(NamedTuple):
 
 
 def enclosing_nodes(graph: Graph, names: Collection[str]) -> Set[str]:
-    """Return the names of the top-level nodes that have one of these names, or hold such a node in a subgraph."""
+    """Return the names of the top-level nodes that have a name in `names`, or have such a node in a subgraph."""
     return {node.name for node in graph.nodes if node.name in names or _holds(node, names)}
 
 
 def is_indivisible(graph: Graph) -> bool:
-    """Whether the graph has a Gradient node: it differentiates the nodes before it, so no node can be cut off."""
+    """Whether the graph must stay one part: a Gradient node differentiates the nodes before it, so none can be cut off."""
     derivative = ("ai.onnx.preview.training", "Gradient")
     return any((node.domain, node.operator) == derivative for node in graph.nodes)
 
@@ -44,11 +46,13 @@ def _holds(node: GraphNode, names: Collection[str]) -> bool:
 
 
 def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collection[str] = ()) -> List[Part]:
-    """Cut a graph into parts by a greedy walk: all ready nodes for one side, then all for the other.
+    """Cut a graph into parts by a greedy walk: all nodes of one side that are ready, then all of the other side, and so
+    on.
 
-    `fallback`: names of nodes that the shim cannot run. `staged`: names of nodes whose producers must be in earlier
-    parts. `sizes`: names of nodes that only compute sizes. Each part of the shim recomputes the sizes that it reads:
-    passed as values, they would not be known to the trace.
+    fallback: the names of the nodes that the shim cannot run.
+    staged: the names of the nodes whose producers must be in earlier parts.
+    sizes: the names of the nodes that only compute sizes. Each part of the shim recomputes the sizes that it reads: as
+        inputs they would not be known to the trace.
     """
     waiting = list(graph.nodes)
     available = {port.name for port in graph.inputs} | set(graph.initializers)
@@ -64,11 +68,13 @@ def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collect
         idle_rounds = 0 if ready else idle_rounds + 1
         on_fallback = not on_fallback
     size_producers = {name: node for node in graph.nodes if node.name in sizes for name in node.outputs}
-    return _parts(graph, [(kind, nodes if kind else _add_size_nodes(nodes, size_producers)) for kind, nodes in groups])
+    return _make_parts(
+        graph, [(kind, nodes if kind else _add_size_nodes(nodes, size_producers)) for kind, nodes in groups]
+    )
 
 
 def _add_size_nodes(nodes: Sequence[GraphNode], size_producers: Mapping[str, GraphNode]) -> List[GraphNode]:
-    """Prepend the nodes that compute the sizes which these nodes read."""
+    """Return the nodes with the nodes put before them that compute the sizes which they read, directly or indirectly."""
     present = {node.name for node in nodes}
     size_nodes: List[GraphNode] = []
 
@@ -88,7 +94,11 @@ def _add_size_nodes(nodes: Sequence[GraphNode], size_producers: Mapping[str, Gra
 def _ready_nodes(
     waiting: Sequence[GraphNode], available: Set[str], on_fallback: bool, fallback: Set[str], staged: Set[str]
 ) -> List[GraphNode]:
-    """Return the nodes of one side that can run now, in order, with the nodes that these make ready."""
+    """Return the waiting nodes of one side whose inputs are available, or are computed by nodes before them in the
+    result.
+
+    A staged node reads available values only.
+    """
     available_within = set(available)
     ready: List[GraphNode] = []
     for node in waiting:
@@ -100,8 +110,11 @@ def _ready_nodes(
     return ready
 
 
-def _parts(graph: Graph, groups: Sequence[Tuple[bool, Sequence[GraphNode]]]) -> List[Part]:
-    """Add to each group of nodes its inputs and outputs. Walk backwards, to know which values later groups read."""
+def _make_parts(graph: Graph, groups: Sequence[Tuple[bool, Sequence[GraphNode]]]) -> List[Part]:
+    """Return a part for each group of nodes, with its inputs and outputs. `groups` has pairs (in the fallback, nodes).
+
+    The groups are visited last to first, to know which values later groups read.
+    """
     needed_later: Set[str] = {port.name for port in graph.outputs}
     parts: List[Part] = []
     for fallback, nodes in reversed(list(groups)):
@@ -121,10 +134,10 @@ def _is_graph_input(graph: Graph, name: str) -> bool:
 
 
 def part_model(model: Model, part: Part, types: Mapping[str, Optional[Type]]) -> Model:
-    """Build the model of a part.
+    """Return the model that has the nodes of a part, the part's inputs and outputs, and the initializers that the nodes
+    read.
 
-    `types` has the types of the inputs that the whole model does not declare. An input without an entry there takes its
-    default, an initializer.
+    `types` has the types of the values that are fed. An input without an entry takes its default, an initializer.
     """
     graph = model.graph
     reads = {name for node in part.nodes for name in node.inputs + tuple(node.captures())}
@@ -139,7 +152,7 @@ def part_model(model: Model, part: Part, types: Mapping[str, Optional[Type]]) ->
 
 
 def _type_of(value: CheckedValue) -> Optional[Type]:
-    """Return the type of a checked value. None: an empty optional."""
+    """Return the type of a checked value, with open sizes; None for an empty optional."""
     if value is EMPTY_OPTIONAL:
         return None
     if isinstance(value, list):
@@ -151,7 +164,7 @@ def _type_of(value: CheckedValue) -> Optional[Type]:
 
 
 class PartitionedPlan:
-    """Runs the parts in order. `prepare(model, fallback)` prepares a part when it is first reached, under a lock."""
+    """A plan that runs parts in order. `prepare(model, fallback)` makes the runnable of a part when the part first runs."""
 
     native = None
 
@@ -171,14 +184,14 @@ class PartitionedPlan:
 
     @property
     def fallbacks(self) -> List[str]:
-        """Return the names of the nodes that run in the fallback. A part of the shim adds its own once it is prepared."""
+        """The names of the nodes that run in the fallback. A part for the shim adds its own once it is prepared."""
         outer = [node.name for part in self.parts if part.fallback for node in part.nodes]
         inner = [n for part, r in zip(self.parts, self._runnables) if r and not part.fallback for n in r.fallbacks]
         return outer + inner
 
     @property
     def reasons(self) -> Dict[str, OnnxCompatError]:
-        """Return the reason of each fallback by node: those of the cut, and those of the parts prepared since."""
+        """Node name -> the error for which the node runs in the fallback. Includes the parts that are prepared by now."""
         reasons = dict(self._reasons)
         for part, runnable in zip(self.parts, self._runnables):
             if runnable is not None and not part.fallback:
@@ -190,7 +203,7 @@ class PartitionedPlan:
         return sum(runnable.traces for runnable in self._runnables if runnable is not None)
 
     def run(self, feed: Feed) -> List[CheckedValue]:
-        """Run the parts in order, and return the outputs of the model."""
+        """Run the parts in order. Return the outputs of the model as a list of checked values."""
         values: Feed = dict(feed)
         for index, part in enumerate(self.parts):
             part_feed = {name: values[name] for name in part.inputs if name in values}
@@ -199,7 +212,7 @@ class PartitionedPlan:
         return [values[port.name] for port in self.model.graph.outputs]
 
     def _prepare_part(self, index: int, feed: Feed) -> PartRunner:
-        """Prepare a part for the types of its first feed, unless another thread has prepared it meanwhile."""
+        """Return the runnable of a part. Make it for the types of `feed`, unless another thread has made it meanwhile."""
         with self._preparing:
             if self._runnables[index] is None:
                 part = self.parts[index]

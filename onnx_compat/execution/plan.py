@@ -1,4 +1,4 @@
-"""Plan: a model recorded for one structure of its inputs, compiled by the shim, or executed while it is traced."""
+"""Plan: a model that is recorded for one structure of its inputs and compiled, or that is executed while it is traced."""
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -36,9 +36,10 @@ OutputTree = Any
 
 
 class TracedModel(NamedTuple):
-    """A model as a program.
+    """A model that is recorded as a program.
 
-    `tree` says how each output of the model is assembled. `done` maps the name of a node to 'native' or 'composed'.
+    `tree` says for each output of the model how it is assembled: see `OutputTree`. `done` maps the name of a node to
+    'native' or 'composed'.
     """
 
     program: Program
@@ -47,10 +48,11 @@ class TracedModel(NamedTuple):
 
 
 class Specialisation(NamedTuple):
-    """Assumptions of a program beyond the declarations of the model.
+    """Assumptions that a program makes in addition to the declarations of the model.
 
-    `values`: inputs that become constants. `shapes`: inputs whose sizes become static. `channels_last`: inputs and
-    outputs whose channels are the last axis, where the model has them second.
+    values: inputs that become constants.
+    shapes: inputs whose sizes become static.
+    channels_last: inputs and outputs whose channels are the last axis in the program, but the second axis in the model.
     """
 
     values: Feed = {}
@@ -59,7 +61,7 @@ class Specialisation(NamedTuple):
 
 
 def program_inputs(graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation) -> List[Port]:
-    """Return the inputs of the program: the ports of every input that is not fixed to a value."""
+    """Return the ports of the program: for each input that `fixed` does not replace by a value, the ports of its tensors."""
     types = {port.name: port.type for port in graph.inputs}
     ports: List[Port] = []
     for name, structure in structures.items():
@@ -79,13 +81,13 @@ def trace_model(
     whole: bool = False,
     own: bool = False,
 ) -> TracedModel:
-    """Record the model as a program, for inputs of these structures.
+    """Record the model as a program, for inputs of these structures, and run the core's passes on it.
 
-    `whole`: outputs that are known while tracing are part of the program too, because a file has to hold them.
-    `own`: no caller uses the model afterwards. Its weights are released, so that they do not stay in memory beside the
-    constants that are computed from them.
+    whole: whether outputs that are known while tracing are program outputs too, as in a file. Otherwise `tree` has
+        them.
+    own: whether no caller uses the model afterwards. Then its weights are released after the trace.
 
-    Raise a NeedsKnownError, with the inputs to specialise on, where an operator needs a value that is not known.
+    Raises NeedsKnownError, with the inputs to specialise on, if an operator needs a value that is not known.
     """
     graph = model.graph
     channels_last = set(fixed.channels_last)
@@ -126,14 +128,14 @@ def trace_model(
 
 
 def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
-    """Return the graph input that a port belongs to: itself, or the sequence or map that holds it."""
+    """Return the graph input that a port belongs to: its own name, or the sequence or map that holds it ("x.0" -> "x")."""
     while port not in structures:
         port = port.rpartition(".")[0]
     return port
 
 
 def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
-    """Return the inputs that the needed value depends on: by their values, and by their sizes."""
+    """Return two sets of input names: those whose values the needed tensor depends on, and those whose sizes."""
     tensor = error.value
     if tensor is None:
         return set(), set()
@@ -145,7 +147,7 @@ def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[
 def _traced_inputs(
     graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation, tensors: List[Tensor]
 ) -> List[TracedValue]:
-    """Return the traced value of each graph input, built from the tensors of the program. Consumes `tensors`."""
+    """Return the traced value of each graph input, built from the program's input tensors. Empties the list `tensors`."""
     values: List[TracedValue] = []
     for port in graph.inputs:
         if port.name in fixed.values:
@@ -159,7 +161,7 @@ def _traced_inputs(
 
 
 def _to_known(value: CheckedValue) -> TracedValue:
-    """Convert a checked value to a traced value that is known."""
+    """Convert a checked tensor or map to a traced value that is known."""
     if isinstance(value, MapItems):
         return MapValue(_to_known(value.keys), _to_known(value.values))
     array, dtype = value
@@ -167,7 +169,10 @@ def _to_known(value: CheckedValue) -> TracedValue:
 
 
 def _add_leaves(value: TracedValue, leaves: List[Tensor], whole: bool) -> OutputTree:
-    """Append the tensors of an output that the program must compute to `leaves`, and return the tree of the output."""
+    """Append the tensors of an output that the program must compute to `leaves`. Return the `OutputTree` of the output.
+
+    If `whole`, the program computes known tensors too.
+    """
     if not isinstance(value, (Tensor, SequenceValue, MapValue)):
         return EMPTY_OPTIONAL
     if isinstance(value, SequenceValue):
@@ -181,7 +186,7 @@ def _add_leaves(value: TracedValue, leaves: List[Tensor], whole: bool) -> Output
 
 
 def _name_outputs(program: Program, tree: List[OutputTree], names: Sequence[str]) -> Program:
-    """Give the outputs of the program the names of the graph's outputs."""
+    """Return the program with its outputs named after the graph's outputs: "y"; "y.0", "y.1"; "y.keys", "y.values"."""
     outputs = list(program.outputs)
 
     def visit(item: OutputTree, name: str) -> None:
@@ -200,7 +205,7 @@ def _name_outputs(program: Program, tree: List[OutputTree], names: Sequence[str]
 
 
 def assemble_output(tree: OutputTree, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) -> CheckedValue:
-    """Assemble an output of the model from the outputs of the program."""
+    """Return an output of the model, assembled by its `OutputTree` from the program's outputs and their dtypes."""
     if isinstance(tree, list):
         return [assemble_output(item, arrays, dtypes) for item in tree]
     if isinstance(tree, MapItems):
@@ -209,7 +214,7 @@ def assemble_output(tree: OutputTree, arrays: Sequence[np.ndarray], dtypes: Sequ
 
 
 def _check_result(port: Port, array: np.ndarray) -> None:
-    """Raise a ShimError where a result of the shim has another dtype or shape than the recorded output."""
+    """Raise ShimError if an output array of the shim has another dtype, rank or static size than its port."""
     fits = array.dtype == port.dtype.numpy and array.ndim == len(port.shape)
     if not fits or any(size is not None and size != actual for size, actual in zip(port.sizes, array.shape)):
         raise ShimError(
@@ -220,7 +225,7 @@ def _check_result(port: Port, array: np.ndarray) -> None:
 
 
 class CompiledPlan:
-    """Runs a program that the shim has compiled."""
+    """A plan that runs a program which the shim has compiled. A model whose outputs are all known has no program to run."""
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
@@ -248,9 +253,9 @@ class CompiledPlan:
 
 
 class ImmediatePlan:
-    """Executes a model operator by operator, where no compiled program can express it.
+    """A plan that executes a model operator by operator, because no compiled program can express it.
 
-    `executor` makes the emitter of one run: an emitter holds the node that it executes, so two runs never share one.
+    `executor` makes a new emitter for each run, because an emitter holds the node that it executes.
     """
 
     fallbacks: Sequence[str] = ()
@@ -263,7 +268,7 @@ class ImmediatePlan:
         self.executor = executor
 
     def run(self, feed: Feed) -> List[CheckedValue]:
-        """Execute the model, and return its outputs as checked values."""
+        """Trace the model with an executing emitter. Return the outputs as a list of checked values."""
         graph = self.model.graph
         structures = {name: structure_of(value) for name, value in feed.items()}
         executor = self.executor()
@@ -282,7 +287,7 @@ class ImmediatePlan:
             return [self._fetch(trace, value) for value in values]
 
     def _fetch(self, trace: Trace, value: TracedValue) -> CheckedValue:
-        """Fetch the arrays of an output from the framework."""
+        """Convert a traced output to a checked value: its arrays are copied from the framework."""
         if value is EMPTY_OPTIONAL or value is None:
             return EMPTY_OPTIONAL
         if isinstance(value, SequenceValue):

@@ -69,7 +69,7 @@ class Outputs(List[Any]):
         return super().__getitem__(key)
 
     def as_dict(self) -> Dict[str, Any]:
-        """Return the outputs as a dict by name."""
+        """Return output name -> value as a dict."""
         return dict(zip(self.names, self))
 
 
@@ -77,7 +77,7 @@ class Runnable:
     """A model that is prepared for a shim. `prepare` returns it.
 
     `run` may be called any number of times, with any sizes that the model leaves open, and by several threads at once.
-    Plans are made under a lock, and a run keeps the plan that fits its own inputs.
+    A plan is the model recorded for one structure of inputs. Plans are made under a lock; a run keeps its own plan.
 
     Attributes:
         model: The model.
@@ -114,33 +114,33 @@ class Runnable:
     # -- public interface ----------------------------------------------------------------------------------------------
     @property
     def shim(self) -> str:
-        """The name of the shim that it runs on."""
+        """The name of the shim that the model runs on."""
         return self._shim.name
 
     @property
     def native(self) -> Any:
-        """The object of the framework; None before the first plan, or if there are several objects."""
+        """The framework's own object of the plan that ran last. None before the first plan, or without a single object."""
         latest = self._latest
         return latest.native if latest is not None else None
 
     @property
     def fallbacks(self) -> List[str]:
-        """The names of the nodes that run outside the framework, as far as they are known."""
+        """The names of the nodes that run outside of the framework, in the plans made so far."""
         return [name for plan in list(self._plans.values()) for name in plan.fallbacks]
 
     @property
     def fallback_reasons(self) -> Dict[str, str]:
-        """The reason of each fallback, as text, by the name of the node."""
+        """Node name -> why the node runs outside of the framework, as text."""
         return {name: str(error) for name, error in self.reasons.items()}
 
     @property
     def reasons(self) -> Dict[str, OnnxCompatError]:
-        """The reason of each fallback, as an error, by the name of the node."""
+        """Node name -> the error for which the node runs outside of the framework."""
         return {name: error for plan in list(self._plans.values()) for name, error in plan.reasons.items()}
 
     @property
     def traces(self) -> int:
-        """The number of times that the framework has traced or compiled the model."""
+        """The number of times that the framework has traced or compiled the model, over all plans."""
         return sum(plan.traces for plan in list(self._plans.values()))
 
     def run(self, inputs: Inputs) -> Outputs:
@@ -168,7 +168,7 @@ class Runnable:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Compute the outputs from checked inputs, as checked values (see `feeds`)."""
+        """Run the plan that fits the feed, and return the outputs. Inputs and outputs are checked values (see `feeds`)."""
         structures = {name: structure_of(value) for name, value in feed.items()}
         plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
         while True:
@@ -182,7 +182,7 @@ class Runnable:
                 plan = self._replace_plan(plan, feed, structures, error)
 
     def _plan_for(self, feed: Feed, structures: Dict[str, InputStructure]) -> Plan:
-        """Return the plan for a feed. Make it, unless another thread has made it meanwhile."""
+        """Return the plan for a feed. Make and cache it, unless another thread has made it meanwhile."""
         with self._planning:
             key = self._key(feed, structures)
             if key not in self._plans:
@@ -195,7 +195,7 @@ class Runnable:
     def _replace_plan(
         self, plan: Plan, feed: Feed, structures: Dict[str, InputStructure], error: UnsupportedError
     ) -> Plan:
-        """Replace a plan that could not run, unless another thread has replaced it already. Return the new plan."""
+        """Replace a plan whose run raised `error`, unless another thread has replaced it. Return the new plan."""
         with self._planning:
             key = self._key(feed, structures)
             if self._plans.get(key) in (None, plan):
@@ -204,13 +204,13 @@ class Runnable:
             return self._plans[key]
 
     def _key(self, feed: Feed, structures: Dict[str, InputStructure]) -> PlanKey:
-        """Return the key of a plan: the structures of the inputs, and what the plan is specialised on."""
+        """Return the cache key of a plan: the input structures, and the values and shapes that it is specialised on."""
         values = tuple((name, _value_key(feed[name])) for name in sorted(self._by_value) if name in feed)
         shapes = tuple((name, _shape(feed[name])) for name in sorted(self._by_shape) if name in feed)
         return tuple(sorted(structures.items())), values, shapes
 
     def _prepare_ahead(self) -> None:
-        """Record and compile the model now, if the declared types suffice; otherwise the first run does."""
+        """Make the first plan if every required input is declared with dtype and rank; otherwise the first run makes it."""
         structures: Dict[str, InputStructure] = {}
         for port in self.model.graph.required:
             if not isinstance(port.type, TensorType) or port.type.shape is None or port.type.dtype is None:
@@ -221,9 +221,10 @@ class Runnable:
             self._plans[self._key({}, structures)] = self._latest = plan
 
     def _make_plan(self, feed: Optional[Feed], structures: Dict[str, InputStructure]) -> Optional[Plan]:
-        """Make a plan for inputs of these structures.
+        """Make a plan for these input structures. Return None if there is no feed yet and the plan depends on input
+        values.
 
-        Return None where there is no feed yet and the plan depends on its values.
+        Inputs to specialise on are added to `_by_value` and `_by_shape`.
         """
         while True:
             fixed = self._specialisation(feed)
@@ -231,7 +232,7 @@ class Runnable:
                 return self._compile(structures, fixed)
             except NeedsKnownError as error:
                 more = (error.values - self._by_value) | (error.sizes - self._by_shape - self._by_value)
-                if more and (feed is None or all(_is_small(feed[name]) for name in error.values)):
+                if more and (feed is None or all(_can_specialise_on(feed[name]) for name in error.values)):
                     self._by_value |= error.values
                     self._by_shape |= error.sizes
                     if feed is None:
@@ -244,7 +245,7 @@ class Runnable:
                 return self._uncompiled_plan(structures, fixed, error, eager=False)
 
     def _specialisation(self, feed: Optional[Feed]) -> Specialisation:
-        """Return the values and the shapes of a feed that its plan is specialised on."""
+        """Return the values and the shapes of a feed to specialise on. Without a feed, specialise on nothing."""
         if feed is None:
             return Specialisation()
         values = {name: feed[name] for name in self._by_value if name in feed}
@@ -252,7 +253,7 @@ class Runnable:
         return Specialisation(values, {name: shape for name, shape in shapes.items() if shape is not None})
 
     def _compile(self, structures: Dict[str, InputStructure], fixed: Specialisation) -> CompiledPlan:
-        """Trace the model and compile it by the shim. A program without outputs is not compiled."""
+        """Trace the model and compile it by the shim. A program without outputs is not compiled: all outputs are known."""
         emitter = self._shim.emitter()
         traced = trace_model(
             self.model, emitter, structures, fixed, Interpreter(emitter.natives() if self._natives else None)
@@ -268,7 +269,7 @@ class Runnable:
         error: UnsupportedError,
         eager: bool = True,
     ) -> Union[ImmediatePlan, PartitionedPlan]:
-        """Make a plan for a model that cannot be compiled as a whole.
+        """Make a plan for a model that cannot be compiled as a whole, because of `error`.
 
         Execute it operator by operator if `eager`, if every failed node only needs a known value, and if the framework
         can execute. Otherwise cut it into parts around the nodes that the shim cannot do.
@@ -290,9 +291,9 @@ class Runnable:
     def _partition(
         self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError
     ) -> PartitionedPlan:
-        """Cut the model into parts. Raise `error` where a fallback is needed and not allowed, or cutting does not help.
+        """Cut the model into parts. Raise `error` if a fallback is needed but not allowed, or if cutting does not help.
 
-        `failed`: the nodes for the fallback. `staged`: the nodes that need a value of an earlier part.
+        `failed`: the nodes for the fallback. `staged`: the nodes that need a value from an earlier part.
         """
         graph = self.model.graph
         if not self._fallback and failed:
@@ -313,15 +314,15 @@ class Runnable:
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)
 
 
-def _is_small(value: CheckedValue) -> bool:
-    """Whether a plan may be specialised on a value."""
+def _can_specialise_on(value: CheckedValue) -> bool:
+    """Whether a value is a tensor or map with at most `_SPECIALISE_UP_TO` elements: each value needs a plan of its own."""
     if isinstance(value, MapItems):
-        return _is_small(value.keys)
+        return _can_specialise_on(value.keys)
     return isinstance(value, tuple) and value[0].size <= _SPECIALISE_UP_TO
 
 
 def _value_key(value: CheckedValue) -> Any:
-    """Return a hashable object that is equal for equal values."""
+    """Return a hashable key of a checked value: equal values have equal keys."""
     if isinstance(value, MapItems):
         return _value_key(value.keys), _value_key(value.values)
     if not isinstance(value, tuple):
@@ -331,7 +332,7 @@ def _value_key(value: CheckedValue) -> Any:
 
 
 def _shape(value: CheckedValue) -> Optional[Tuple[int, ...]]:
-    """Return the shape of a tensor. None: the value is no tensor."""
+    """Return the shape of a checked tensor; None for a sequence, a map or an empty optional."""
     return tuple(value[0].shape) if isinstance(value, tuple) else None
 
 

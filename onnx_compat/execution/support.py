@@ -43,7 +43,7 @@ class NodeSupport(NamedTuple):
         operator: The name of its operator.
         opset: The version of the operator set.
         status: "native", "composed", "fallback" or "unsupported".
-        reason: Why it is not done by the shim, or how it is done.
+        reason: Why the shim cannot do the node, or how it does the node.
 
     Examples:
         >>> onnx_compat.support("digits.onnx", shim="reference")[0].reason
@@ -60,8 +60,10 @@ class NodeSupport(NamedTuple):
 class Survey(NamedTuple):
     """The outcome of a trial trace, by the name of the node.
 
-    `failed`: the errors of the nodes that the shim cannot do. `unseen`: nodes that could not be examined, because the
-    types of their inputs are known only after a failed node has run. `done`: 'native' or 'composed' for the other nodes.
+    failed: the errors of the nodes that the shim cannot do.
+    unseen: the nodes that could not be examined, because the types of their inputs are known only after a failed node
+        runs.
+    done: 'native' or 'composed' for each other node.
     """
 
     failed: Dict[str, OnnxCompatError]
@@ -79,19 +81,20 @@ def survey(
 ) -> Survey:
     """Trace every node that can be traced, and emit the program in a scratch emitter, to find the nodes that fail.
 
-    `watch` is called with the name and the traced value of each result.
+    Nothing is executed. `watch` is called with the name and the traced value of each input and result.
     """
     with shim.scratch() as emitter:
         interpreter = Interpreter(emitter.natives() if use_natives else None, tolerant=True, watch=watch)
         traced = trace_model(model, emitter, structures, fixed, interpreter)
         failed = dict(interpreter.failed)
-        # A concrete emitter executes what it emits.
+        # A concrete emitter would execute each node; a TypeEmitter only checks dtypes.
         failed.update(emission_errors(traced.program.region, TypeEmitter(emitter) if emitter.concrete else emitter))
     return Survey(failed, interpreter.unseen, interpreter.done)
 
 
 def declared_structures(graph: Graph) -> Dict[str, InputStructure]:
-    """Return the structures of the required inputs as declared, with sequences empty.
+    """Return name -> structure for the required inputs, by their declared types. Sequences and optionals are taken as
+    empty.
 
     A tensor of unknown rank has no entry.
     """
@@ -150,7 +153,7 @@ def support(
 def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
     """Return the program that a shim gets for a model, with symbolic sizes where the model leaves sizes open.
 
-    The shim is by default the one that `prepare` would use.
+    `shim` is by default the shim that `prepare` would use. Raises UnsupportedError if an input has no declared rank.
     """
     loaded = load(model)
     structures = declared_structures(loaded.graph)
@@ -167,7 +170,7 @@ def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
 
 
 def may_fall_back(node: GraphNode) -> bool:
-    """Whether the fallback may support the operator of a node."""
+    """Whether the fallback may run the operator of a node: it has a meaning, or onnxruntime may support its domain."""
     return has_meaning(node.domain, node.operator) or node.domain in fallback_domains()
 
 

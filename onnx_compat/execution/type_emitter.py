@@ -1,4 +1,4 @@
-"""Type emitter: checks by dtype alone which primitives an executing emitter supports. It computes nothing."""
+"""Type emitter: check by dtype alone which primitives an executing emitter supports, without computing values."""
 
 from typing import Any, Mapping, Optional, Sequence
 
@@ -15,10 +15,10 @@ Handle = Any
 
 
 class TypeEmitter(Emitter):
-    """Replaces an emitter whose handles are values, where a program is checked and not run.
+    """A substitute for an executing emitter, to check a program without running it. Its handles hold no values.
 
-    It refuses a primitive that the emitter lacks, and a dtype of which the emitter holds no constant. It accepts
-    everything else.
+    It refuses a primitive that the emitter lacks, and a result dtype that the emitter cannot hold. Everything else
+    passes.
     """
 
     concrete = False
@@ -34,7 +34,7 @@ class TypeEmitter(Emitter):
         return tuple(self.placeholder(ref.spec) for ref in self.node.outputs)
 
     def placeholder(self, spec: Spec) -> Handle:
-        """Return a handle for a value of this dtype. The error of the emitter passes where it has no such dtype."""
+        """Return a handle for a value of this dtype. Raises the emitter's error if the emitter cannot hold the dtype."""
         self._emitter.constant(np.zeros((), spec.dtype.numpy), spec.dtype)
         return object()
 

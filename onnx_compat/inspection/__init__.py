@@ -1,1 +1,1 @@
-"""Descriptions of converted files."""
+"""Inspection: descriptions of converted files."""

@@ -16,7 +16,7 @@ __all__ = ["FileDescription", "describe"]
 
 
 class FileDescription(NamedTuple):
-    """A description, and the shim that gave it."""
+    """The description of a file, and the name of the shim that gave it."""
 
     shim: str  # "" if no shim was needed
     description: Description
@@ -57,7 +57,7 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
 
 
 def _describe_bundle(path: str) -> Description:
-    """Describe a bundle by its manifest, without opening its parts."""
+    """Return the description of a bundle from its manifest. Its parts are not opened."""
     manifest = read_manifest(path)
     facts = {
         "format": "bundle: parts, of which some run in the fallback",

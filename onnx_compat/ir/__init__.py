@@ -38,5 +38,5 @@ __all__ = [
 
 
 def is_verifying() -> bool:
-    """Whether programs and target graphs are verified: the environment variable ONNX_COMPAT_VERIFY is set and not 0."""
+    """Whether programs and target graphs are verified: ONNX_COMPAT_VERIFY is set, and neither empty nor "0"."""
     return os.environ.get("ONNX_COMPAT_VERIFY", "0") not in ("", "0")

@@ -40,16 +40,16 @@ _Key = Tuple[Any, ...]
 
 
 class Undecided(Exception):
-    """The comparison of two symbolic sizes depends on their run-time values."""
+    """Raised where the comparison of two symbolic sizes depends on their run-time values."""
 
 
 class Atom:
-    """A run-time integer.
+    """A run-time integer, the variable of a symbolic size.
 
-    kind: "axis", the length of an axis, which is never negative; "element", an element of an integer vector; or the name
-        of an operation over sizes.
-    args: the `Ref` and the axis, the `Ref` and the index (None for a scalar), or the operands. A name can replace a `Ref`
-        to use the algebra without a program.
+    kind: "axis", the length of an axis, which is never negative; "element", an element of an integer vector; or the
+        name of an operation over sizes: "floordiv", "mod", "max", "min".
+    args: the `Ref` and the axis, the `Ref` and the index (None for a scalar), or the operands. A name can replace a
+        `Ref` to use the algebra without a program.
     key: orders atoms by the creation of their values. It is the same in every process, which a hash is not.
     """
 
@@ -78,21 +78,21 @@ class Atom:
         return self._hash
 
     def __repr__(self) -> str:
-        if self.kind in ("axis", "element"):  # the source is a whole graph: its number is enough
+        if self.kind in ("axis", "element"):  # the repr of a Ref is not unique
             _, source, index = self.key
             return "%s(%s, %d)" % (self.kind, source, index)
         return "%s(%s)" % (self.kind, ", ".join(map(repr, self.args)))
 
     @property
     def lower(self) -> Optional[int]:
-        """A lower bound for every run-time value; None if no bound is known."""
+        """A number that the atom is never below at run time; None if no lower bound is known."""
         if self.kind == "axis":
             return 0
         if self.kind == "max":
-            bounds = [b for b in map(_lower, self.args) if b is not None]
+            bounds = [b for b in map(_lower_bound, self.args) if b is not None]
             return max(bounds) if bounds else None
         if self.kind == "min":
-            least = [b for b in map(_lower, self.args) if b is not None]
+            least = [b for b in map(_lower_bound, self.args) if b is not None]
             return min(least) if len(least) == len(self.args) else None
         if self.kind == "floordiv":
             return 0 if is_nonnegative(self.args[0]) and is_nonnegative(self.args[1]) else None
@@ -105,7 +105,7 @@ _Monomial = Tuple[Atom, ...]
 
 
 class Dim:
-    """An immutable polynomial over atoms. Arithmetic returns an `int` where all atoms cancel out."""
+    """An immutable polynomial over atoms. Arithmetic returns an `int` if all atoms cancel out: n + 1 - n -> 1."""
 
     __slots__ = ("_hash", "terms")
 
@@ -115,7 +115,7 @@ class Dim:
 
     @staticmethod
     def atom(kind: str, *args: AtomArg) -> "Dim":
-        """Return the size that is a single atom."""
+        """Return the size that is one atom, with the arguments of `Atom`: kind "axis" is the length of an axis."""
         return Dim({(Atom(kind, *args),): 1})
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Dim:
         return floordiv(rhs, self)
 
     def __mod__(self, rhs: Extent) -> Extent:
-        return 0 if _exact(self, rhs) is not None else Dim.atom("mod", self, rhs)
+        return 0 if _exact_division(self, rhs) is not None else Dim.atom("mod", self, rhs)
 
     def __rmod__(self, rhs: Extent) -> Extent:
         return Dim.atom("mod", rhs, self)
@@ -171,16 +171,16 @@ class Dim:
         return self._hash
 
     def __lt__(self, rhs: Extent) -> bool:
-        return _less(self, rhs)
+        return _decide_less(self, rhs)
 
     def __le__(self, rhs: Extent) -> bool:
-        return not _less(rhs, self)
+        return not _decide_less(rhs, self)
 
     def __gt__(self, rhs: Extent) -> bool:
-        return _less(rhs, self)
+        return _decide_less(rhs, self)
 
     def __ge__(self, rhs: Extent) -> bool:
-        return not _less(self, rhs)
+        return not _decide_less(self, rhs)
 
     def __bool__(self) -> bool:
         return not decide_equal(self, 0)
@@ -193,62 +193,65 @@ class Dim:
 
 
 def is_static(value: Union[Extent, None]) -> "TypeIs[int]":
-    """Whether a size is an int, not a symbolic `Dim`."""
+    """Whether a size is not a symbolic `Dim`: it is an int. None, a size that is not given, counts as static too."""
     return not isinstance(value, Dim)
 
 
 def is_equal(a: object, b: object) -> bool:
-    """Whether two sizes are equal for all run-time values. Never raises; False also means that it is not known."""
+    """Whether two sizes are equal for all run-time values. Never raises. False also means that equality is not provable."""
     if not isinstance(a, Dim) and not isinstance(b, Dim):
         return bool(a == b)
     return isinstance(a, Dim) and isinstance(b, Dim) and a.terms == b.terms
 
 
 def is_equal_shape(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
-    """Whether two shapes have one rank, and sizes that are equal for all run-time values."""
+    """Whether two shapes have the same rank, and `is_equal` holds for the sizes of each axis."""
     return len(a) == len(b) and all(map(is_equal, a, b))
 
 
 def decide_equal(a: Extent, b: Extent) -> bool:
-    """Whether two sizes are equal. Raise Undecided if that depends on run-time values."""
+    """Whether two sizes are equal for all run-time values. Raises Undecided if equality depends on run-time values."""
     if is_equal(a, b):
         return True
     if is_static(a) and is_static(b):
         return False
-    if _positive(a - b) or _positive(b - a):
+    if _is_positive(a - b) or _is_positive(b - a):
         return False
     raise Undecided("%r == %r" % (a, b))
 
 
 def floordiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded down."""
+    """Return a / b rounded down: an int or polynomial if the division is exact or static, else a symbolic quotient."""
     if is_static(a) and is_static(b):
         return int(a) // int(b)
-    exact = _exact(a, b)
+    exact = _exact_division(a, b)
     return Dim.atom("floordiv", a, b) if exact is None else exact
 
 
 def ceildiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded up."""
+    """Return a / b rounded up: 4 for 7 and 2. A quotient that does not simplify is symbolic, as for `floordiv`."""
     if is_nonnegative(b):  # `is_nonnegative` can prove a bound for this form, not for the other
         return floordiv(a + b - 1, b)
     return -floordiv(-a, b)
 
 
 def exact_quotient(a: Extent, b: Extent) -> Optional[int]:
-    """Return a / b if that is a positive int for all run-time values, else None."""
+    """Return a / b if that is the same positive int for all run-time values, else None: 3 for 3 * n and n."""
     monomial, factor = next(iter(_terms(b).items()), ((), 0))
     times = _terms(a).get(monomial, 0) // factor if factor else 0
     return times if times > 0 and is_equal(b * times, a) else None
 
 
 def truncdiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded toward zero, for a positive b. A negative a grows by at most b - 1 before it is rounded down."""
+    """Return a / b rounded toward zero, for a positive b: -3 for -7 and 2.
+
+    Computed as floordiv(a, b) for a >= 0, and as floordiv(min(a + b - 1, 0), b) for a < 0.
+    """
     return floordiv(maximum(a, minimum(a + b - 1, 0)), b)
 
 
 def maximum(a: Extent, b: Extent) -> Extent:
-    """Return the larger size: one of the two where that is decided, else a symbolic maximum."""
+    """Return the larger of two sizes: a or b if the comparison can be decided, else a symbolic maximum."""
     try:
         return max(a, b)
     except Undecided:
@@ -256,7 +259,7 @@ def maximum(a: Extent, b: Extent) -> Extent:
 
 
 def minimum(a: Extent, b: Extent) -> Extent:
-    """Return the smaller size: one of the two where that is decided, else a symbolic minimum."""
+    """Return the smaller of two sizes: a or b if the comparison can be decided, else a symbolic minimum."""
     try:
         return min(b, a)
     except Undecided:
@@ -264,7 +267,10 @@ def minimum(a: Extent, b: Extent) -> Extent:
 
 
 def is_at_most(a: Extent, b: Extent) -> bool:
-    """Whether a is a symbolic minimum over b and another size: min(b, c) <= b."""
+    """Whether a is the symbolic minimum of b and another size, so that a <= b: True for min(b, c) and b.
+
+    This is the only proof that is tried. Every other pair gives False, also two ints.
+    """
     if not isinstance(a, Dim) or len(a.terms) != 1:
         return False
     ((monomial, factor),) = a.terms.items()
@@ -277,7 +283,7 @@ def is_at_most(a: Extent, b: Extent) -> bool:
 
 
 def atoms_of(value: Extent) -> Iterable[Atom]:
-    """Yield the 'axis' and 'element' atoms that a size depends on, also those inside of operations."""
+    """Yield the "axis" and "element" atoms in a size, also the atoms in operands of operations: n // m + 1 -> n, m."""
     for monomial in _terms(value):
         for atom in monomial:
             if atom.kind in ("axis", "element"):
@@ -308,7 +314,7 @@ def _sort_key(atom: Atom) -> _Key:
 
 
 def _atom_key(kind: str, args: Sequence[Any]) -> _Key:
-    """Return a key that is equal for equal atoms alone: the serial number of the value and the index, or the operands."""
+    """Return a sort key that only equal atoms share: the value's serial number and the index, or the operands' keys."""
     if kind in ("axis", "element"):
         source, index = args
         return (kind, getattr(source, "serial", source), -1 if index is None else index)
@@ -319,8 +325,8 @@ def _extent_key(extent: Extent) -> _Key:
     return tuple(sorted((tuple(map(_sort_key, monomial)), factor) for monomial, factor in _terms(extent).items()))
 
 
-def _exact(a: Extent, b: Extent) -> Optional[Extent]:
-    """Return a / b if b is a monomial that divides every term of a, else None."""
+def _exact_division(a: Extent, b: Extent) -> Optional[Extent]:
+    """Return a / b if b is a monomial that divides every term of a without remainder, or if a equals b; else None."""
     divisor = _terms(b)
     if len(divisor) != 1:
         return 1 if is_equal(a, b) and divisor else None
@@ -328,22 +334,22 @@ def _exact(a: Extent, b: Extent) -> Optional[Extent]:
     terms: Dict[_Monomial, int] = {}
     for term, count in _terms(a).items():
         rest = list(term)
-        if count % factor or any(_remove(rest, atom) for atom in monomial):
+        if count % factor or any(_cannot_remove(rest, atom) for atom in monomial):
             return None
         terms[tuple(rest)] = count // factor
     return _simplify(terms)
 
 
-def _remove(atoms: List[Atom], atom: Atom) -> bool:
-    """Remove the first occurrence of `atom` from the list. Return True if the list does not contain it."""
+def _cannot_remove(atoms: List[Atom], atom: Atom) -> bool:
+    """Remove the first occurrence of `atom` from `atoms`. Return True if the list does not contain `atom`."""
     if atom in atoms:
         atoms.remove(atom)
         return False
     return True
 
 
-def _lower(value: Extent) -> Optional[int]:
-    """Return a lower bound that follows from the bounds of the atoms; else None."""
+def _lower_bound(value: Extent) -> Optional[int]:
+    """Return a lower bound of a size for all run-time values, from the lower bounds of its atoms; None if none follows."""
     total = 0
     for monomial, factor in _terms(value).items():
         if monomial and factor < 0:
@@ -358,18 +364,18 @@ def _lower(value: Extent) -> Optional[int]:
 
 
 def is_nonnegative(value: Extent) -> bool:
-    """Whether a size is at least zero for all run-time values. False also means that it is not known."""
-    bound = _lower(value)
+    """Whether a size is at least zero for all run-time values. False also means that no proof was found."""
+    bound = _lower_bound(value)
     return bound is not None and bound >= 0
 
 
-def _positive(value: Extent) -> bool:
-    bound = _lower(value)
+def _is_positive(value: Extent) -> bool:
+    bound = _lower_bound(value)
     return bound is not None and bound > 0
 
 
-def _less(a: Extent, b: Extent) -> bool:
-    if _positive(b - a):
+def _decide_less(a: Extent, b: Extent) -> bool:
+    if _is_positive(b - a):
         return True
     if is_nonnegative(a - b):
         return False

@@ -35,9 +35,9 @@ class DType:
         bits: the width of a packed element (0 for strings).
         kind: 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 's' string, 'c' complex.
         numpy: the np.dtype of the arrays that carry the type.
-        storage: the carrier in words.
-        format: the small float format, or None.
-        native: whether numpy has the type itself, so that it is its own carrier.
+        storage: the carrier as text for messages.
+        format: the small float format; None for a type that is not a small float.
+        native: whether numpy has the type itself, so that the type is its own carrier. True for strings.
     """
 
     __slots__ = ("bits", "format", "kind", "name", "native", "numpy", "onnx")
@@ -53,7 +53,8 @@ class DType:
 
     @staticmethod
     def of(value: Any) -> "DType":
-        """Return the type for an ONNX number (a Python int), a name, a numpy or ml_dtypes dtype, or an array.
+        """Return the type for an ONNX number (a Python int), a name, a numpy or ml_dtypes dtype, or an array with such
+        a dtype.
 
         Raises UnsupportedError if ONNX has no such element type.
         """
@@ -75,24 +76,24 @@ class DType:
 
     @property
     def storage(self) -> str:
-        """The carrier in words: "float32 values"."""
+        """The carrier as text: "float32" for float32, "float32 values" for bfloat16, "str objects" for string."""
         if self.native:
             return "str objects" if self.kind == "s" else self.name
         return "%s values" % self.numpy.name
 
     @property
     def spelling(self) -> str:
-        """The name in the type strings of ONNX: tensor(float), tensor(double)."""
+        """The name in ONNX type strings such as tensor(float): "float" for float32, "double" for float64, else `name`."""
         return {"float32": "float", "float64": "double"}.get(self.name, self.name)
 
     @property
     def min(self) -> Any:
-        """The smallest finite value of a numeric type."""
+        """The lowest finite value; for float8e8m0 the smallest positive. Raises UnsupportedError for string and complex."""
         return self._limits()[0]
 
     @property
     def max(self) -> Any:
-        """The largest finite value of a numeric type."""
+        """The largest finite value. Raises UnsupportedError for string and complex types."""
         return self._limits()[1]
 
     def _limits(self) -> Tuple[Any, Any]:
@@ -110,9 +111,10 @@ class DType:
         raise UnsupportedError("the type %s has no smallest and largest value" % self.name)
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round computed numbers to values of this type, in an array of the carrier.
+        """Round numbers to values of this type. Return an array of the carrier dtype.
 
-        Small floats round to the nearest value (see `Format.encode`), sub-byte integers wrap, native types are cast.
+        Small floats round by `Format.encode`, with its `saturate` and `mode`. Sub-byte integers wrap. Native types are
+        cast.
         """
         values = np.asarray(values)
         if self.format is not None:
@@ -195,7 +197,7 @@ _ALIASES.update(float="float32", double="float64", str="string")
 
 
 def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
-    """Convert a carried array for a user: to an ml_dtypes array if that package has the type, else keep the carrier."""
+    """Convert a carrier array for a caller: to an ml_dtypes array if ml_dtypes has the type; else return the carrier."""
     kind = DType.of(dtype)
     ml_dtype = None if kind.native else _ml_dtype(kind)
     array = np.asarray(array)
@@ -207,7 +209,7 @@ def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
 
 
 def from_public(array: Array) -> Tuple[Array, DType]:
-    """Convert a user's numpy or ml_dtypes array, scalar, list or string. Return the carrier and the type."""
+    """Convert a caller's numpy or ml_dtypes array, scalar, list or string. Return its carrier array and its `DType`."""
     array = np.asarray(array)
     kind = DType.of(array)
     if kind.kind == "s":
@@ -218,7 +220,7 @@ def from_public(array: Array) -> Tuple[Array, DType]:
 
 
 def _text(array: Array) -> Array:
-    """Convert an array of text or bytes to an object array of `str`."""
+    """Convert an array of str or UTF-8 bytes to an object array of str. Raises UnsupportedError for any other element."""
     out = np.empty(array.shape, object)
     for index in np.ndindex(*array.shape):
         item = array[index]
@@ -234,7 +236,7 @@ def _text(array: Array) -> Array:
 
 
 def _ml_dtype(kind: DType) -> Optional[Any]:
-    """Return the ml_dtypes type, or None where the package is absent or too old to have it."""
+    """Return the np.dtype that ml_dtypes has for a type; None if ml_dtypes is absent, or too old to have the type."""
     try:
         scalar_type = getattr(importlib.import_module("ml_dtypes"), _ML_DTYPES.get(kind.name, kind.name), None)
     except ImportError:

@@ -1,7 +1,8 @@
 """The small floating-point formats that numpy lacks: decode their bits, and round numbers to them correctly.
 
-A format is the sorted list of its magnitudes. To round is to search the list of thresholds between them. The rounding
-mode and the rule for ties change only these thresholds, so inputs of any width are rounded once.
+The magnitudes of a format are a sorted table, indexed by code. A number is rounded by a binary search among the
+thresholds between consecutive magnitudes. The rounding mode and the tie rule only move these thresholds. So a number
+of any width is rounded once, without an intermediate type.
 """
 
 from typing import Any, Dict, Optional, Tuple
@@ -14,13 +15,14 @@ Array = Any  # numpy's stubs lose the dtype in most arithmetic
 
 
 class Format:
-    """A floating-point format: the widths of exponent and mantissa, the bias, and the use of the top codes.
+    """A floating-point format: the widths of exponent and mantissa, the exponent bias, and the use of the highest
+    codes.
 
-    `special` names the use of the top codes:
+    A code is the integer whose bits encode a number. `special` says which codes do not encode a finite number:
 
-    - ieee: the largest exponent is for infinity and NaN (bfloat16, float8e5m2).
+    - ieee: the codes with the largest exponent are infinity and NaN (bfloat16, float8e5m2).
     - fn: the last code of each sign is NaN, and there is no infinity (float8e4m3fn).
-    - fnuz: no special top code; the code of negative zero is NaN (float8e4m3fnuz, float8e5m2fnuz).
+    - fnuz: the code of negative zero is NaN, and there is no infinity (float8e4m3fnuz, float8e5m2fnuz).
     - finite: no infinity and no NaN (float4e2m1, float6*); a NaN becomes negative zero, as ml_dtypes does.
     - scale: unsigned powers of two without zero; the last code is NaN (float8e8m0).
     """
@@ -40,7 +42,10 @@ class Format:
         self._values: Optional[Array] = None
 
     def magnitude(self, code: Array) -> Array:
-        """Return the float64 values of codes without a sign. `top + 1` gives the value that would follow the largest."""
+        """Return the float64 magnitudes of codes that have no sign bit.
+
+        The code `top + 1` gives the magnitude that would follow the largest finite magnitude.
+        """
         code = np.asarray(code, np.int64)
         power, fraction = code >> self.mantissa, code & ((1 << self.mantissa) - 1)
         if self.special == "scale":
@@ -56,18 +61,18 @@ class Format:
 
     @property
     def min(self) -> float:
-        """The most negative finite value; for a scale, the smallest positive value."""
+        """The most negative finite value; for `special` "scale", the smallest positive value."""
         return -self.max if self.signed else float(self.magnitude(0))
 
     @property
     def nan(self) -> int:
-        """The code of NaN, with a clear sign bit if there are two."""
+        """The code of NaN: without sign bit if both signs have a NaN; the code of negative zero for "fnuz" and "finite"."""
         if self.special == "ieee":
             return self.top + 1 + (1 << max(self.mantissa - 1, 0))
         return self.top + 1 if self.special in ("fn", "scale") else 1 << (self.bits - 1)
 
     def decode(self, codes: Array) -> Array:
-        """Return the float32 values of an array of codes. The conversion is exact."""
+        """Return the float32 values of an array of codes. The conversion is exact, also for NaN and infinity."""
         codes = np.asarray(codes, self.code_type)
         if self.bits == 16:
             return np.asarray(codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -88,10 +93,10 @@ class Format:
         return table
 
     def encode(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round numbers to codes.
+        """Round numbers to values of the format. Return their codes, as uint8, or uint16 for bfloat16.
 
-        saturate: whether a number that is too large becomes the largest value. Otherwise it becomes infinity, or NaN in a
-            format without infinity.
+        saturate: whether a number above the largest value becomes the largest value, instead of infinity, or of NaN in
+            a format without infinity. "finite" formats always saturate; bfloat16 never does.
         mode: "nearest" (ties to even; in a scale, upwards), "up" (away from zero) or "down" (towards zero).
         """
         values = np.asarray(values)
@@ -99,7 +104,7 @@ class Format:
             return _bfloat16_bits(values)
         values = values.astype(np.float64, copy=False)
         size = np.abs(values)
-        code: Array = np.searchsorted(self._steps(mode), size, side="right")
+        code: Array = np.searchsorted(self._rounding_thresholds(mode), size, side="right")
         code = np.where(code > self.top, self._too_large(saturate), code).astype(self.code_type)
         if not self.signed:
             with np.errstate(invalid="ignore"):  # old numpy warns when it compares NaN
@@ -112,7 +117,7 @@ class Format:
         return code | (negative.astype(self.code_type) << self.code_type.type(self.bits - 1))
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round numbers to values of the format, as float32."""
+        """Round numbers to values of the format, by `encode` and `decode`. Return a float32 array."""
         return self.decode(self.encode(values, saturate, mode))
 
     def _too_large(self, saturate: bool) -> int:
@@ -120,8 +125,8 @@ class Format:
             return self.top
         return self.top + 1 if self.special == "ieee" else self.nan
 
-    def _steps(self, mode: str) -> Array:
-        """Return for each code the smallest magnitude that rounds to a larger code."""
+    def _rounding_thresholds(self, mode: str) -> Array:
+        """Return for each code the smallest magnitude that rounds to a higher code, under a rounding mode of `encode`."""
         if mode not in self._thresholds:
             values = self.magnitude(np.arange(self.top + 2))
             low, high = values[:-1], values[1:]
@@ -140,7 +145,7 @@ class Format:
 
 
 def _bfloat16_bits(values: Array) -> Array:
-    """Round float32 to bfloat16, half to even, on the bits: the common case, without a search."""
+    """Return the bfloat16 codes (uint16) of float32 numbers, rounded half to even by integer arithmetic."""
     bits = np.ascontiguousarray(values).view(np.uint32).reshape(values.shape)
     rounded = bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))
     return (np.where(np.isnan(values), bits | np.uint32(0x400000), rounded) >> 16).astype(np.uint16)

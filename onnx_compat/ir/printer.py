@@ -22,19 +22,20 @@ import numpy as np
 from onnx_compat.ir.dims import Atom, Dim, Extent
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Const, Extents, Node, Ref, Region, Spec
+from onnx_compat.ir.window import Window
 
 if TYPE_CHECKING:
     from onnx_compat.shim.interface import Program
 
 __all__ = ["Printer", "format_program"]
 
-_SHORT = 4  # the most elements of a constant that are printed
-_WIDTH = 60  # the most characters of the value of a parameter
+_SHORT = 4  # a constant of more elements prints its shape only
+_WIDTH = 60  # a longer value of a parameter is cut
 _INFIX = {"floordiv": "//", "mod": "%"}
 
 
 def format_program(program: "Program") -> str:
-    """Return the text of a program."""
+    """Return a program as text, in the form that the module's docstring shows."""
     printer, region = Printer(), program.region
     lines = ["program %s for %s" % (program.name, "any target" if program.target is None else program.target)]
     for port, ref in zip(program.inputs, region.inputs):
@@ -50,25 +51,28 @@ def format_program(program: "Program") -> str:
 
 
 class Printer:
-    """Print the parts of a program. Values are numbered in the order of their definitions."""
+    """Format the parts of a program as text. Values are named %0, %1, … in the order in which `define` gets them."""
 
     def __init__(self) -> None:
         self._names: Dict[Ref, str] = {}
         self._sizes: Dict[Atom, str] = {}
 
     def define(self, ref: Ref) -> str:
-        """Return the number of a value, a new number if it has none."""
+        """Return the name of a value: "%3". The first call for a value assigns the next number to it."""
         return self._names.setdefault(ref, "%%%d" % len(self._names))
 
     def name_sizes(self, ref: Ref, shape: Sequence[Union[int, str, None]]) -> None:
-        """Use the names of the model for the symbolic sizes of an input."""
+        """Make the symbolic sizes of the program input `ref` print as the names in `shape`: "N", not "%0.shape[0]".
+
+        `shape` has an entry for each axis. Ints and None are ignored.
+        """
         for extent, name in zip(ref.spec.shape, shape):
             if isinstance(name, str) and isinstance(extent, Dim):
                 (((atom,), _),) = extent.terms.items()
                 self._sizes.setdefault(atom, name)
 
     def node(self, node: Node, indent: str = "") -> Iterator[str]:
-        """Yield the lines of a node and of its regions."""
+        """Yield the lines of a node: its own line, then the indented lines of its regions."""
         yield indent + self.line(node)
         for k, region in enumerate(node.regions):
             inputs = ", ".join("%s: %s" % (self.define(ref), self.spec(ref.spec)) for ref in region.inputs)
@@ -76,24 +80,24 @@ class Printer:
             yield from self.region(region, indent + "    ")
 
     def region(self, region: Region, indent: str = "") -> Iterator[str]:
-        """Yield the lines of a region. Its inputs must be defined."""
+        """Yield the lines of the live nodes of a region, then its `return` line. The caller must `define` the inputs."""
         for node in region.live():
             yield from self.node(node, indent)
         yield "%sreturn %s" % (indent, ", ".join(map(self.arg, region.outputs)))
 
     def line(self, node: Node) -> str:
-        """Return the line of a node, without its regions."""
+        """Return the line of a node: typed results, primitive, arguments, parameters, origin. Regions are left out."""
         args = ", ".join(map(self.arg, node.args))
         results = [self.define(ref) for ref in node.outputs]
         types = ["%s: %s" % (name, self.spec(ref.spec)) for name, ref in zip(results, node.outputs)]
         return "%s = %s(%s)%s%s" % (", ".join(types), node.primitive, args, _params(node.params), _source(node))
 
     def spec(self, spec: Spec) -> str:
-        """Return the text of a type: "float32[N, 3]"."""
+        """Return a type as text: "float32[N, 3]"."""
         return "%s%s" % (spec.dtype.name, self._shape(spec.shape))
 
     def arg(self, arg: object) -> str:
-        """Return the text of an argument of a node."""
+        """Return an argument of a node as text: a value's name, a constant, a list of sizes, a tuple, or "none"."""
         if isinstance(arg, Ref):
             return self._names.get(arg, "%undefined")
         if isinstance(arg, Const):
@@ -109,7 +113,7 @@ class Printer:
         return "[%s]" % ", ".join(map(self.size, shape))
 
     def size(self, extent: Extent) -> str:
-        """Return the text of a size. Its terms are sorted as text, so equal sizes have equal texts."""
+        """Return a size as text: "2*N + 1". The terms are sorted as text, so equal sizes have equal texts."""
         if not isinstance(extent, Dim):
             return str(extent)
         terms = sorted(
@@ -152,7 +156,10 @@ def _constant(const: Const) -> str:
 def _params(params: Mapping[str, object]) -> str:
     if not params:
         return ""
-    return " {%s}" % ", ".join("%s=%s" % (name, _param(params[name])) for name in sorted(params))
+    flat: Dict[str, object] = {}
+    for name, value in params.items():
+        flat.update(value._asdict() if isinstance(value, Window) else {name: value})
+    return " {%s}" % ", ".join("%s=%s" % (name, _param(flat[name])) for name in sorted(flat))
 
 
 def _param(value: object) -> str:
@@ -165,7 +172,12 @@ def _param(value: object) -> str:
 
 
 def _source(node: Node) -> str:
-    """Return a comment with the ONNX node that the primitive was recorded for, and the names of the results."""
+    """Return the comment at the end of a node's line: "  # Mul 'twice' -> 'y'"; an empty text if the node has no
+    origin.
+
+    Operator and name are those of the ONNX node that the primitive was recorded for. The results follow if they have
+    names.
+    """
     if node.origin is None:
         return ""
     names = ["'%s'" % ref.name for ref in node.outputs if ref.name is not None]

@@ -36,8 +36,8 @@ class Target(NamedTuple):
 class Spec(NamedTuple):
     """The type of a tensor: its dtype and its shape. A size is an int or a symbolic `Dim`.
 
-    Before a node is recorded, a size may also be None (no rule decides it) or a name (equal names are equal sizes): see
-    `Trace.region`.
+    Before a node is recorded, a size may also be None, which stands for an unknown size, or a name. Equal names are
+    equal sizes: see `Trace.region`.
     """
 
     dtype: DType
@@ -50,12 +50,12 @@ class Spec(NamedTuple):
 
     @property
     def static(self) -> bool:
-        """Whether no size is symbolic."""
+        """Whether every size is an int, so that no size is a symbolic `Dim`."""
         return all(map(is_static, self.shape))
 
 
 class Origin(NamedTuple):
-    """The ONNX node that a primitive was recorded for. Errors name it."""
+    """The ONNX node that a primitive was recorded for: its name, operator and opset, for error messages."""
 
     node: str
     operator: str
@@ -63,12 +63,12 @@ class Origin(NamedTuple):
 
 
 class Ref:
-    """A value that is computed at run time: an output of a node, or an input of a region.
+    """A tensor that is computed at run time: an output of a node, or an input of a region (an SSA value).
 
     node: the producer; None for an input of a region.
     name: the name of the value in the model, if it has a name there.
     handle: the framework's tensor, if the trace executes each node at once.
-    serial: numbers values in the order of their creation, so that symbolic sizes are ordered alike in every process.
+    serial: a number that rises with each new value. It gives symbolic sizes the same order in every process.
     """
 
     __slots__ = ("handle", "name", "node", "serial", "spec")
@@ -85,7 +85,7 @@ class Ref:
 
 
 class Const:
-    """A value that is known while tracing. It is compared by identity: each array becomes one constant of the result."""
+    """A tensor that is known while tracing. Compared by identity: an array that is wrapped twice is stored twice."""
 
     __slots__ = ("array", "spec")
 
@@ -95,7 +95,7 @@ class Const:
 
 
 class Extents:
-    """A list of sizes as an argument: ints, and `Dim`s that emission computes from run-time shapes."""
+    """A list of sizes as an argument of a node: ints, and `Dim`s whose values are computed from run-time shapes."""
 
     __slots__ = ("dims",)
 
@@ -110,7 +110,7 @@ Arg = Union[Ref, Const, Extents, None, Tuple[Any, ...]]
 
 
 class Node:
-    """An application of a primitive to arguments."""
+    """An application of a primitive: `outputs = primitive(*args, **params)`, with a region for each branch or loop body."""
 
     __slots__ = ("args", "origin", "outputs", "params", "primitive", "regions")
 
@@ -134,7 +134,10 @@ class Node:
         return "%s(%s) -> %s" % (self.primitive, ", ".join(map(repr, self.args)), list(self.outputs))
 
     def uses(self) -> Iterator[Ref]:
-        """Yield every run-time value that this node reads, also for symbolic sizes and inside of its regions."""
+        """Yield the run-time values that a node reads: tensors, values in symbolic sizes, and captures of its regions.
+
+        A value that is read several times is yielded several times.
+        """
         yield from _refs(self.args)
         for region in self.regions:
             yield from region.captures()
@@ -155,28 +158,31 @@ class Region:
         self._spent: Optional[List[Tuple[Ref, ...]]] = None
 
     def replace(self, nodes: Sequence[Node]) -> None:
-        """Replace the nodes. The inputs and outputs stay."""
+        """Replace the list of nodes, and drop the cached results of `live` and `spent`. The inputs and outputs stay."""
         self.nodes = list(nodes)
         self._live = self._spent = None
 
     def release(self) -> None:
-        """Drop the arguments of all nodes, to free the weights once the region is compiled or exported."""
+        """Drop the arguments of all nodes, also in inner regions, to free the weights after compilation or export."""
         for node in self.nodes:
             node.args = ()
             for inner in node.regions:
                 inner.release()
 
     def live(self) -> List[Node]:
-        """Return the nodes that the outputs depend on, in order: dead code elimination.
+        """Return the nodes that the outputs depend on, in recording order (dead code elimination).
 
-        Call it on a complete region: the result is cached, because each execution of the region reads it.
+        The result is cached, because each execution reads it. So call it only after the region is complete.
         """
         if self._live is None:
             self._live = self._live_nodes()
         return self._live
 
     def spent(self) -> List[Tuple[Ref, ...]]:
-        """Return for each live node the values that no later node and no output reads."""
+        """Return for each live node the values whose last use it is (liveness), without outputs of the region.
+
+        The list is parallel to `live()`, and cached as well.
+        """
         if self._spent is None:
             kept = set(_refs(self.outputs))
             last = {ref: k for k, node in enumerate(self.live()) for ref in node.uses()}
@@ -197,7 +203,7 @@ class Region:
         return kept[::-1]
 
     def captures(self) -> List[Ref]:
-        """Return the distinct values of enclosing regions that this region reads."""
+        """Return the values of enclosing regions that this region reads, without repetition, in order of first use."""
         own: Set[Ref] = set(self.inputs)
         captured: Dict[Ref, None] = {}
         for node in self.live():
@@ -212,7 +218,11 @@ class Region:
 
 
 def input_dependencies(arg: Arg) -> Tuple[Set[Ref], Set[Ref]]:
-    """Return the inputs of the outermost region whose values an argument depends on, and those whose sizes it depends on."""
+    """Return the region inputs that an argument depends on, directly or through nodes, as two sets.
+
+    The first set has the inputs whose elements matter, the second the inputs of which a size matters. An input can be
+    in both.
+    """
     visited: Dict[Tuple[Ref, bool], None] = {}
     pending = [(ref, by_size) for ref, by_size in _reads((arg,))]
     while pending:
@@ -227,7 +237,7 @@ def input_dependencies(arg: Arg) -> Tuple[Set[Ref], Set[Ref]]:
 
 
 def _reads(args: Iterable[Any]) -> Iterator[Tuple[Ref, bool]]:
-    """Yield the values that the arguments read, each with True if only a size of the value is read."""
+    """Yield (value, by_size) for each value that the arguments read. `by_size`: only the length of an axis is read."""
     for arg in args:
         if isinstance(arg, Ref):
             yield arg, False
@@ -240,7 +250,7 @@ def _reads(args: Iterable[Any]) -> Iterator[Tuple[Ref, bool]]:
 
 
 def refs(arg: Arg) -> Iterable[Ref]:
-    """Return the run-time values that an argument reads, also for symbolic sizes."""
+    """Return the run-time values that an argument reads: tensors, and the values in its symbolic sizes. They can repeat."""
     return _refs((arg,))
 
 

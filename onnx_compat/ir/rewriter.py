@@ -1,7 +1,7 @@
-"""Rewrite a region: replace nodes in a copy, or replace values in sizes in place.
+"""Rewrite a region: replace nodes in a copy, or replace values in symbolic sizes in place.
 
-`Ref.node` is the producer of a value. So a rewrite that keeps the old region copies all values. A rewrite in place that
-drops a value replaces it in the sizes that depend on it.
+`Ref.node` is the only producer of a value. So a rewrite that leaves the old region intact copies every value. A rewrite
+in place that deletes a value must also replace the value in the symbolic sizes that contain it.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -14,7 +14,7 @@ __all__ = ["Replacement", "replace_values_in_sizes", "rewrite_region"]
 
 
 class Replacement(NamedTuple):
-    """A primitive that computes the results of a node from earlier values."""
+    """A primitive, its arguments and its parameters, to compute the results of a replaced node from earlier values."""
 
     primitive: str
     args: List[Arg]
@@ -24,8 +24,8 @@ class Replacement(NamedTuple):
 def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacement]]) -> Tuple[Region, int]:
     """Return a copy of the region in which `rewrite` replaces nodes, and the number of replaced nodes.
 
-    `rewrite` gets the live nodes of the region, not those of inner regions. It returns None for a node that stays. If no
-    node is replaced, the region itself is returned.
+    `rewrite` is called for each live node of the region, not for nodes of inner regions. It returns None for a node
+    that stays. If no node is replaced, the region itself is returned.
     """
     replacements = {node: rewrite(node) for node in region.live()}
     count = sum(replacement is not None for replacement in replacements.values())
@@ -41,7 +41,10 @@ def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacemen
 
 
 def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:
-    """Replace each key of `values` by its value in all sizes of a region, in place: in types and in arguments."""
+    """Replace values in the symbolic sizes of a region, in place. `values` maps each old value to its replacement.
+
+    The sizes are those in result types and in arguments, also in inner regions. Tensor arguments stay.
+    """
     sizes = _Sizes(values)
     for node in region.nodes:
         node.args = tuple(map(sizes.arg, node.args))
@@ -54,7 +57,7 @@ def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:
 
 
 class _Sizes:
-    """Replace values in sizes."""
+    """Substitute values in symbolic sizes. `values` maps each old value to its replacement."""
 
     def __init__(self, values: Mapping[Ref, Ref]) -> None:
         self.values = values
@@ -68,7 +71,7 @@ class _Sizes:
         return Spec(spec.dtype, tuple(map(self.extent, spec.shape)))
 
     def arg(self, arg: Arg) -> Arg:
-        """Replace values in the sizes of an argument. Its tensors stay."""
+        """Return the argument with its symbolic sizes substituted. Tensors in the argument stay."""
         if isinstance(arg, Extents):
             return Extents([self.extent(dim) for dim in arg.dims])
         return tuple(map(self.arg, arg)) if isinstance(arg, tuple) else arg
@@ -91,7 +94,7 @@ class _Sizes:
 
 
 class _Copy(_Sizes):
-    """Copy a region. `values` maps each copied value to its copy."""
+    """Copy a region with its values. `copied` maps each value that is already copied to its copy."""
 
     def __init__(self, replacements: Mapping[Node, Optional[Replacement]]) -> None:
         self.copied: Dict[Ref, Ref] = {}
@@ -99,11 +102,14 @@ class _Copy(_Sizes):
         self.replacements = replacements
 
     def arg(self, arg: Arg) -> Arg:
-        """Replace an argument by its copy, in tensors and in sizes."""
+        """Return the copy of an argument: its tensors and the values in its sizes are replaced by their copies.
+
+        Values that have no copy stay: they come from an enclosing region.
+        """
         return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
 
     def fill(self, new: Region, region: Region) -> None:
-        """Put copies of the live nodes and of the outputs of `region` into `new`."""
+        """Fill the region `new` with copies of the live nodes and of the outputs of `region`."""
         new.replace([self._node(node) for node in region.live()])
         new.outputs = tuple(map(self.arg, region.outputs))
 
@@ -122,7 +128,11 @@ class _Copy(_Sizes):
         return copy
 
     def _values(self, refs: Sequence[Ref], node: Optional[Node] = None) -> Tuple[Ref, ...]:
-        """Copy values. Their sizes are copied last, because a size may depend on any of these values."""
+        """Return a copy of each value in `refs`, produced by `node`.
+
+        Sizes are substituted after all values are copied, because the size of a value may contain another value of
+        `refs`.
+        """
         values = tuple(Ref(ref.spec, node) for ref in refs)
         self.copied.update(zip(refs, values))
         for value, ref in zip(values, refs):

@@ -24,7 +24,7 @@ __all__ = ["verify_program", "verify_region"]
 
 
 def verify_program(program: "Program") -> None:
-    """Raise VerificationError if a program has a defect."""
+    """Raise VerificationError if a port of a program does not match its value, or if the region has a defect."""
     region = program.region
     for kind, ports, values in (("input", program.inputs, region.inputs), ("output", program.outputs, region.outputs)):
         if len(ports) != len(values):
@@ -37,7 +37,7 @@ def verify_program(program: "Program") -> None:
 
 
 def _port_defect(port: "Port", value: Arg) -> str:
-    """Return what is wrong between a port and its value, or an empty text."""
+    """Describe how a port differs from its value in dtype, rank or static sizes. An empty text means: no difference."""
     if not isinstance(value, (Ref, Const)):
         return "is no value"
     spec = value.spec
@@ -49,7 +49,7 @@ def _port_defect(port: "Port", value: Arg) -> str:
 
 
 def verify_region(region: Region) -> None:
-    """Raise VerificationError if a region without captures has a defect."""
+    """Raise VerificationError if a region has a defect. The region must not read values of an enclosing region."""
     _Verifier(region.target).region(region, set())
 
 
@@ -59,7 +59,7 @@ class _Verifier:
         self.printer = Printer()
 
     def region(self, region: Region, outer: Set[Ref]) -> None:
-        """Check a region. `outer` are the values of the enclosing regions."""
+        """Check a region and its inner regions. `outer` has the values of the enclosing regions, which nodes may read."""
         scope = set(outer)
         for ref in region.inputs:
             self._define(ref, None, scope)
@@ -110,7 +110,7 @@ class _Verifier:
                 self._refuse("the size %s depends on a value that is not in scope" % self.printer.size(extent), node)
 
     def _check_rule(self, node: Node) -> None:
-        """Compare the types of the results with those of the primitive's rule. A native has no rule."""
+        """Check that the result types are those of the primitive's inference rule. A native has no rule and passes."""
         from onnx_compat.primitives.base import RULES, Application
         from onnx_compat.primitives.conditions import check_conditions
 
@@ -147,7 +147,7 @@ _HINT = "this is a defect of onnx-compat: please report it with the model"
 
 
 def _constants(args: Iterable[Arg]) -> List[Const]:
-    """Return the constants among arguments, also inside of tuples."""
+    """Return the constants among the arguments and in their nested tuples, in order."""
     constants: List[Const] = []
     for arg in args:
         if isinstance(arg, Const):
@@ -158,10 +158,10 @@ def _constants(args: Iterable[Arg]) -> List[Const]:
 
 
 def _has_inferred_type(ref: Ref, inferred: Spec) -> bool:
-    """Whether the type of a result agrees with its rule.
+    """Whether the recorded type of a result agrees with the type that the primitive's rule infers.
 
-    A size that the rule does not decide must be symbolic. A size that is symbolic by the rule may also be the length of
-    the result's own axis, which is less specific.
+    A size that the rule leaves open (None) must be symbolic. If the rule infers a symbolic size, the recorded size may
+    also be the length of the result's own axis, which is less specific.
     """
     if ref.spec.dtype != inferred.dtype or ref.spec.rank != inferred.rank:
         return False

@@ -1,4 +1,7 @@
-"""Models: read ONNX files into checked, plain objects with functions inlined. See `load` and `Model`."""
+"""Models: read ONNX files into checked, plain Python objects, with the model's own functions inlined.
+
+`load` reads a model, `Model` is the result.
+"""
 
 from onnx_compat.model.attributes import Empty
 from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo

@@ -1,11 +1,11 @@
 """Attributes of nodes as Python values.
 
 - float and int: float, int.
-- Strings: str, or bytes where they are no UTF-8.
+- Strings: str; bytes if they are not valid UTF-8.
 - Tensors, sparse tensors too: `Constant`.
 - Graphs and types: `Graph`, and the classes of `onnx_compat.model.types`.
 - Lists: tuples of these. An empty list is an `Empty`, which keeps its attribute type.
-- References: `AttributeReference`, in the body of a function only, until the function is inlined.
+- References: `AttributeReference`, only in the body of a function that is not inlined yet.
 """
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, NamedTuple, Tuple
@@ -39,7 +39,7 @@ KINDS = {
 
 
 class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a subclass of tuple cannot have slots that hold a value)
-    """An empty list; `kind` is the number of its attribute type."""
+    """An empty list attribute. `kind` is the number of its attribute type (AttributeProto.AttributeType)."""
 
     def __new__(cls, kind: int) -> "Empty":  # noqa: ARG004, PYI034 (typing.Self is newer than the floor)
         return super().__new__(cls)
@@ -52,13 +52,16 @@ class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a subclass of tuple cannot have 
 
 
 class AttributeReference(NamedTuple):
-    """The value of the attribute of this name at the call of a function."""
+    """A reference in a function's body to the attribute `name` of the call. Inlining replaces it by the attribute value."""
 
     name: str
 
 
 def attributes(records: Iterable[Message], reader: "Reader", node: str) -> Dict[str, Any]:
-    """Return the attributes of a node as Python values, in order."""
+    """Return attribute name -> Python value for a node, in order. `node` is its name, for errors.
+
+    Raises InvalidModelError if a name is missing or repeated, or if an attribute has no value or an invalid type.
+    """
     attributes_by_name: Dict[str, Any] = {}
     for record in records:
         if not record.name or record.name in attributes_by_name:

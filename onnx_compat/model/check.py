@@ -13,9 +13,10 @@ _AGAIN = "export the model again; onnx.checker.check_model says more about it"
 
 
 def check(graph: Graph) -> Graph:
-    """Return the graph with its nodes in topological order, under unique names.
+    """Return the graph with its nodes in topological order, and with unique node names.
 
-    Raise an InvalidModelError where a name is undefined, or defined twice, or where nodes form a cycle.
+    Raises InvalidModelError if a value is undefined, or defined twice, if nodes form a cycle, or if there are no
+    outputs.
     """
     if not graph.outputs:
         raise InvalidModelError("the model's graph has no outputs, there is nothing to compute", hint=_AGAIN)
@@ -50,7 +51,10 @@ def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
 
 
 def _producers(graph: Graph) -> Dict[str, int]:
-    """Return name -> the index of the node that produces it, or -1 for an input or initializer."""
+    """Return value name -> index of the node that produces the value, or -1 for an input or initializer.
+
+    Raises InvalidModelError if a value is defined twice.
+    """
     producers: Dict[str, int] = {}
     for port in graph.inputs:
         if not port.name or port.name in producers:
@@ -76,7 +80,10 @@ def _producers(graph: Graph) -> Dict[str, int]:
 
 
 def _sort_nodes(nodes: Sequence[GraphNode], producers: Dict[str, int]) -> Sequence[GraphNode]:
-    """Sort nodes topologically. Keep the order of the file where it is valid; otherwise take the lowest ready index."""
+    """Return the nodes in topological order: in the order of the file if it is valid, else by the lowest ready index.
+
+    Raises InvalidModelError if nodes form a cycle.
+    """
     dependencies: List[Set[int]] = []
     for node in nodes:
         used = set(node.inputs).union(node.captures())
@@ -107,7 +114,7 @@ def _sort_nodes(nodes: Sequence[GraphNode], producers: Dict[str, int]) -> Sequen
 def _cycle_error(
     nodes: Sequence[GraphNode], dependencies: Sequence[AbstractSet[int]], blocked: AbstractSet[int]
 ) -> InvalidModelError:
-    """Describe a cycle: follow the producers of a blocked node until a node repeats."""
+    """Return an error that names the nodes of a cycle, found by following producers from a node in `blocked`."""
     path: List[int] = []
     index = min(blocked)
     while index not in path:

@@ -1,8 +1,8 @@
-"""External data: find and check the files beside a model when it is loaded, and read them on demand.
+"""External data: find and check the files beside a model when the model is loaded, and read them on demand.
 
-A model is untrusted input. So a location must be inside the model's folder after every symbolic link is resolved. Where
-the model itself is a link, as in download caches, the folder of its target counts too. Files are read and not mapped: a
-read of a truncated file is an error, an access to a truncated mapping ends the process.
+A model is untrusted input. So a location must be inside the model's folder after every symbolic link is resolved. If
+the model itself is a link, as in download caches, the folder of the link's target is allowed too. Files are read and
+not mapped: a read of a truncated file is an error, but an access to a truncated mapping ends the process.
 """
 
 import os
@@ -23,7 +23,7 @@ Reader = Callable[[], Array]
 class Folder:
     """The folder of the external data of a model.
 
-    `files` holds the paths of the files that its tensors use, as a dict without values.
+    `files` has the real paths of the data files that tensors use, as the keys of a dict, in order of first use.
     """
 
     def __init__(self, named: str, model: Optional[str] = None) -> None:
@@ -34,9 +34,11 @@ class Folder:
         self.files: Dict[str, None] = {}
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
-        """Return a function that reads the `needed` bytes of a tensor.
+        """Check the external data of a tensor, and return a function that reads its `needed` bytes as a uint8 array.
 
-        Raise an InvalidModelError at once where the entries are wrong or the file is missing or too short.
+        `entries` has the location, offset and length from the model. Raises InvalidModelError at once if an entry is
+        wrong, or if the file is missing or too short. The returned function raises InvalidModelError if the file has
+        changed since.
         """
         location = entries.get("location", "")
         path = self._resolve(location, tensor)
@@ -59,7 +61,7 @@ class Folder:
         return lambda: self._read(path, location, tensor, offset, needed, stamp)
 
     def _resolve(self, location: str, tensor: str) -> str:
-        """Return the real path of a location. Raise an InvalidModelError where it is outside the model's folder."""
+        """Return the real path of a location. Raises InvalidModelError if the path is outside of the model's folder."""
         if len(location) > _LONGEST:
             raise InvalidModelError(
                 "the location of the external data of tensor '%s' has %d characters: no file has such a name"
@@ -80,7 +82,7 @@ class Folder:
         return path
 
     def _inspect(self, path: str, location: str, tensor: str) -> Tuple[int, Tuple[int, ...]]:
-        """Return the size of a file, and a stamp that differs once the file has changed."""
+        """Return the size of a file, and a stamp that changes with the file. Raises InvalidModelError if no file exists."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):
@@ -111,7 +113,7 @@ class Folder:
 
 
 def _byte_count(entries: Dict[str, str], key: str, default: int, tensor: str) -> int:
-    """Parse an entry as a number of bytes."""
+    """Return the entry `key` as a number of bytes; `default` without the entry. Raises InvalidModelError if malformed."""
     text = entries.get(key, "")
     if not text:
         return default

@@ -2,7 +2,7 @@
 
 The body is copied for each call. Its inputs and outputs take the names at the call, and its inner values get new names.
 References to attributes get the values at the call, or the defaults of the function. Nodes keep the opsets that the
-function imports. A file of a few bytes can describe nested calls with more nodes than memory holds: `LIMIT` stops that.
+function imports. A file of a few bytes can describe nested calls with more nodes than memory holds: `LIMIT` stops them.
 """
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
@@ -27,7 +27,11 @@ AttributeValue = Any
 
 
 def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, int]) -> Graph:
-    """Return the graph with every call of a function replaced by its body. Set the opset of every node."""
+    """Return the graph with every call of a function replaced by the function's body. Sets the opset of every node.
+
+    `versions` has the opsets that the model imports. Raises InvalidModelError for two functions of the same name,
+    recursion or a wrong call, and UnsupportedError above `LIMIT` or `DEPTH`.
+    """
     table: Dict[Key, Function] = {}
     for function in functions:
         if table.setdefault(function.key, function) is not function:
@@ -42,7 +46,7 @@ def _spell(key: Key) -> str:
 
 
 class _Inliner:
-    """Replaces calls of functions. `copied` counts the nodes, names and attributes that it has created."""
+    """Replace calls of functions by bodies. `copied` counts the copied nodes, names and attributes, up to `LIMIT`."""
 
     def __init__(self, functions: Dict[Key, Function], names: Names, versions: Mapping[str, int]) -> None:
         self.functions = functions
@@ -55,13 +59,13 @@ class _Inliner:
         return Graph(graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc)
 
     def nodes(self, nodes: Iterable[GraphNode], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[GraphNode]:
-        """Set the opset of the nodes, and replace the calls of functions, in subgraphs too.
+        """Return the nodes with their opsets set, and with each call of a function replaced by a copy of the body.
 
-        `calls`: the functions whose bodies hold these nodes, the outermost first.
+        Subgraphs are included. `calls` has the functions whose bodies hold these nodes, the outermost first.
         """
         done: List[GraphNode] = []
         for node in nodes:
-            if node.opset >= 0:  # it was passed to a function as an attribute, and was inlined in the scope of the call
+            if node.opset >= 0:  # a node of a graph attribute of the call, which is inlined already
                 done.append(node)
                 continue
             for name, value in node.attributes.items():
@@ -98,7 +102,10 @@ class _Inliner:
         return version
 
     def call(self, node: GraphNode, function: Function, calls: Tuple[Key, ...]) -> List[GraphNode]:
-        """Return the nodes of the function's body, in place of the call."""
+        """Return the nodes that replace the call `node`: a copy of the function's body, with inner calls replaced too.
+
+        An Identity node follows for each output that is also an input, or also another output.
+        """
         path = (*calls, function.key)
         if function.key in calls:
             raise InvalidModelError("a function calls itself: %s" % " -> ".join(map(_spell, path)), **node.where)
@@ -121,7 +128,7 @@ class _Inliner:
         scope.update(zip((port.name for port in signature.inputs), node.inputs))
         aliases: List[
             Tuple[str, str]
-        ] = []  # (value, output) of outputs that are an input, or another output, under a second name
+        ] = []  # (value, output) for each output that is also an input, or another output too
         for port, name in zip(signature.outputs, node.outputs):
             if name and port.name in scope:
                 aliases.append((scope[port.name], name))
@@ -136,15 +143,18 @@ class _Inliner:
             for old, new in aliases
         ]
 
-    def count(self, node: GraphNode) -> None:
-        """Count a copied node. Raise an UnsupportedError above `LIMIT`."""
+    def count_copied(self, node: GraphNode) -> None:
+        """Add a copied node to `copied`. Raises UnsupportedError above `LIMIT`."""
         self.copied += 1 + len(node.inputs) + len(node.outputs) + len(node.attributes)
         if self.copied > LIMIT:
             raise UnsupportedError("the functions of the model expand to more than %d nodes and names" % LIMIT)
 
 
 class _Copy:
-    """A copy of a body. `values`: the values of its attributes. A `scope` maps names of the body to names of the copy."""
+    """Copy the body of a function for one call. `values` has the attributes' values at the call.
+
+    A `scope` maps names in the body to names in the copy.
+    """
 
     def __init__(self, inliner: _Inliner, call: str, values: Mapping[str, Any]) -> None:
         self.inliner = inliner
@@ -155,7 +165,7 @@ class _Copy:
         return [self.node(node, scope) for node in nodes]
 
     def node(self, node: GraphNode, scope: Dict[str, str]) -> GraphNode:
-        self.inliner.count(node)
+        self.inliner.count_copied(node)
         attributes: Dict[str, Any] = {}
         for name, value in node.attributes.items():
             attributes[name] = self.value(value, scope)
@@ -176,7 +186,7 @@ class _Copy:
         return self.duplicate(value)
 
     def duplicate(self, value: AttributeValue) -> AttributeValue:
-        """Copy a value, so that a tensor in it can be released, and a node in it renamed, without its other copies."""
+        """Copy an attribute value, so that its tensors can be released, and its nodes renamed, apart from other copies."""
         if isinstance(value, Constant):
             return value.copy()
         if isinstance(value, Graph):
@@ -188,7 +198,7 @@ class _Copy:
         return value
 
     def duplicate_node(self, node: GraphNode) -> GraphNode:
-        self.inliner.count(node)
+        self.inliner.count_copied(node)
         attributes = {name: self.duplicate(value) for name, value in node.attributes.items()}
         names = node.domain, node.opset, node.name, node.overload
         return GraphNode(node.operator, node.inputs, node.outputs, attributes, *names)
@@ -199,7 +209,7 @@ class _Copy:
         return scope.get(name, "")
 
     def graph(self, graph: Graph, outer: Dict[str, str]) -> Graph:
-        """Copy a subgraph of the body. Names that it defines hide equal names of the scope around it."""
+        """Copy a subgraph of the body. A name that the subgraph defines hides the same name in `outer`."""
         scope = {name: new for name, new in outer.items() if name not in graph.names}
         inputs = [ValueInfo(self.name(port.name, scope), port.type) for port in graph.inputs]
         initializers = {self.name(name, scope): initializer.copy() for name, initializer in graph.initializers.items()}

@@ -18,7 +18,7 @@ ModelSource = Any
 
 
 class ValueInfo(NamedTuple):
-    """A named value. Its type may be missing in the model: then it equals None."""
+    """A named value and its type: None if the model does not declare a type."""
 
     name: str
     type: Optional[Type]
@@ -27,11 +27,11 @@ class ValueInfo(NamedTuple):
 class GraphNode:
     """A call of an operator.
 
-    operator, domain, overload   the operator that is called; "" is the domain of ai.onnx
-    opset                        the version of that domain; nodes of an inlined function keep the function's version
-    name                         a unique name: the name in the model, or a generated one like "Conv_12"
-    inputs, outputs              names of values; "" is an optional value that is absent
-    attributes                   see `onnx_compat.model.attributes`
+    operator, domain, overload: the operator that is called; "" is the domain of ai.onnx.
+    opset: the version of that domain; nodes of an inlined function keep the function's version.
+    name: a unique name: the name in the model, or a generated name like "Conv_12".
+    inputs, outputs: names of values; "" is an omitted optional value.
+    attributes: name -> Python value, see `onnx_compat.model.attributes`.
     """
 
     __slots__ = ("attributes", "domain", "inputs", "name", "operator", "opset", "outputs", "overload")
@@ -58,12 +58,12 @@ class GraphNode:
 
     @property
     def where(self) -> Dict[str, Any]:
-        """Return the keyword arguments that locate an error: `raise UnsupportedError(reason, **node.where)`."""
+        """The keyword arguments that locate an error: `raise UnsupportedError(reason, **node.where)`."""
         operator = self.operator if not self.domain else "%s::%s" % (self.domain, self.operator)
         return {"node": self.name, "operator": operator, "opset": self.opset if self.opset > 0 else None}
 
     def subgraphs(self) -> "Iterator[Graph]":
-        """Yield the graphs in the attributes."""
+        """Yield the graphs in the attributes: branches and loop bodies. Graphs inside of these graphs are not included."""
         for value in self.attributes.values():
             if isinstance(value, Graph):
                 yield value
@@ -73,7 +73,7 @@ class GraphNode:
                         yield item
 
     def captures(self) -> List[str]:
-        """Return the outer values that the subgraphs use, without repetition, in order of first use."""
+        """Return the names of outer values that the subgraphs read, without repetition, in order of first use."""
         names: Dict[str, None] = {}
         for graph in self.subgraphs():
             names.update(dict.fromkeys(graph.free_names()))
@@ -84,7 +84,7 @@ class GraphNode:
 
 
 class Graph:
-    """A graph, or a subgraph of an If, Loop or Scan, which may use the names of the outer graphs.
+    """A graph, or a subgraph of a node such as If, Loop or Scan, which may use the names of the outer graphs.
 
     - inputs: every declared input. In a model before IR 4 an initializer may be an input too: its default value.
     - initializers: name -> Initializer, decoded on demand.
@@ -113,12 +113,12 @@ class Graph:
 
     @property
     def required(self) -> Tuple[ValueInfo, ...]:
-        """Return the inputs without a default value: those that a caller must feed."""
+        """The inputs without a default value, which a caller must feed."""
         return tuple(port for port in self.inputs if port.name not in self.initializers)
 
     @property
     def names(self) -> Set[str]:
-        """Return every name that this graph defines, without those of its subgraphs."""
+        """The names of all values that this graph defines: inputs, initializers, node outputs. Subgraphs do not count."""
         defined = {port.name for port in self.inputs} | set(self.initializers)
         for node in self.nodes:
             defined.update(node.outputs)
@@ -126,7 +126,7 @@ class Graph:
         return defined
 
     def free_names(self) -> Tuple[str, ...]:
-        """Return the names that this graph or a subgraph uses and an outer graph defines, in order of first use."""
+        """Return the names of outer values that this graph or a subgraph reads, distinct, in order of first use."""
         if self._free is None:
             defined = self.names
             free: Dict[str, None] = {}
@@ -141,7 +141,7 @@ class Graph:
         return self._free
 
     def consumers(self) -> Mapping[str, int]:
-        """Count the uses of each value: by nodes, by subgraphs (one use per subgraph), and as an output."""
+        """Return value name -> number of uses: by nodes, by subgraphs (one use per subgraph), and as an output."""
         counts = Counter(port.name for port in self.outputs)
         for node in self.nodes:
             counts.update(name for name in node.inputs if name)
@@ -150,7 +150,7 @@ class Graph:
         return counts
 
     def types(self) -> Dict[str, Optional[Type]]:
-        """Return the declared types of inputs, outputs, intermediate values and initializers."""
+        """Return value name -> declared type, for inputs, outputs, initializers and declared intermediate values."""
         declared = dict(self.value_info)
         declared.update((port.name, port.type) for port in self.outputs + self.inputs)
         for name, initializer in self.initializers.items():
@@ -158,7 +158,7 @@ class Graph:
         return declared
 
     def walk(self) -> Iterator[GraphNode]:
-        """Yield every node; the nodes of a subgraph follow the node that holds it."""
+        """Yield every node in order. The nodes of subgraphs directly follow the node that holds them."""
         for node in self.nodes:
             yield node
             for graph in node.subgraphs():
@@ -212,7 +212,7 @@ class Model:
 
     @property
     def inputs(self) -> Tuple[ValueInfo, ...]:
-        """Return the inputs that a caller must feed."""
+        """The inputs that a caller must feed. Inputs with a default value are not included."""
         return self.graph.required
 
     @property
@@ -221,12 +221,12 @@ class Model:
 
     @property
     def opset(self) -> int:
-        """Return the version of ai.onnx, or 0 if the model does not import it."""
+        """The version of the domain ai.onnx, or 0 if the model does not import it."""
         return self.opsets.get("", 0)
 
     @property
     def proto(self) -> Any:
-        """Return the original onnx.ModelProto, with its functions. It is read at each access, so no copy stays in memory."""
+        """The original onnx.ModelProto, with its functions. It is read at each access, so no copy stays in memory."""
         import onnx
 
         if isinstance(self.source, str):
@@ -236,7 +236,7 @@ class Model:
         return self.source
 
     def operators(self) -> "Counter[Tuple[str, str, int]]":
-        """Count the calls of each (domain, operator, opset), those in subgraphs included."""
+        """Return (domain, operator, opset) -> number of nodes, those in subgraphs included."""
         return Counter((node.domain, node.operator, node.opset) for node in self.graph.walk())
 
     def __repr__(self) -> str:

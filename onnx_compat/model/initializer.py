@@ -14,9 +14,9 @@ Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
 
 class Initializer:
-    """A constant of a graph. Its shape is checked at construction; `array` decodes its elements at each call.
+    """A stored constant of a graph. Its shape is checked at construction; `array` decodes its elements at each call.
 
-    nbytes   the size of the carrier array in bytes
+    nbytes: the size of the carrier array in bytes.
     """
 
     __slots__ = ("_read", "dtype", "name", "nbytes", "shape")
@@ -35,7 +35,10 @@ class Initializer:
         return TensorType(self.dtype, self.shape)
 
     def array(self) -> Array:
-        """Return the read-only carrier array (see `onnx_compat.ir.dtypes`), a view of the model's bytes where possible."""
+        """Return the read-only carrier array (see `onnx_compat.ir.dtypes`), if possible as a view of the model's bytes.
+
+        Raises InvalidModelError after `release`.
+        """
         if self._read is None:
             raise InvalidModelError(
                 "the data of initializer '%s' was already released" % self.name, hint="load the model again"
@@ -47,11 +50,11 @@ class Initializer:
         return self._read is None
 
     def release(self) -> None:
-        """Release the stored bytes. They stay in memory only as long as arrays made of them do."""
+        """Drop the reference to the stored bytes. Arrays that `array` has returned stay valid."""
         self._read = None
 
     def copy(self) -> "Initializer":
-        """Return a copy that shares the bytes and can be released on its own."""
+        """Return a copy that shares the stored bytes. After `release` of one of the two, the other can still be read."""
         duplicate = Initializer(self.name, self.dtype, self.shape, self.array)
         duplicate._read = self._read
         return duplicate
@@ -61,7 +64,7 @@ class Initializer:
 
 
 class Constant:
-    """A tensor in an attribute. `array` decodes a tensor of a file at each access."""
+    """A tensor in an attribute: an array, or a tensor of a file that `array` decodes at each access."""
 
     __slots__ = ("_array", "_stored", "dtype", "name", "shape")
 
@@ -74,24 +77,24 @@ class Constant:
 
     @classmethod
     def of(cls, stored: Initializer) -> "Constant":
-        """Return a constant that decodes a stored tensor on demand."""
+        """Return a constant for a stored tensor, which `array` decodes at each access."""
         constant = cls((), stored.dtype, stored.name)
         constant._stored, constant.shape = stored, stored.shape
         return constant
 
     @property
     def array(self) -> Array:
-        """Return the carrier array (see `onnx_compat.ir.dtypes`)."""
+        """The carrier array (see `onnx_compat.ir.dtypes`)."""
         return self._array if self._stored is None else self._stored.array()
 
     def copy(self) -> "Constant":
-        """Return a copy that shares the data and can be released on its own."""
+        """Return a copy that shares the data. After `release` of one of the two, the other can still be read."""
         if self._stored is None:
             return Constant(self._array, self.dtype, self.name)
         return Constant.of(self._stored.copy())
 
     def release(self) -> None:
-        """Release the bytes of the model, as `Initializer.release` does."""
+        """Drop the stored bytes of a tensor from a file, as `Initializer.release` does. An array is kept."""
         if self._stored is not None:
             self._stored.release()
 

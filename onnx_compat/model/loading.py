@@ -36,13 +36,14 @@ def load(
     Args:
         source: The path of an .onnx file, its bytes, an onnx.ModelProto (which is never changed), or a Model, which is
             returned as it is.
-        folder: The folder of the external data of bytes or of a ModelProto. A path has its own folder.
+        folder: The folder of the external data. None: the folder of the path; bytes and a ModelProto then have no folder.
 
     Returns:
-        The model. Its weights are views of the file and are decoded on demand.
+        The model. Its weights are decoded on demand.
 
     Raises:
         InvalidModelError: The file is missing, truncated or not a valid model.
+        UnsupportedError: The model needs a newer opset or file format than this library supports.
         InputError: `source` is of another type.
 
     Examples:
@@ -123,7 +124,7 @@ def _read_model(source: Source, folder: Optional[Folder], source_argument: Model
 
 
 def _versions(record: Message, unknown: Set[str]) -> Dict[str, int]:
-    """Return the opsets of a model. Raise an error where an opset or the file format is not supported."""
+    """Return domain -> opset version. Raises InvalidModelError without IR version or opsets, UnsupportedError if too new."""
     if record.ir_version < 1:
         raise InvalidModelError("this is no ONNX model: it has no IR version", hint="export the model again")
     # A later format only adds fields. A model without unknown fields reads correctly, and is accepted.

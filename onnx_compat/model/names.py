@@ -11,14 +11,17 @@ LENGTH = 200
 
 
 class Names:
-    """The names in use."""
+    """A set of names in use, from which `fresh` makes unused names."""
 
     def __init__(self, used: Iterable[str] = ()) -> None:
         self._used: Set[str] = set(used)
         self._next: Dict[str, int] = {}
 
     def fresh(self, wish: str) -> str:
-        """Return a name that is not in use, and mark it as used: `wish`, or `wish` with a number appended."""
+        """Return an unused name and mark it as used: `wish`, or `wish` with a number: "x", "x_1", "x_2".
+
+        Only the last `LENGTH` characters of `wish` count.
+        """
         base = wish[-LENGTH:]
         name = base
         while name in self._used:

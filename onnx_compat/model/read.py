@@ -1,4 +1,4 @@
-"""Convert decoded messages to graphs. Functions are not inlined and nodes are not sorted yet."""
+"""Convert decoded protobuf messages to graphs. Functions are not inlined yet, and nodes are not sorted."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -20,7 +20,12 @@ Key = Tuple[str, str, str]
 
 
 class Function(NamedTuple):
-    """A function of a model. `attributes`: the names of attributes without a default. `graph`: its body."""
+    """A function that a model defines, with its body `graph`.
+
+    key: its domain, name and overload.
+    attributes: the names of its attributes without a default.
+    defaults: attribute name -> default value.
+    """
 
     key: Key
     attributes: Tuple[str, ...]
@@ -30,7 +35,7 @@ class Function(NamedTuple):
 
 
 class Reader:
-    """Converts messages to objects. `folder` holds the external data of the tensors."""
+    """Convert decoded messages to objects of `onnx_compat.model`. `folder` has the external data of the tensors."""
 
     def __init__(self, folder: Optional[Folder]) -> None:
         self.folder = folder
@@ -88,7 +93,7 @@ class Reader:
         )
 
     def type(self, record: Optional[Message]) -> Optional[Type]:
-        """Return a declared type, or None where there is no declaration."""
+        """Return a declared type as an object; None if the message is absent or declares no type."""
         if record is None:
             return None
         if record.sequence_type is not None:
@@ -105,7 +110,7 @@ class Reader:
 
 
 def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
-    """Return the dtype and the shape of a tensor type."""
+    """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, shape or size."""
     dtype = DType.of(record.elem_type) if record.elem_type else None
     if record.shape is None:
         return dtype, None
@@ -119,7 +124,7 @@ def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, 
 
 
 def opsets(records: Sequence[Message]) -> Dict[str, int]:
-    """Return domain -> version. Raise an InvalidModelError where a domain is imported with two versions."""
+    """Return domain -> version. Raises InvalidModelError if a domain is imported with two versions."""
     versions: Dict[str, int] = {}
     for record in records:
         domain = normalise(record.domain)

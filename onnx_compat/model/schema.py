@@ -1,6 +1,7 @@
-"""The messages of an ONNX file (IR version 14): field numbers, names and kinds, as `wire` reads them.
+"""The protobuf messages of an ONNX file (IR version 14): the numbers, names and kinds of their fields, for `wire`.
 
-Every field is listed, so that a field of a later IR version is recognised as unknown. A field that is not read is "skip".
+Every field is listed, so that a field of a later IR version is recognised as unknown. A field that is not read has the
+kind "skip".
 """
 
 from typing import Any, Dict, Tuple, Type
@@ -14,7 +15,7 @@ _NUMBERS = ("ints", "floats", "doubles")
 
 
 def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
-    """Create a message class from field name -> (number, kind). A kind with a star is a list.
+    """Return a new message class with fields given as name=(number, kind). A kind that ends with "*" is a list.
 
     The defaults are class attributes, so an absent field takes no memory.
     """
@@ -28,7 +29,7 @@ def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
 
 
 def link_messages(*messages: Type[Message]) -> Dict[str, Type[Message]]:
-    """Return the messages by name, and set `Field.message` of each field whose kind is one of these names."""
+    """Set `Field.message` of each field whose kind is the name of one of the messages. Return name -> message class."""
     by_name = {message_type.__name__: message_type for message_type in messages}
     for message_type in messages:
         for field in message_type.FIELDS.values():

@@ -1,4 +1,4 @@
-"""Pack and unpack the elements of raw_data: between stored bytes and carrier arrays."""
+"""Convert between the bytes of raw_data and carrier arrays: decode, encode, and pack elements narrower than a byte."""
 
 from typing import Any, Tuple
 
@@ -6,28 +6,28 @@ import numpy as np
 
 from onnx_compat.ir.dtypes import DType
 
-__all__ = ["decode_elements", "encode_elements", "join", "stored_size"]
+__all__ = ["decode_elements", "encode_elements", "pack_bits", "stored_size"]
 
 Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
 
 def stored_size(dtype: DType, count: int) -> int:
-    """Return the number of bytes that `count` elements take in raw_data."""
+    """Return the number of bytes that `count` elements take in raw_data, where elements narrower than a byte are packed."""
     return (count * dtype.bits + 7) // 8
 
 
 def decode_elements(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
-    """Decode stored bytes, a uint8 array of the exact size, to a carrier array: a read-only view where possible."""
+    """Decode raw_data, as a uint8 array of the exact size, to a read-only carrier array, if possible a view of the bytes."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype.kind == "b":
         array = data.view(np.bool_) if not data.size or data.max() <= 1 else data != 0
     elif dtype.format is not None:
-        codes = data.view("<u2") if dtype.bits == 16 else _split(data, dtype.bits, count)
+        codes = data.view("<u2") if dtype.bits == 16 else _unpack_bits(data, dtype.bits, count)
         array = dtype.format.decode(codes)
     elif dtype.native:
         array = np.require(data.view(dtype.numpy.newbyteorder("<")), requirements=["A"])
     else:
-        array = _split(data, dtype.bits, count)
+        array = _unpack_bits(data, dtype.bits, count)
         array = dtype.round(array) if dtype.kind == "i" else array
     array = array.reshape(shape)
     array.flags.writeable = False
@@ -35,19 +35,19 @@ def decode_elements(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
 
 
 def encode_elements(array: Array, dtype: DType) -> bytes:
-    """Encode a carrier array of any dtype but string as raw_data."""
+    """Encode a carrier array as raw_data. Every dtype but string has this form."""
     if dtype.format is not None:
         codes = dtype.format.encode(array, saturate=False)  # infinity stays infinity
-        stored = codes.astype("<u2") if dtype.bits == 16 else join(codes.ravel(), dtype.bits)
+        stored = codes.astype("<u2") if dtype.bits == 16 else pack_bits(codes.ravel(), dtype.bits)
     elif dtype.native:
         stored = np.asarray(array).astype(dtype.numpy.newbyteorder("<"), copy=False)
     else:
-        stored = join(np.asarray(array).astype(dtype.numpy, copy=False).ravel().view(np.uint8), dtype.bits)
+        stored = pack_bits(np.asarray(array).astype(dtype.numpy, copy=False).ravel().view(np.uint8), dtype.bits)
     return bytes(stored.tobytes())
 
 
-def _split(data: Array, bits: int, count: int) -> Array:
-    """Split bytes into elements of 2, 4, 6 or 8 bits, the first element in the low bits."""
+def _unpack_bits(data: Array, bits: int, count: int) -> Array:
+    """Unpack bytes into `count` elements of 2, 4, 6 or 8 bits, one per byte. The first element is in the low bits."""
     if bits == 8:
         return data
     if bits == 6:  # four elements in three bytes
@@ -60,8 +60,8 @@ def _split(data: Array, bits: int, count: int) -> Array:
     return (np.stack(elements, axis=-1) & np.uint8((1 << bits) - 1)).reshape(-1)[:count]
 
 
-def join(codes: Array, bits: int) -> Array:
-    """Join elements into bytes, the inverse of `_split`. The last byte is padded with zeros."""
+def pack_bits(codes: Array, bits: int) -> Array:
+    """Pack elements of 2, 4, 6 or 8 bits into bytes, the inverse of `_unpack_bits`. The last byte is padded with zeros."""
     if bits == 8:
         return codes
     per_group = 4 if bits == 6 else 8 // bits

@@ -1,4 +1,4 @@
-"""Read a tensor message as an `Initializer`, from whichever of its fields holds the data, and check its size."""
+"""Read a tensor message as an `Initializer`, from the field that holds the data, and check its size."""
 
 from typing import Any, Callable, Optional, Sequence, Tuple
 
@@ -9,7 +9,7 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.external import Folder
 from onnx_compat.model.initializer import Initializer
-from onnx_compat.model.storage import decode_elements, join, stored_size
+from onnx_compat.model.storage import decode_elements, pack_bits, stored_size
 from onnx_compat.model.wire import Message, numbers
 
 __all__ = ["read_dense", "read_sparse"]
@@ -24,7 +24,10 @@ SPARSE_LIMIT = 1 << 30
 
 
 def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """Read a dense tensor and check its size. Without a `folder`, a tensor with external data is an error."""
+    """Read a dense tensor, named `name` or else as in its message. Check its size; its elements are decoded on demand.
+
+    Raises InvalidModelError if the data does not fit the shape, or if the data is external and there is no `folder`.
+    """
     name = name or record.name
     where = "tensor '%s'" % name
     dtype = _dtype(record.data_type, where)
@@ -61,7 +64,7 @@ def _dtype(number: int, where: str) -> DType:
 
 
 def _shape(dims: Sequence[Any], dtype: DType, where: str) -> Tuple[Tuple[int, ...], int]:
-    """Return the shape and the number of elements, counted in Python integers, which do not overflow."""
+    """Return the shape and the number of elements. Raises an error for negative sizes, or if numpy cannot hold the shape."""
     shape = tuple(int(size) for size in numbers(dims, "int64"))
     count, extent = 1, 1
     for size in shape:
@@ -77,7 +80,7 @@ def _shape(dims: Sequence[Any], dtype: DType, where: str) -> Tuple[Tuple[int, ..
 
 
 def _check_count(where: str, actual: int, needed: int, unit: str) -> None:
-    """Raise an InvalidModelError where the amount of data does not fit the shape."""
+    """Raise InvalidModelError unless a tensor has as much data as its shape needs. `unit` names what is counted."""
     if actual != needed:
         raise InvalidModelError(
             "%s has %d %s where its type and shape need %d" % (where, actual, unit, needed),
@@ -86,9 +89,9 @@ def _check_count(where: str, actual: int, needed: int, unit: str) -> None:
 
 
 def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
-    """Return a function that decodes the `string_data` of a tensor.
+    """Return a function that decodes the `string_data` of a tensor to an object array of str.
 
-    Raise InvalidModelError if the tensor stores strings as raw data, or their count is wrong.
+    Raises InvalidModelError if the tensor stores strings as raw data, or if their count is wrong.
     """
     if record.raw_data is not None or record.data_location == 1:
         raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
@@ -104,7 +107,11 @@ def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: s
 
 
 def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Reader:
-    """Return a function that reads the data of a typed field, as raw_data would store the elements."""
+    """Return a function that reads a tensor from its typed field (`float_data`, `int32_data`, …), as an array of
+    raw_data form.
+
+    Raises InvalidModelError if the field has the wrong count of numbers.
+    """
     if dtype in (dtypes.float32, dtypes.complex64):
         parts, kind = record.float_data, "<f4"
     elif dtype in (dtypes.float64, dtypes.complex128):
@@ -123,7 +130,7 @@ def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Read
         if kind == "<i8" and dtype.bits < 64:
             _check_width(data, dtype, where)
         if dtype.bits == 6:  # a number holds one element; raw_data holds four elements in three bytes
-            return join(data.astype(np.uint8), 6)
+            return pack_bits(data.astype(np.uint8), 6)
         return data if kind != "<i8" or dtype.bits == 64 else data.astype(small)
 
     return read
@@ -132,8 +139,8 @@ def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Read
 def _check_width(data: Array, dtype: DType, where: str) -> None:
     """Raise InvalidModelError if a number of int32_data or uint64_data is wider than the element that it stores.
 
-    An integer may be stored with its sign or as its bits (255 or -1 in uint8), as onnxruntime and onnx read it. The code of
-    a float is its bits: onnxruntime refuses a negative code.
+    An integer may be stored with its sign or as its bits (255 or -1 in uint8), as onnxruntime and onnx read it. A float
+    is stored as its bits (code), which may not be negative, as in onnxruntime.
     """
     bits = 8 if dtype.bits in (2, 4) else dtype.bits
     least, most = 0 if dtype.kind == "f" else -(1 << (bits - 1)), (1 << bits) - 1
@@ -146,7 +153,11 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
 
 
 def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """Read a sparse tensor, which becomes dense on demand. Check that its indices are in range, and in rising order."""
+    """Read a sparse tensor as an `Initializer` whose `array` is dense.
+
+    Raises InvalidModelError if values and indices do not match, or if indices are out of range or not in ascending
+    order.
+    """
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")
     values, indices = read_dense(record.values, folder, name), read_dense(record.indices, folder, name)

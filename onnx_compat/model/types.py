@@ -11,7 +11,7 @@ Dim = Union[int, str, None]
 
 
 class TensorType(NamedTuple):
-    """A tensor. `dtype` may be absent in a model (None); `shape` is absent where the rank is unknown (None)."""
+    """The type of a tensor: a `dtype`, None if the model does not declare it, and a `shape`, None if the rank is unknown."""
 
     dtype: Optional[DType]
     shape: Optional[Tuple[Dim, ...]] = None
@@ -22,7 +22,7 @@ class TensorType(NamedTuple):
 
     @property
     def static(self) -> bool:
-        """Whether every size is a number."""
+        """Whether the shape is declared and every size is a number."""
         return self.shape is not None and all(isinstance(size, int) for size in self.shape)
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class TensorType(NamedTuple):
 
 
 class SparseTensorType(NamedTuple):
-    """A sparse tensor, with the dtype of its values and its dense shape."""
+    """The type of a sparse tensor: the dtype of its values, and the shape of its dense form."""
 
     dtype: Optional[DType]
     shape: Optional[Tuple[Dim, ...]] = None
@@ -41,7 +41,7 @@ class SparseTensorType(NamedTuple):
 
 
 class SequenceType(NamedTuple):
-    """A list of values of the same type. `element` may be absent in a model (None)."""
+    """The type of a list of values of one type: `element`, None if the model does not declare it."""
 
     element: "Optional[Type]"
 
@@ -50,7 +50,7 @@ class SequenceType(NamedTuple):
 
 
 class OptionalType(NamedTuple):
-    """A value that may be empty."""
+    """The type of a value that may be empty. `element` is the type of a value that is not."""
 
     element: "Optional[Type]"
 
@@ -59,7 +59,7 @@ class OptionalType(NamedTuple):
 
 
 class MapType(NamedTuple):
-    """A map from keys, integers or strings, to values."""
+    """The type of a map. `key` is the dtype of its keys, an integer type or string; `value` is the type of its values."""
 
     key: DType
     value: "Optional[Type]"
@@ -69,7 +69,7 @@ class MapType(NamedTuple):
 
 
 class OpaqueType(NamedTuple):
-    """A type of the exporter, identified by a domain and a name."""
+    """A type that only the exporter of the model knows, identified by a domain and a name."""
 
     domain: str
     name: str

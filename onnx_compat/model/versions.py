@@ -1,6 +1,6 @@
 """Table of ONNX releases: their operator set versions and their file format (IR) versions.
 
-It repeats onnx.helper.VERSION_TABLE of onnx 1.23, because an older onnx lacks the newer rows.
+It repeats onnx.helper.VERSION_TABLE of onnx 1.23, because older releases of onnx lack the newer rows.
 """
 
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional
@@ -27,7 +27,7 @@ PREVIEW = "ai.onnx.preview"
 
 
 class Release(NamedTuple):
-    """An onnx release: the IR version that it writes, and the newest version of each domain."""
+    """An onnx release: its version, the IR version that it writes, and the newest version of each domain that it has."""
 
     onnx: str
     ir: int
@@ -85,12 +85,12 @@ _TYPE_IR.update(float6e2m3=14, float6e3m2=14)
 
 
 def normalise(domain: str) -> str:
-    """Return "" for "ai.onnx", the second spelling of the default domain; return any other domain as it is."""
+    """Return the canonical name of a domain: "ai.onnx" -> "", its short form; any other domain stays."""
     return "" if domain == "ai.onnx" else domain
 
 
 def release_of(domain: str, version: int) -> Optional[Release]:
-    """Return the first onnx release with a version of a standard domain, or None for another domain or version."""
+    """Return the first onnx release with a version of a standard domain; None for another domain or an unknown version."""
     column = {"": "opset", ML: "ml", TRAINING: "training", PREVIEW: "preview"}.get(normalise(domain))
     if column is None or version < 1:
         return None
@@ -98,7 +98,11 @@ def release_of(domain: str, version: int) -> Optional[Release]:
 
 
 def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
-    """Return the first onnx release that supports these opsets and this IR version, or None if no release does."""
+    """Return the first onnx release that can read a model with these opsets and this IR version; None if no release
+    can.
+
+    Domains outside of the standard are ignored.
+    """
     standard = [release_of(domain, version) for domain, version in opsets.items() if normalise(domain) in NEWEST]
     needed = [*standard, next((release for release in RELEASES if release.ir >= ir), None)]
     releases = [release for release in needed if release is not None]
@@ -106,9 +110,9 @@ def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
 
 
 def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
-    """Return the oldest IR version that supports these opsets and element types.
+    """Return the oldest IR version that supports these opsets and element types: 4 or later.
 
-    It is at least 4, because written initializers are not inputs.
+    IR 4 is the first version in which initializers need not be inputs. Raises UnsupportedError for an unknown version.
     """
     needed: List[int] = [4]
     needed += [_TYPE_IR.get(dtype.name, 3) for dtype in dtypes]
@@ -125,7 +129,7 @@ def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
 
 
 def check_versions(versions: Mapping[str, int]) -> None:
-    """Raise an error for a version of a standard domain that this library does not support."""
+    """Raise an error if the version of a standard domain is too new for this library, or below 1. Other domains pass."""
     for domain, version in versions.items():
         if version < 1 and domain in NEWEST:
             raise InvalidModelError("the model imports version %d of %s" % (version, domain or "ai.onnx"))

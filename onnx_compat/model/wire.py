@@ -1,10 +1,10 @@
-"""Decode the protobuf wire format without protobuf.
+"""Decode the protobuf wire format without the protobuf library.
 
-The library decodes models itself for three reasons:
+This library decodes models itself for three reasons:
 
 - An old `onnx` in an old environment drops the fields of newer models, such as function overloads.
-- The arena of protobuf neither shares the memory of a weight nor frees parts of it. Here a tensor is a view of the bytes
-  of the file, or an array of its own.
+- The memory arena of protobuf neither shares the memory of a weight nor frees parts of it. Here a tensor is a view of
+  the bytes of the file, or an array of its own.
 - Every length is compared with the size of the file before memory is allocated.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["BytesSource", "Field", "FileSource", "Message", "Source", "numbers",
 
 Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
-#: The bytes of a source, indexed.
+#: The bytes of a source, which can be indexed.
 Bytes = Union[bytes, mmap.mmap]
 #: A value of a field, whose type depends on the kind of the field.
 FieldValue = Any
@@ -34,19 +34,19 @@ _NOT_ONNX = "check that the file is an ONNX model and that it was copied or down
 
 
 class Source:
-    """Bytes that can be indexed, and copied or viewed as arrays."""
+    """The bytes of a model, which can be indexed, and taken as arrays."""
 
     def __init__(self, data: Bytes, size: int) -> None:
         self.data = data
         self.size = size
 
     def take(self, start: int, stop: int) -> Array:
-        """Return a range of the bytes as a uint8 array that stays valid after parsing."""
+        """Return the bytes from `start` to `stop` as a uint8 array that stays valid after parsing."""
         raise NotImplementedError
 
 
 class BytesSource(Source):
-    """Bytes in memory. `take` returns views."""
+    """Bytes in memory. `take` returns views of the bytes."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data, len(data))
@@ -56,7 +56,7 @@ class BytesSource(Source):
 
 
 class FileSource(Source):
-    """An open file, mapped while it is parsed. `take` returns copies, the only ones in memory."""
+    """An open file that is mapped while it is parsed. `take` returns copies, which stay after the file is closed."""
 
     def __init__(self, file: BinaryIO, data: mmap.mmap) -> None:
         super().__init__(data, len(data))
@@ -73,16 +73,14 @@ class FileSource(Source):
 
 
 class Field:
-    """The name and the kind of a field of a message.
-
-    `kind` is the name of a message, or one of these:
+    """The name and the kind of a message field. `kind` is the name of a message, or one of these:
 
     - int, float, text, bytes: a single value.
     - payload: bytes, as an array of the source.
     - ints, floats, doubles: repeated numbers, as a list of numbers and of packed arrays (see `numbers`).
     - skip: a field that is not read.
 
-    `many`: the field is repeated, and becomes a list.
+    `many`: whether the field is repeated. Then its value is a list.
     """
 
     __slots__ = ("kind", "many", "message", "name")
@@ -95,7 +93,7 @@ class Field:
 
 
 class Message:
-    """A decoded message. An absent field reads as its default; `vars(record)` holds the present fields only."""
+    """A decoded message. Reading an absent field gives its default; `vars(record)` has the present fields only."""
 
     FIELDS: ClassVar[Dict[int, Field]] = {}
 
@@ -104,7 +102,10 @@ class Message:
 
 
 def parse(source: Source, message: Type[Message]) -> Tuple[Message, Set[str]]:
-    """Decode the message that fills a source. Return it, and the names of its unknown fields."""
+    """Decode the message that fills a source. Return the message, and the names of its unknown fields.
+
+    Raises InvalidModelError if the bytes are damaged.
+    """
     unknown: Set[str] = set()
     record = message()
     _decode(record, source, 0, source.size, DEPTH, unknown)
@@ -118,7 +119,7 @@ def _damaged_error(message: Type[Message], why: str) -> InvalidModelError:
 
 
 def _varint(data: Bytes, position: int, stop: int) -> Tuple[int, int]:
-    """Return an unsigned number of 64 bits and its end, or an end past `stop` where the bytes do not end it."""
+    """Return an unsigned 64-bit varint and the position after it. The position is `stop + 1` if the varint does not end."""
     value = shift = 0
     while position < stop:
         byte = data[position]
@@ -132,8 +133,11 @@ def _varint(data: Bytes, position: int, stop: int) -> Tuple[int, int]:
     return 0, stop + 1
 
 
-def _next(message: Type[Message], data: Bytes, position: int, stop: int) -> Tuple[int, int, int, int, int]:
-    """Return the field at a position: its number, its wire type, its value if it is a varint, its start and its end."""
+def _next_field(message: Type[Message], data: Bytes, position: int, stop: int) -> Tuple[int, int, int, int, int]:
+    """Return the field at a position: its number, its wire type, its value if it is a varint, its start and its end.
+
+    Raises InvalidModelError if the bytes are damaged.
+    """
     key, position = _varint(data, position, stop)
     number, wire, value = key >> 3, key & 7, 0
     if wire == 2:
@@ -153,12 +157,16 @@ def _next(message: Type[Message], data: Bytes, position: int, stop: int) -> Tupl
 
 
 def _decode(record: Message, source: Source, position: int, stop: int, depth: int, unknown: Set[str]) -> None:
-    """Decode source[position:stop] into a record. A repeated single message is merged, as protobuf does."""
+    """Decode source[position:stop] into `record`, and add the names of unknown fields to `unknown`.
+
+    A single message that is repeated is merged, as protobuf does. `depth` is the number of nesting levels that are
+    left.
+    """
     message, values = type(record), record.__dict__
     if not depth:
         raise _damaged_error(message, "messages nested more than %d deep" % DEPTH)
     while position < stop:
-        number, wire, value, start, position = _next(message, source.data, position, stop)
+        number, wire, value, start, position = _next_field(message, source.data, position, stop)
         field = message.FIELDS.get(number)
         if field is None:
             unknown.add("%s field %d" % (message.__name__, number))
@@ -209,7 +217,7 @@ def _scalar_reader(layout: str) -> Callable[[Source, int, int], float]:
 
 
 def _packed_varints(source: Source, start: int, stop: int) -> Array:
-    """Decode packed varints with array operations: shift each byte to its position, then combine those of a number."""
+    """Decode packed varints to an int64 array, by array operations over all numbers at once."""
     data = source.take(start, stop)
     if not data.size:
         return np.zeros(0, np.int64)
@@ -254,7 +262,7 @@ _READERS: Dict[Tuple[str, int], Callable[[Source, int, int], Any]] = {
 
 
 def numbers(parts: Sequence[Any], dtype: str) -> Array:
-    """Join the parts of a repeated number field, which are numbers, packed arrays, or both, into an array."""
+    """Join the parts of a repeated number field, which are numbers and packed arrays, into one array of `dtype`."""
     if len(parts) == 1 and isinstance(parts[0], np.ndarray):
         return parts[0].astype(dtype, copy=False)
     if not any(isinstance(part, np.ndarray) for part in parts):

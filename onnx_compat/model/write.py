@@ -1,6 +1,6 @@
 """Write a model, or a part of it, as an onnx.ModelProto, for onnxruntime and for files.
 
-The proto has its functions inlined, its tensors as raw_data, and the IR version that its opsets and types need.
+The written model has its functions inlined, its tensors as raw_data, and the IR version that its opsets and types need.
 """
 
 from typing import Any, Dict, Optional, Sequence, Set, Tuple
@@ -39,15 +39,16 @@ Proto = Any
 
 
 def to_proto(model: Model) -> Any:
-    """Write the whole model, with its functions inlined."""
+    """Return the whole model as an onnx.ModelProto, with its functions inlined."""
     return extract(model, model.graph.nodes, model.graph.inputs, model.graph.outputs)
 
 
 def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:
-    """Write a model of these nodes, which must be in topological order, with the initializers that they use.
+    """Return an onnx.ModelProto of some nodes, which must be in topological order, and of the initializers that they
+    read.
 
     An initializer whose name is in `inputs` becomes an input. It stays as the default value if the graph of `model`
-    declares it as an input too.
+    declares it as an input too. Raises InvalidModelError if the nodes read any other value that they do not compute.
     """
     import onnx
 
@@ -84,7 +85,7 @@ def _opsets(graph: Graph, imported: Dict[str, int]) -> Dict[str, int]:
 
 
 class _Writer:
-    """Writes messages. `dtypes` collects the element types that it has written."""
+    """Write objects of `onnx_compat.model` as onnx messages. `dtypes` collects the element types that are written."""
 
     def __init__(self) -> None:
         self.dtypes: Set[DType] = set()
@@ -136,7 +137,7 @@ class _Writer:
         return make(name=name, type=_NUMBERS[field], **{field: content})
 
     def item(self, value: AttributeValue) -> Tuple[Any, Any]:
-        """Return the field for a single attribute value, and its content. The field of an unknown type = None."""
+        """Return (field of AttributeProto, content) for a single attribute value: (None, value) for an unknown type."""
         if isinstance(value, (bool, int, np.integer)):
             return "i", int(value)
         if isinstance(value, (float, np.floating)):

@@ -1,4 +1,4 @@
-"""Meanings of operators: short functions over primitives, by family."""
+"""Meanings of ONNX operators: each is a short function over primitives, in a module for its family."""
 
 from onnx_compat.ops.registry import OPERATORS, Operator, all_meanings, has_meaning, lookup, op
 

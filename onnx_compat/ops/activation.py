@@ -19,7 +19,7 @@ def leaky_relu(X: Tensor, *, alpha: float = 0.01) -> Tensor:
 
 @op("PRelu", since=(1, 6))
 def prelu_6(X: Tensor, slope: Tensor) -> Tensor:
-    """Return PRelu with a slope for the whole tensor or for each channel."""
+    """Return X where X >= 0, else X * slope. The slope has a single element, or an element for each channel."""
     if slope.rank == 1 and X.rank > 2:
         slope = p.reshape(slope, slope.shape + (1,) * (X.rank - 2))
     return prelu(X, slope)
@@ -33,7 +33,7 @@ def prelu(X: Tensor, slope: Tensor) -> Tensor:
 
 @op("ThresholdedRelu", since=(1, 10, 22))
 def thresholded_relu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """Return X where X > alpha, else 0. PyTorch exported it as an experimental operator before opset 10."""
+    """Return X where X > alpha, else 0. Before opset 10, PyTorch exported this operator as an experimental operator."""
     return p.where(alpha < X, X, 0)
 
 
@@ -51,7 +51,7 @@ def celu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 @op("Selu", since=1)
 def selu_1(X: Tensor, *, alpha: float = 1.6732, gamma: float = 1.0507) -> Tensor:
-    """Return gamma * Elu(X, alpha), with the rounded defaults of opset 1."""
+    """Return gamma * Elu(X, alpha), with the rounded default values of version 1."""
     return elu(X, alpha=alpha) * gamma
 
 
@@ -115,7 +115,7 @@ def mish(X: Tensor) -> Tensor:
 
 @op("Gelu", since=20)
 def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
-    """Return X times the normal distribution function of X, by erf or by the tanh approximation."""
+    """Return X * Phi(X) with the normal distribution function Phi, by erf or by the tanh approximation."""
     if approximate == "none":
         return X * 0.5 * (p.erf(X * math.sqrt(0.5)) + 1)
     if approximate != "tanh":
@@ -126,37 +126,37 @@ def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
 
 @op("Softmax", since=(1, 11))
 def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return the softmax over all axes from `axis` on together."""
+    """Return the softmax of X flattened to a matrix at `axis`: over all axes from `axis` on together."""
     return _apply_flattened(p.softmax, input, axis)
 
 
 @op("Softmax", since=13)
 def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the softmax over an axis."""
+    """Return the softmax along an axis."""
     return p.softmax(input, axis)
 
 
 @op("LogSoftmax", since=(1, 11))
 def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return the logarithm of the softmax over all axes from `axis` on together."""
+    """Return the log-softmax of X flattened to a matrix at `axis`: over all axes from `axis` on together."""
     return _apply_flattened(p.log_softmax, input, axis)
 
 
 @op("LogSoftmax", since=13)
 def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the logarithm of the softmax over an axis."""
+    """Return the logarithm of the softmax along an axis."""
     return p.log_softmax(input, axis)
 
 
 @op("Hardmax", since=(1, 11))
 def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return 1 at the first maximum over all axes from `axis` on together, else 0."""
+    """Return 1 at the first maximum of X flattened to a matrix at `axis`, else 0."""
     return _apply_flattened(_hardmax, input, axis)
 
 
 @op("Hardmax", since=13)
 def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return 1 at the first maximum along an axis, else 0."""
+    """Return the one-hot encoding of the maximum along an axis: 1 at the first maximum, else 0."""
     return _hardmax(input, axis)
 
 
@@ -166,12 +166,15 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 
 
 def _apply_flattened(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int) -> Tensor:
-    """Apply a function of (x, axis) over all axes from `axis` on together."""
+    """Flatten x to a matrix at `axis`, apply function(matrix, 1), and restore the shape.
+
+    Skip the flattening if it has no effect.
+    """
     if not -x.rank <= axis <= x.rank:
         raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))
     axis = axis + x.rank if axis < 0 else axis
-    rest = x.shape[axis + 1 :]
-    if axis < x.rank and all(is_static(extent) and extent == 1 for extent in rest):
+    later_sizes = x.shape[axis + 1 :]
+    if axis < x.rank and all(is_static(extent) and extent == 1 for extent in later_sizes):
         return function(x, axis)
     flat = p.reshape(x, (product(x.shape[:axis]), product(x.shape[axis:])))
     return p.reshape(function(flat, 1), x.shape)

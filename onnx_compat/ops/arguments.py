@@ -32,12 +32,19 @@ Strings = Optional[Sequence[str]]
 
 
 def known_integers(tensor: Tensor, description: str) -> List[int]:
-    """Return the elements of an integer tensor, whose value must be known."""
+    """Return the elements of an integer tensor, flattened, as Python ints.
+
+    Raises NeedsKnownError if its value is not known. `description` names the tensor in the error.
+    """
     return [int(v) for v in known_array(tensor, description).reshape(-1)]
 
 
 def known_number(tensor: Tensor, description: str) -> Any:
-    """Return the only element of a tensor as a Python number. The value must be known."""
+    """Return the only element of a tensor as a Python number.
+
+    Raises NeedsKnownError if the value is not known, and InvalidModelError if the tensor has another number of
+    elements.
+    """
     elements = known_array(tensor, description).reshape(-1)
     if len(elements) != 1:
         raise InvalidModelError("%s is one number, not %d" % (description, len(elements)))
@@ -45,7 +52,10 @@ def known_number(tensor: Tensor, description: str) -> Any:
 
 
 def as_size(tensor: Tensor, description: str) -> Extent:
-    """Return the only element of an integer tensor as a size: an integer where it is known, else a symbol."""
+    """Return the only element of an integer tensor as a size: an int if it is known, else a symbolic size.
+
+    Raises InvalidModelError if the tensor has another number of elements.
+    """
     sizes = as_sizes(tensor)
     if len(sizes) != 1:
         raise InvalidModelError("%s is one number, not %d" % (description, len(sizes)))
@@ -53,12 +63,12 @@ def as_size(tensor: Tensor, description: str) -> Extent:
 
 
 def normalize_axes(axes: Sequence[int], rank: int) -> List[int]:
-    """Return logical axes counted from the front."""
+    """Replace negative axes, which count from the end, by axes that count from 0: -1 becomes rank - 1."""
     return [axis_of(int(axis), rank) for axis in axes]
 
 
 def product(extents: Sequence[Extent]) -> Extent:
-    """Return the product of sizes."""
+    """Return the product of sizes, which may be symbolic; 1 for an empty sequence."""
     total: Extent = 1
     for extent in extents:
         total = total * extent
@@ -66,7 +76,7 @@ def product(extents: Sequence[Extent]) -> Extent:
 
 
 def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[int]:
-    """Return an attribute with an entry for each spatial axis, or the default for each axis.
+    """Return an attribute like `strides`, which has an entry for each spatial axis; [default] * rank if it is absent.
 
     Raises InvalidModelError if the number of entries is not the rank, or if an entry is below the default.
     """
@@ -79,7 +89,7 @@ def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[i
 
 
 def split_pads(pads: Sequence[Any]) -> List[Any]:
-    """Return [x1_begin, x2_begin, …, x1_end, x2_end, …] as a pair (begin, end) for each axis."""
+    """Convert ONNX's padding [begin_1, begin_2, …, end_1, end_2, …] to a list of a pair (begin, end) for each axis."""
     if len(pads) % 2:
         raise InvalidModelError("the padding %s has no pair of sizes for each axis" % list(pads))
     half = len(pads) // 2
@@ -87,22 +97,28 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
 
 
 def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
-    """Reshape a vector so that it broadcasts along an axis of a tensor of this rank."""
+    """Reshape a vector to `rank` axes so that it broadcasts along `axis`: every other axis has size 1.
+
+    A scalar counts as a vector of one element.
+    """
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
 
 
 def take_slice(x: Tensor, n: Extent, axis: int = 0) -> Tensor:
-    """Return slice `n` of an axis, without the axis. `n` counts from the front."""
+    """Return slice `n` of an axis, without that axis: x[n] for axis 0. `n` may be symbolic, but not negative."""
     return squeeze(slice_axis(x, axis, n, n + 1), [axis])
 
 
 def compute_dtype(x: Tensor, stash: int = 1) -> DType:
-    """Return the wider of the dtype of x and the `stash_type`: the dtype in which the operator computes."""
+    """Return the dtype in which an operator computes: the wider of the dtype of x, if it is a float, and `stash`.
+
+    If x is no float, the dtype is `stash`: an ONNX dtype number, as in the attribute `stash_type`; 1 is float32.
+    """
     wanted = DType.of(stash)
     return wanted if x.dtype.kind != "f" or x.dtype.bits < wanted.bits else x.dtype
 
 
 def apply_in_float(function: Any, x: Tensor) -> Tensor:
-    """Apply a function of floats to a tensor of any numeric dtype. Integers are cast to float32 and back."""
+    """Return function(x). If x holds integers, they are cast to float32 first, and the result is cast back."""
     return function(x) if x.dtype.kind in "fc" else cast(function(cast(x, float32)), x.dtype)

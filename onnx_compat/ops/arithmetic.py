@@ -1,7 +1,7 @@
-"""Arithmetic with two or more operands.
+"""Arithmetic with two or more operands, Clip and Mod.
 
-Up to opset 6, the axes of B align with those of A from `axis` on, or with the last axes of A without it. From opset 7
-on, both operands broadcast.
+Up to opset 6, B broadcasts to A: the axes of B align with the axes of A from `axis` on, or with the last axes of A.
+From opset 7 on, A and B broadcast as in numpy.
 """
 
 from functools import reduce
@@ -21,14 +21,20 @@ Binary = Callable[[Any, Any], Tensor]
 
 
 def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
-    """Append axes of length 1 to B, so that its first axis aligns with `axis` of A."""
+    """Append axes of size 1 to b, so that its first axis aligns with `axis` of a.
+
+    Without `axis`, or for a scalar, return b.
+    """
     if axis is None or not b.rank:
         return b
     return p.reshape(b, b.shape + (1,) * (a.rank - p.axis_of(axis, a.rank) - b.rank))
 
 
 def register_binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
-    """Register an operator with two operands: its old versions with `axis` and `broadcast`, its new versions without."""
+    """Register a function of two operands as the meaning of an operator, for its old and its new versions.
+
+    Old versions have the attributes `axis` and `broadcast`; new versions broadcast as in numpy.
+    """
 
     def meaning_with_axis(A: Tensor, B: Tensor, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
         return function(A, _align_at_axis(A, B, axis))
@@ -41,7 +47,7 @@ def register_binary(name: str, function: Binary, old: List[int], new: List[int])
 
 
 def power(x: Tensor, y: Tensor) -> Tensor:
-    """Return x ** y in the dtype of x."""
+    """Return x ** y in the dtype of x. A known exponent of 2 becomes x * x."""
     if y.known and y.value is not None and y.rank == 0 and y.value == 2:
         return p.mul(x, x)
     if x.dtype.kind != "f" and y.dtype.kind == "f":
@@ -64,13 +70,13 @@ def mod(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
 
 @op("Sum", since=(1, 6, 8, 13))
 def sum(*data_0: Tensor) -> Tensor:
-    """Return the sum of all inputs."""
+    """Return the elementwise sum of all inputs."""
     return reduce(p.add, data_0)
 
 
 @op("Mean", since=(1, 6, 8, 13))
 def mean(*data_0: Tensor) -> Tensor:
-    """Return the mean of all inputs."""
+    """Return the elementwise mean of all inputs."""
     return reduce(p.add, data_0) / len(data_0)
 
 
@@ -88,13 +94,16 @@ def min(*data_0: Tensor) -> Tensor:
 
 @op("Clip", since=(1, 6))
 def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
-    """Clip to [min, max]. A default bound is the end of the dtype, so it has no effect except on infinities."""
+    """Clip to [min, max]. A bound at or beyond the limit of the dtype has no effect; the defaults are no bounds."""
     return _clip_to_bounds(input, min, max)
 
 
 @op("Clip", since=(11, 12, 13))
 def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = None) -> Tensor:
-    """Clip to [min, max]. A bound that is absent has no effect."""
+    """Clip to [min, max].
+
+    A bound that is absent has no effect. Known bounds give the primitive `clip`, others min and max.
+    """
     for bound in (min, max):
         if bound is not None:
             check_same("the number of bounds of a Clip", bound.size, "that of a scalar", 1)
@@ -106,5 +115,5 @@ def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = No
 
 
 def _clip_to_bounds(x: Tensor, low: float, high: float) -> Tensor:
-    """Clip to [low, high], without the bounds at or beyond the ends of the dtype."""
+    """Clip to [low, high]. Leave out a bound that is at or beyond the limit of the dtype of x."""
     return p.clip(x, None if low <= x.dtype.min else low, None if high >= x.dtype.max else high)

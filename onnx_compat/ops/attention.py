@@ -40,9 +40,9 @@ def attention(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return softmax(scale * Q @ K^T + mask) @ V, the present keys and values, and the requested scores.
+    """Return [softmax(scale * Q @ K^T + mask) @ V, the present keys, the present values, the requested scores].
 
-    A mask whose last axis is shorter than the keys masks the remaining keys.
+    If the last axis of the mask is shorter than the keys, the remaining keys are masked.
     """
     q, k, v = _split_heads(Q, q_num_heads), _split_heads(K, kv_num_heads), _split_heads(V, kv_num_heads)
     k, v, past_length = _append_to_cache(q, k, v, past_key, past_value, nonpad_kv_seqlen)
@@ -51,14 +51,14 @@ def attention(
     windows = (left_window_size, 0 if is_causal else right_window_size)
     bias = _attention_bias(q, k, attn_mask, past_length, nonpad_kv_seqlen, windows)
     # With only a right window, every query attends to the first key at least.
-    sees_some = attn_mask is None and nonpad_kv_seqlen is None and left_window_size < 0
-    live = None if bias is None or sees_some else attention_weights.rows_with_keys(bias)
+    always_has_keys = attn_mask is None and nonpad_kv_seqlen is None and left_window_size < 0
+    has_keys = None if bias is None or always_has_keys else attention_weights.rows_with_keys(bias)
 
     scores = attention_weights.grouped_matmul(*attention_weights.scale_queries_and_keys(q, k, scale), transpose_y=True)
     capped = attention_weights.apply_softcap(scores, softcap)
     biased = capped if bias is None else p.add(capped, bias)
     precise = biased if softmax_precision is None else p.cast(biased, DType.of(softmax_precision))
-    weights = p.cast(attention_weights.masked_softmax(precise, live), q.dtype)
+    weights = p.cast(attention_weights.masked_softmax(precise, has_keys), q.dtype)
     y = attention_weights.grouped_matmul(weights, p.cast(v, q.dtype))
     requested_scores = [scores, capped, biased, weights][qk_matmul_output_mode]
     return [attention_weights.join_heads(y) if Q.rank == 3 else y, k, v, requested_scores]
@@ -81,7 +81,7 @@ def attention_23(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return Attention of opset 23, where the last axis of a mask broadcasts like any other axis."""
+    """Return Attention of opset 23, where the last axis of the mask broadcasts to the number of keys."""
     if attn_mask is not None:
         total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
         attn_mask = p.broadcast_to(attn_mask, (*attn_mask.shape[:-1], total))
@@ -106,7 +106,7 @@ op("Attention", since=24)(older_version(attention, without=["left_window_size", 
 
 
 def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
-    """Return [batch, heads, steps, size], from a tensor of rank 4 or 3."""
+    """Return x as [batch, heads, steps, size]: unchanged at rank 4; at rank 3, x is [batch, steps, heads * size]."""
     if x.rank == 4:
         return x
     if count is None:
@@ -117,7 +117,10 @@ def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
 def _append_to_cache(
     q: Tensor, k: Tensor, v: Tensor, past_key: Maybe, past_value: Maybe, valid_lengths: Maybe
 ) -> Tuple[Tensor, Tensor, Any]:
-    """Return all keys and values, and the number of keys that precede these queries."""
+    """Append keys and values to the past. Return all keys, all values, and the number of keys before the first query.
+
+    `valid_lengths`, the lengths of an external cache, excludes a past.
+    """
     if (past_key is None) != (past_value is None):
         raise InvalidModelError("past_key and past_value must both be present or both be absent")
     if past_key is not None and past_value is not None:
@@ -130,7 +133,7 @@ def _append_to_cache(
 
 
 def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
-    """Pad the last axis of a mask to the number of keys, with a value that masks them."""
+    """Pad the last axis of a mask to `total` keys, with False or -inf: the added keys are masked."""
     after: List[Extent] = [0] * mask.rank
     after[-1] = maximum(total - mask.shape[-1], 0)
     return p.pad(mask, [0] * mask.rank, after, value=False if mask.dtype == bool_ else -np.inf)
@@ -139,7 +142,11 @@ def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
 def _attention_bias(
     q: Tensor, k: Tensor, mask: Maybe, past_length: Tensor, valid_lengths: Maybe, windows: Tuple[int, int]
 ) -> Maybe:
-    """Return the mask, the valid lengths and the windows as a summand to the scores; None without any of them."""
+    """Return a summand to the scores: -inf where the mask, the valid lengths or the windows exclude a key.
+
+    Return None if all of them are absent. `windows` is how many keys before and after its own position a query may
+    attend to; -1 is no limit.
+    """
     left, right = windows
     rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], past_length)
     allowed: List[Maybe] = []
@@ -169,9 +176,9 @@ def flex_attention(
     score_mod: Optional[Graph] = None,
     softmax_precision: Optional[int] = None,
 ) -> Tensor:
-    """Return attention whose scores and weights are changed by subgraphs.
+    """Return attention with subgraphs: `score_mod` changes the scores, `prob_mod` the weights after the softmax.
 
-    The subgraphs, and the product with the values, use the dtype of the softmax.
+    Scores, subgraphs and the product with V are computed in the dtype of the softmax, by default at least float32.
     """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)

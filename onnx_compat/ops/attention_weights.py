@@ -25,12 +25,12 @@ __all__ = [
     "split_heads",
 ]
 
-#: A tensor, or None without a mask or a summand.
+#: An optional mask or bias.
 Maybe = Optional[Tensor]
 
 
 def size_per_head(extent: Extent, heads: Extent) -> Extent:
-    """Return extent / heads. Raises InvalidModelError if the heads do not divide it."""
+    """Return extent / heads. Raises InvalidModelError if `extent` is not divisible by `heads`."""
     if isinstance(extent, int) and isinstance(heads, int) and (heads <= 0 or extent % heads):
         raise InvalidModelError("an axis of size %d cannot be divided among %d heads" % (extent, heads))
     return floordiv(extent, heads)
@@ -49,7 +49,7 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
-    """Multiply each head of x with the head of y of its group (grouped-query attention).
+    """Multiply each head of x by the head of y that its group shares (grouped-query attention): y may have fewer heads.
 
     The heads of a group are stacked as rows of one matrix, so y is not repeated.
     """
@@ -62,14 +62,17 @@ def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
 
 
 def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
-    """Multiply queries and keys by the square root of the scale, by default 1 / sqrt(size of a head)."""
+    """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled.
+
+    The default scale is 1 / sqrt(head size).
+    """
     root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
     return p.mul(q, root), p.mul(k, root)
 
 
 def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
-    """Return the scale, or 1 / sqrt(size of a head) where it is 0 or absent."""
+    """Return `scale`; if `scale` is 0 or None, 1 / sqrt(size of the last axis of q), which is the head size."""
     if scale:
         return scale
     size = q.shape[-1]
@@ -82,7 +85,7 @@ def apply_softcap(scores: Tensor, softcap: float) -> Tensor:
 
 
 def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tensor, Tensor]:
-    """Return the positions of queries [rows, 1] and of keys [1, columns].
+    """Return the positions of queries as a column [rows, 1], and of keys as a row [1, columns], for causal masks.
 
     `offset` is the position of the first query: a size, or a vector with an entry for each sample. With a vector,
     queries have the shape [batch, 1, rows, 1].
@@ -95,7 +98,10 @@ def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tenso
 
 
 def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
-    """Return the summand to the scores: the bias, and -inf where a mask is False. None without bias and masks."""
+    """Return a summand to the scores: the bias (0 without one) where all masks are True, else -inf.
+
+    Return None if there is neither a bias nor a mask.
+    """
     masks = [mask for mask in allowed if mask is not None]
     if not masks:
         return bias
@@ -106,12 +112,15 @@ def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
 
 
 def rows_with_keys(bias: Tensor) -> Tensor:
-    """Return whether each query may attend to any key."""
+    """Return whether each query may attend to any key: whether its row of the bias has an entry above -inf."""
     return p.greater(p.reduce_max(bias, [-1], keepdims=True), -np.inf)
 
 
-def masked_softmax(scores: Tensor, live: Maybe) -> Tensor:
-    """Return the softmax over keys, with zeros for the rows where `live` is False."""
-    if live is None:
+def masked_softmax(scores: Tensor, has_keys: Maybe) -> Tensor:
+    """Return the softmax of scores over keys, with zeros for queries where `has_keys` is False.
+
+    has_keys=None means that all queries have keys.
+    """
+    if has_keys is None:
         return p.softmax(scores, -1)
-    return p.where(live, p.softmax(p.where(live, scores, 0), -1), 0)
+    return p.where(has_keys, p.softmax(p.where(has_keys, scores, 0), -1), 0)

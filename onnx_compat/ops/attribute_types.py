@@ -1,8 +1,8 @@
 """Check the attributes of a node against the types that a meaning's signature declares.
 
-`check` compares the ONNX attribute type of each value (FLOAT, INTS, ...) with the annotation of its parameter. A parameter
-without an annotation, or with one that names no attribute type (`Any`), takes every value. onnxruntime refuses an INT for
-a FLOAT, and so does this check; a meaning from outside the library takes an integer where it declares a float.
+`check` compares the ONNX attribute type of each value (FLOAT, INTS, ...) with the annotation of its parameter. A
+parameter without an annotation, or with an annotation that names no attribute type (`Any`), accepts every value. An INT
+for a FLOAT is refused, as in onnxruntime. Only a meaning from another package accepts it.
 """
 
 import functools
@@ -26,12 +26,15 @@ _BY_CLASS.update(
     dict.fromkeys((TensorType, SparseTensorType, SequenceType, OptionalType, MapType, OpaqueType), "TYPE_PROTO")
 )
 
-#: A parameter that takes every value.
+#: The declared types of a parameter that accepts every value.
 _ANY: FrozenSet[str] = frozenset()
 
 
 def attribute_type(value: Any) -> str:
-    """Return the name of the attribute type that a value was read from; a sparse tensor counts as TENSOR."""
+    """Return the ONNX name of the type of an attribute's value: "FLOAT", "INTS", …; else "".
+
+    A sparse tensor counts as TENSOR.
+    """
     kind = type(value)
     if kind is tuple:
         return attribute_type(value[0]) + "S" if value else ""
@@ -40,13 +43,16 @@ def attribute_type(value: Any) -> str:
 
 @functools.lru_cache(maxsize=None)
 def is_own(function: Callable[..., Any]) -> bool:
-    """Return whether the library defines the meaning."""
+    """Return whether onnx_compat itself defines this meaning. Other packages can register meanings too."""
     return str(function.__module__).startswith("onnx_compat.")
 
 
 @functools.lru_cache(maxsize=None)
 def declared_types(annotation: Any) -> FrozenSet[str]:
-    """Return the attribute types that an annotation allows; the empty set allows all of them."""
+    """Return the attribute types that an annotation allows: {"INTS"} for Optional[Sequence[int]].
+
+    The empty set allows all.
+    """
     if isinstance(annotation, type) and annotation in _BY_CLASS:
         return frozenset([_BY_CLASS[annotation]])
     arguments = getattr(annotation, "__args__", None) or ()
@@ -70,7 +76,10 @@ def _declared_by(function: Callable[..., Any]) -> Dict[str, FrozenSet[str]]:
 
 
 def check(operator: str, function: Callable[..., Any], name: str, value: Any) -> None:
-    """Raise InvalidModelError if a parameter of the meaning does not take an attribute of this type."""
+    """Raise InvalidModelError if the type of an attribute's value is not a type that its parameter declares.
+
+    `function` is the meaning of `operator`; `name` is the attribute and its parameter.
+    """
     expected = _declared_by(function)[name]
     if not expected:
         return

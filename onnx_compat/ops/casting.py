@@ -1,4 +1,4 @@
-"""Casts from a dtype to another dtype."""
+"""Casts of elements to another dtype: Cast and CastLike."""
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType, float32, float64, int32
@@ -14,25 +14,28 @@ def cast_1(input: Tensor, *, to: str) -> Tensor:
 
 @op("Cast", since=(6, 9, 13))
 def cast_13(input: Tensor, *, to: int) -> Tensor:
-    """Cast to a dtype."""
+    """Cast to a dtype, which is given by its number in TensorProto."""
     return convert(input, DType.of(to))
 
 
 @op("Cast", since=19)
 def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    """Cast to a dtype; `saturate` clips floats to the range of an 8-bit float."""
+    """Cast to a dtype.
+
+    If `saturate`, numbers are clipped to the range of an 8-bit float; else they become NaN or infinity.
+    """
     return convert(input, DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(21, 23))
 def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    """Cast to a dtype, and clip floats to the range of a 4-bit type."""
+    """Cast to a dtype. Floats are clipped to the range of a 4-bit dtype, and, if `saturate`, of an 8-bit float."""
     return convert(_clamp_to_four_bits(input, DType.of(to)), DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(24, 25, 28))
 def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    """Cast to a dtype; `round_mode` is the rounding of scales of the type float8e8m0."""
+    """Cast to a dtype. `round_mode` is the direction of rounding to float8e8m0, whose values are powers of two."""
     return convert(input, DType.of(to), bool(saturate), round_mode)
 
 
@@ -61,9 +64,10 @@ def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mo
 
 
 def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
-    """Clip floats to the range of a 4-bit dtype, NaN to its upper end.
+    """Clip floats to the range of a 4-bit dtype, and replace NaN by the maximum of the dtype.
 
-    The specification of opsets 21 and 23 leaves these values open; this is what its reference does.
+    Return x unchanged if x is no float or the dtype has another width. The specification of opsets 21 and 23 does not
+    define these results; the reference implementation of onnx has them.
     """
     if x.dtype.kind != "f" or dtype.bits != 4:
         return x
@@ -71,23 +75,31 @@ def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
 
 
 def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
-    """Cast x to any dtype.
+    """Cast x to any dtype, also from and to strings. Return x itself if it has the dtype.
 
-    `saturate` clips to the range of a small float. `round_mode` applies to scales (float8e8m0) only.
+    `saturate` clips numbers to the range of an 8-bit float. `round_mode` is the direction of rounding to float8e8m0.
     """
     if x.dtype == dtype:
         return x
     if dtype.kind == "s":
         return p.to_text(x)
-    form = dtype.format
+    float_format = dtype.format
     if x.dtype.kind == "s":
-        if form is None:
+        if float_format is None:
             return p.from_text(x, dtype)
         x = p.from_text(x, float64)
-    if form is not None and form.special == "scale":
-        wide = x.dtype.kind in "iu" or x.dtype.bits > 32
-        return p.cast(p.power_of_two(p.to_odd(x) if wide else p.cast(x, float32), saturate, round_mode), dtype)
-    if form is not None and form.saturates and form.special != "finite" and saturate and x.dtype.kind != "b":
+    if float_format is not None and float_format.special == "scale":
+        needs_more_bits = x.dtype.kind in "iu" or x.dtype.bits > 32
+        return p.cast(
+            p.power_of_two(p.to_odd(x) if needs_more_bits else p.cast(x, float32), saturate, round_mode), dtype
+        )
+    if (
+        float_format is not None
+        and float_format.saturates
+        and float_format.special != "finite"
+        and saturate
+        and x.dtype.kind != "b"
+    ):
         x = p.clip(x, dtype.min, dtype.max)  # types without infinity and NaN saturate in the cast
     if x.dtype.kind == "f" and dtype.kind in "iu" and dtype.bits < 8:
         x = p.cast(x, int32)  # wraps; casts of negative floats to bytes differ by framework

@@ -1,4 +1,4 @@
-"""Constants, and values that follow from the shapes of other values."""
+"""Constant and its variants, Range, EyeLike, Trilu, Shape, Size and Identity."""
 
 from typing import Any, Optional, Sequence
 
@@ -34,7 +34,10 @@ def constant(
     value_string: Any = None,
     value_strings: Any = None,
 ) -> Tensor:
-    """Return the value of the only attribute that is given."""
+    """Return the value of the attribute that is given.
+
+    Raises InvalidModelError unless exactly one attribute is given.
+    """
     candidates = [value_float, value_floats, value_int, value_ints, value_string, value_strings]
     values = [candidate for candidate in (value, sparse_value, *candidates) if candidate is not None]
     if len(values) != 1:
@@ -46,7 +49,10 @@ _ELEMENTS = {"FLOAT": float32, "INT": int64, "STRING": string}
 
 
 def _attribute_tensor(value: Any) -> Tensor:
-    """Return the tensor of an attribute by the attribute's own type, whatever its name, as onnxruntime does."""
+    """Return an attribute's value as a tensor: FLOAT(S) as float32, INT(S) as int64, STRING(S) as string.
+
+    The type of the value decides, not the name of the attribute, as in onnxruntime.
+    """
     kind = attribute_type(value)
     dtype = _ELEMENTS.get(kind.rstrip("S"))
     if kind != "TENSOR" and dtype is None:
@@ -56,7 +62,7 @@ def _attribute_tensor(value: Any) -> Tensor:
 
 @op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
 def constant_of_shape(input: Tensor, *, value: Optional[Tensor] = None) -> Tensor:
-    """Return a tensor of the given shape that repeats a value."""
+    """Return a tensor of the shape `input`, filled with `value`; by default with the float32 0."""
     value = lift(0.0, float32) if value is None else p.reshape(value, ())
     return p.broadcast_to(value, as_sizes(input))
 
@@ -71,14 +77,20 @@ def constant_fill(
     shape: Sequence[int] = (),
     value: float = 0.0,
 ) -> Tensor:
-    """Return a tensor that repeats a value: an experimental operator of ONNX 1.0 to 1.3, which PyTorch exported."""
+    """Return a tensor filled with `value`.
+
+    ConstantFill is an experimental operator of ONNX 1.0 to 1.3, which PyTorch exported.
+    """
     sizes = shape if input is None else as_sizes(input) if input_as_shape else input.shape
     return p.broadcast_to(lift(value, DType.of(dtype)), [*sizes, *extra_shape])
 
 
 @op("EyeLike", since=(9, 22))
 def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
-    """Return a matrix of the shape of the input with ones on diagonal `k`."""
+    """Return a matrix of the input's shape, with ones on diagonal `k` and zeros elsewhere.
+
+    `k` > 0 is above the main diagonal.
+    """
     rows, columns = input.shape
     diagonal = p.equal(p.unsqueeze(p.iota(rows), [1]) + k, p.iota(columns))
     return p.cast(diagonal, input.dtype if dtype is None else DType.of(dtype))
@@ -92,7 +104,7 @@ def range_11(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
 
 @op("Range", since=27)
 def range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
-    """Return Range; floats of 16 bits are computed in the `stash_type`."""
+    """Return start, start + delta, … up to limit, exclusive. 16-bit floats are computed in the `stash_type`."""
     if start.dtype.kind == "f" and start.dtype.bits < 32:
         stash = DType.of(stash_type)
         return p.cast(range_11(*[p.cast(scalar, stash) for scalar in (start, limit, delta)]), start.dtype)
@@ -107,7 +119,7 @@ def shape_13(data: Tensor) -> Tensor:
 
 @op("Shape", since=(15, 19, 21, 23, 24, 25))
 def shape(data: Tensor, *, start: int = 0, end: Optional[int] = None) -> Tensor:
-    """Return the entries `start` to `end` of the shape of a tensor."""
+    """Return the sizes of the axes from `start` up to `end`, exclusive."""
     return lift(list(data.shape[start:end]) or np.zeros(0, np.int64), int64)
 
 
@@ -119,7 +131,7 @@ def size(data: Tensor) -> Tensor:
 
 @op("Trilu", since=14)
 def trilu(input: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return the upper or the lower triangle of each matrix, from diagonal `k` on, with zeros elsewhere."""
+    """Return each matrix with zeros outside of a triangle: the upper from diagonal `k` on, or the lower up to `k`."""
     # The sum of a row and an extreme k would wrap. All diagonals beyond the axes are equivalent.
     offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)
     diagonal = p.unsqueeze(p.iota(input.shape[-2]), [1]) + offset

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
 Value = Any  # a Tensor, a SequenceValue, a MapValue or an empty optional
 #: Traces the body of a loop: (iteration, condition, *states) -> [condition, *states, *rows].
 TraceBody = Callable[..., List[Any]]
-#: The largest number of iterations that are unrolled while tracing.
+#: The largest known number of iterations of a loop that is unrolled while tracing.
 SHORT = 8
 
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
-    """Return the outputs of the branch that the condition selects."""
+    """Return the outputs of the branch that the condition selects.
+
+    Record both branches if the condition is not known.
+    """
     decided = current_trace().peek(cond)
     if decided is not None:
         return list(ctx.body(then_branch if decided.reshape(()) else else_branch)())
@@ -76,9 +79,9 @@ def loop(
 
 
 def _loop_invariants(body: Graph, count: int) -> Set[int]:
-    """Return the indices of the states that the body returns unchanged. Exporters pass weights in this way.
+    """Return the indices of the loop-invariant states: states that the body returns unchanged, also through Identity.
 
-    The body reads a loop-invariant state from the outer scope.
+    Exporters pass weights as states. The body reads a loop-invariant state from the outer scope.
     """
     identity_inputs = {
         node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain
@@ -94,15 +97,20 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
 
 
 def _run_loop(run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any]) -> List[Any]:
-    """Unroll a loop, or record it. `run` traces the body for (iteration, condition, *states)."""
+    """Unroll a loop if it is known to be short, else record it. Return the final states and the stacked row outputs.
+
+    `run` traces the body for (iteration, condition, *states).
+    """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
-    starts = True if cond is None else current_trace().peek(cond)
+    first_condition = True if cond is None else current_trace().peek(cond)
     all_tensors = all(isinstance(value, Tensor) for value in v_initial)
     is_short = limit is not None and limit <= SHORT
-    if starts is not None and not bool(starts):
+    if first_condition is not None and not bool(first_condition):
         limit = 0
-    if starts is not None and (is_short or not all_tensors or limit == 0 or current_trace().immediate is not None):
+    if first_condition is not None and (
+        is_short or not all_tensors or limit == 0 or current_trace().immediate is not None
+    ):
         unrolled = _unroll(run, limit, list(v_initial))
         if unrolled is not None:
             return _finish_unrolled(run, unrolled, v_initial)
@@ -113,7 +121,7 @@ def _run_loop(run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_ini
 
 
 def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
-    """Trace each iteration. Return the final states and the row outputs of each iteration.
+    """Trace each iteration, while the condition is known to hold. Return [final states, row outputs of each iteration].
 
     Returns None if the condition is not known, or if the loop does not end after _MOST_ROUNDS iterations.
     """
@@ -134,7 +142,10 @@ _MOST_ROUNDS = 10000
 
 
 def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
-    """Return the outputs of an unrolled loop. Without any iteration, a trial iteration gives the specs of the rows."""
+    """Return the final states and the stacked row outputs of an unrolled loop.
+
+    Without any iteration, row outputs are empty. A trial iteration gives their dtypes and shapes.
+    """
     state, rows = unrolled
     if rows:
         return [*state, *(p.stack(list(column), 0) for column in zip(*rows))]
@@ -144,7 +155,7 @@ def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Seque
 
 
 def _output_spec(output: Arg) -> Spec:
-    """Return the spec of an output of a loop body, which is a tensor."""
+    """Return the spec (dtype and shape) of an output of a loop body, which is a tensor."""
     assert isinstance(output, (Ref, Const))
     return output.spec
 
@@ -154,18 +165,24 @@ def _blank_value(spec: Spec) -> Any:
 
 
 def _empty_sizes(spec: Spec) -> List[Extent]:
-    """Return the sizes of a result without iterations. A size that only an iteration could compute is 0."""
+    """Return the shape of a row, for a loop without iterations: symbolic sizes become 0."""
     return [extent if is_static(extent) else 0 for extent in spec.shape]
 
 
 def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
-    """Trace an iteration to get the specs of its outputs. Its condition holds."""
+    """Trace one iteration, with a condition that holds, as a region apart from the program.
+
+    The outputs of that region have the dtypes and shapes of the body's outputs.
+    """
     specs = [Spec(int64, ()), *(value.spec for value in state)]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
 def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
-    """Record a scan if shapes do not change and the condition always holds; else record a while loop."""
+    """Record a scan if shapes do not change and the condition always holds; else record a while loop.
+
+    Return the final states and the stacked row outputs.
+    """
     trial = _trace_trial_round(run, state)
     proceeds, *results = trial.outputs
     always_proceeds = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
@@ -184,7 +201,10 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
 def _record_while_loop(
     run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], row_specs: Sequence[Spec]
 ) -> List[Any]:
-    """Record a loop that appends a row to a buffer of each row output in each iteration."""
+    """Record a while loop that appends the rows of each iteration to buffers.
+
+    Return the final states and the stacked rows.
+    """
     count = len(state)
     buffers = [_RowBuffer(spec) for spec in row_specs]
 
@@ -209,9 +229,9 @@ def _record_while_loop(
 
 
 class _RowBuffer:
-    """The rows that a loop has appended to one output, and the shape of the last row.
+    """The buffer of one row output in a while loop: the rows so far, and the shape of the last row.
 
-    Rows of a static shape are concatenated along a new axis; other rows are flattened.
+    Rows of a static shape are stacked along a new first axis. Other rows are flattened, and reshaped after the loop.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -219,14 +239,17 @@ class _RowBuffer:
         self.steady = spec.static
 
     def empty(self) -> List[Tensor]:
+        """Return the initial loop variables: a buffer without rows, and a shape of zeros."""
         shape = (0, *self.spec.shape) if self.steady else (0,)
         return [p.full(shape, _blank_value(self.spec), self.spec.dtype), p.full((self.spec.rank,), 0, int64)]
 
     def append(self, old: Tensor, row: Tensor) -> List[Tensor]:
+        """Return the loop variables after an iteration: the buffer with the row appended, and the shape of the row."""
         new = p.unsqueeze(row, [0]) if self.steady else p.reshape(row, (row.size,))
         return [p.concat([old, new], 0), p.shape_of(row)]
 
     def finish(self, k: Tensor, buffer: Tensor, shape: Tensor) -> Tensor:
+        """Return the stacked rows after k iterations, from the final buffer and the shape of the last row."""
         return buffer if self.steady else p.reshape(buffer, (as_sizes(k)[0], *as_sizes(shape)))
 
 
@@ -269,7 +292,10 @@ def scan_8(
     num_scan_inputs: int,
     directions: Sequence[int] = (),
 ) -> List[Tensor]:
-    """Return Scan of opset 8: a scan for each sample of a batch, up to its sequence length, with zeros after it."""
+    """Return Scan of opset 8: a scan for each sample of a batch, up to its sequence length.
+
+    Steps after the end of a sequence are zeros in the outputs.
+    """
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]
     if not is_static(batch):

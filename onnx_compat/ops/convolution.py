@@ -4,9 +4,10 @@ from typing import Any, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent, floordiv, is_equal, maximum
+from onnx_compat.ir.window import Window
 from onnx_compat.ops.arguments import per_axis, split_pads
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.window_geometry import WindowGeometry, reach
+from onnx_compat.ops.window_geometry import window_from_attributes
 from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.tracing.values import Tensor
 
@@ -26,14 +27,17 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of X with the filters W, plus the bias B."""
+    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B of each filter."""
     kernel = _kernel_sizes(kernel_shape, W)
-    windows = WindowGeometry.of(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
-    return p.conv(X, W, B, strides=windows.strides, dilations=windows.dilations, pads=windows.pads, groups=group)
+    window = window_from_attributes(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
+    return p.conv(X, W, B, window=window, groups=group)
 
 
 def _kernel_sizes(declared: Ints, W: Tensor) -> Sequence[Extent]:
-    """Return the spatial sizes of the filters. Raises InvalidModelError if the attribute differs from them."""
+    """Return the spatial sizes of the filters.
+
+    Raises InvalidModelError if kernel_shape (`declared`) differs from them.
+    """
     for mine, theirs in zip(declared or (), W.shape[2:]):
         check_same("an entry of kernel_shape", mine, "that of the filters", theirs)
     return declared or W.shape[2:]
@@ -54,16 +58,14 @@ def conv_transpose(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the transposed convolution of X with the filters W, plus the bias B."""
+    """Return the transposed convolution (deconvolution) of X with the filters W, plus the bias B."""
     rank = X.rank - 2
-    _kernel_sizes(kernel_shape, W)
-    step, apart, extra = per_axis(strides, rank, 1), per_axis(dilations, rank, 1), per_axis(output_padding, rank, 0)
-    full = [
-        (extent - 1) * s + reach(k, d) for extent, s, k, d in zip(X.shape[2:], step, kernel_shape or W.shape[2:], apart)
-    ]
+    kernel, extra = _kernel_sizes(kernel_shape, W), per_axis(output_padding, rank, 0)
+    window = Window.of(kernel, per_axis(strides, rank, 1), per_axis(dilations, rank, 1))
+    full = window.transposed_sizes(X.shape[2:])
     wanted: Optional[Sequence[Extent]] = output_shape[-rank:] if output_shape else None
     if wanted is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [extent * s for extent, s in zip(X.shape[2:], step)]
+        wanted = [extent * s for extent, s in zip(X.shape[2:], window.strides)]
     if wanted is not None:
         cut = [_leading_crop(f + e, w, auto_pad == "SAME_UPPER") for f, e, w in zip(full, extra, wanted)]
         sizes = list(wanted)
@@ -72,11 +74,14 @@ def conv_transpose(
         cut = [low for low, _ in given]
         sizes = [f + e - low - high for f, e, (low, high) in zip(full, extra, given)]
     check_shape(sizes, "ConvTranspose")
-    return _crop_conv_transpose(X, W, B, full, cut, sizes, {"strides": step, "dilations": apart, "groups": group})
+    return _crop_conv_transpose(X, W, B, full, cut, sizes, window=window, groups=group)
 
 
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
-    """Return how many elements to crop at the beginning of an axis. Where the axis is too short, the end grows."""
+    """Return how many elements to crop at the beginning of an axis, from `extent` to `wanted` elements.
+
+    Of an odd number, the end loses one more if `upper`, else the beginning. An axis that is too short loses none.
+    """
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)
 
@@ -88,15 +93,16 @@ def _crop_conv_transpose(
     full: Sequence[Extent],
     cut: Sequence[Extent],
     sizes: Sequence[Extent],
-    how: Any,
+    **params: Any,
 ) -> Tensor:
-    """Return the window of these sizes of the full result, from `cut` on. Beyond the full result there is only the
-    bias.
+    """Return the transposed convolution, cropped on each spatial axis to `sizes` elements from `cut` on.
+
+    `full` has the sizes without the crop. Elements beyond them hold the bias alone.
     """
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
     grows = [maximum(extent, 0) for extent in missing]
     late = bias is not None and not all(is_equal(extent, 0) for extent in grows)
-    y = p.conv_transpose(x, w, None if late else bias, **how)
+    y = p.conv_transpose(x, w, None if late else bias, **params)
     y = p.pad(y, [0] * y.rank, [0, 0, *grows])
     ends = [None if is_equal(gap, grow) else low + size for gap, grow, low, size in zip(missing, grows, cut, sizes)]
     y = p.slice(y, [0, 0, *cut], [None, None, *ends], [1] * y.rank)

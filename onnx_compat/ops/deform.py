@@ -28,9 +28,9 @@ def deform_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution over positions that `offset` moves, weighted by `mask`.
+    """Return the deformable convolution: each kernel element reads X at its position plus `offset`, times `mask`.
 
-    The samples under the kernel, [N, group, C / group * K, positions], are multiplied with the filters.
+    The interpolated samples, [N, group, C / group * kernel size, positions] (im2col), are multiplied with the filters.
     """
     n, channels, *extents = X.shape
     outputs, rank = offset.shape[2:], X.rank - 2
@@ -63,13 +63,16 @@ def deform_conv(
 
 
 def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
-    """Return the coordinate along an axis for each position of the kernel, in row-major order."""
+    """Return the coordinate along an axis of each element of the kernel, which is flattened in row-major order."""
     inner = lift(product(kernel[axis + 1 :]), int64)
     return p.mod(p.floordiv(p.iota(product(kernel)), inner), lift(kernel[axis], int64))
 
 
 def _axis_taps(position: Tensor, extent: Extent) -> List[Tap]:
-    """Return the two nearest pixels of each position on an axis; pixels outside the image count as zeros."""
+    """Return two taps for each position on an axis: the pixels below and above it, with linear weights.
+
+    Pixels outside the image count as zeros.
+    """
     last = lift(extent - 1, int64)
     limit = cast_extent(extent, position.dtype)
     floor = p.floor(p.minimum(p.maximum(position, -2), limit))  # positions farther outside are equivalent

@@ -1,8 +1,8 @@
 """Check the dtypes of a node's inputs against the types that ONNX allows for the operator.
 
-The table has the union over all versions of an operator: a dtype that no version allows is refused, and so are different
-dtypes where every version asks for one. onnxruntime refuses both when it loads a model. An input that takes booleans and
-strings is data that is only moved: every dtype passes. Operators of other domains are not checked.
+An entry of `TABLE` allows each dtype that any version of the operator allows. Two inputs must have equal dtypes if
+every version requires it. onnxruntime refuses both faults when it loads a model. If ONNX allows booleans and strings
+for an input, the operator only moves data: every dtype passes. An operator without an entry is not checked.
 
 `tests/core/test_dtype_constraints.py` compares the table with the schemas of the installed onnx.
 """
@@ -28,8 +28,9 @@ _SETS = {
     " float4e2m1 float6e2m3 float6e3m2",
 }
 
-#: Operator -> its inputs: the dtypes of each (*: all), after the group of inputs that have one dtype. What follows is
-#: repeated by `...`; the inputs after the last entry take everything.
+#: Operator -> an entry for each input, `GROUP:dtypes`. The dtypes are names, or names of `_SETS`, joined by `|`; `*` is
+#: every dtype. Inputs of one GROUP have equal dtypes. `...` repeats the last entry for all further inputs. Without it,
+#: inputs after the last entry accept every dtype.
 TABLE = {
     "Abs": "floats|integers",
     "Acos": "floats",
@@ -236,8 +237,12 @@ TABLE = {
 
 
 class Constraints(NamedTuple):
-    """The dtypes of each input (empty: all of them), the group of those that have one dtype ("": none), and whether the
-    last input may be repeated.
+    """The parsed entry of `TABLE` for an operator.
+
+    Attributes:
+        allowed: The names of the dtypes of each input; the empty set allows every dtype.
+        groups: The group of each input; inputs of one group have equal dtypes; "" is no group.
+        repeated: Whether the last entry also holds for all further inputs.
     """
 
     allowed: Tuple[FrozenSet[str], ...]
@@ -247,7 +252,7 @@ class Constraints(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def constraints(domain: str, operator: str) -> Optional[Constraints]:
-    """Return what the table says about an operator, or None where it has no entry."""
+    """Return the parsed entry of `TABLE` for an operator, or None if it has no entry."""
     text = TABLE.get("%s::%s" % (domain, operator) if domain else operator)
     if text is None:
         return None
@@ -262,7 +267,10 @@ def _dtypes(names: str) -> FrozenSet[str]:
 
 
 def check(domain: str, operator: str, inputs: Sequence[Any]) -> None:
-    """Raise InvalidModelError if an input has a dtype that no version of the operator allows."""
+    """Raise InvalidModelError if no version of the operator allows the dtype of an input.
+
+    The same error reports different dtypes of two inputs that must have equal dtypes.
+    """
     _check(domain, operator, tuple([value.dtype if isinstance(value, Tensor) else None for value in inputs]))
 
 

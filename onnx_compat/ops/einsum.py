@@ -15,7 +15,7 @@ Term = Tuple[Any, List[str]]
 
 @op("Einsum", since=(12, 28))
 def einsum(*Inputs: Tensor, equation: str) -> Tensor:
-    """Return the sum of products of the inputs that the equation describes."""
+    """Return the sum of products that the equation describes: "ij,jk->ik" is the matrix product of two inputs."""
     terms, output = _parse_equation(equation.replace(" ", ""), Inputs)
     x, letters = _take_diagonals(*terms[0])
     for k, term in enumerate(terms[1:], 2):
@@ -26,9 +26,10 @@ def einsum(*Inputs: Tensor, equation: str) -> Tensor:
 
 
 def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], List[str]]:
-    """Return the terms with a letter for each axis, and the letters of the output.
+    """Return each input with a letter for each of its axes, and the letters of the output.
 
-    The axes of an ellipsis get the letters `.1`, `.2`, … counted from the last.
+    The axes of an ellipsis get the letters …, `.2`, `.1`: the last axis is `.1`. Without `->`, the output has the
+    ellipsis and, sorted, the letters that occur once.
     """
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
@@ -44,7 +45,10 @@ def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], L
 
 
 def _axis_letters(part: str, rank: int) -> List[str]:
-    """Return the letter of each axis of a term."""
+    """Return the letter of each axis of a term: "i...j" of rank 4 gives i, .2, .1, j.
+
+    Raises InvalidModelError if the term does not fit the rank.
+    """
     before, ellipsis, after = part.partition("...")
     ellipsis_rank = rank - len(before) - len(after) if ellipsis else 0
     if len(before) + len(after) + ellipsis_rank != rank or ellipsis_rank < 0:
@@ -53,7 +57,7 @@ def _axis_letters(part: str, rank: int) -> List[str]:
 
 
 def _take_diagonals(x: Tensor, letters: List[str]) -> Term:
-    """Reduce the axes of a repeated letter to their diagonal."""
+    """Merge two axes with the same letter into their diagonal, until each letter is unique: "ii" becomes "i"."""
     for letter in sorted(set(letters)):
         while letters.count(letter) > 1:
             first = letters.index(letter)
@@ -67,13 +71,16 @@ def _take_diagonals(x: Tensor, letters: List[str]) -> Term:
 
 
 def _sum_axes(x: Tensor, letters: List[str], kept: Any) -> Term:
-    """Sum over the axes whose letter is not in `kept`."""
-    gone = [axis for axis, letter in enumerate(letters) if letter not in kept]
-    return (p.reduce_sum(x, gone) if gone else x), [letter for letter in letters if letter in kept]
+    """Sum x over each axis whose letter is not in `kept`. Return the sum and the remaining letters."""
+    summed_axes = [axis for axis, letter in enumerate(letters) if letter not in kept]
+    return (p.reduce_sum(x, summed_axes) if summed_axes else x), [letter for letter in letters if letter in kept]
 
 
 def _contract(a: Term, b: Term, kept: Any) -> Term:
-    """Contract two terms by a matrix product of [batch, own_left, common] and [batch, common, own_right]."""
+    """Multiply two terms, and sum over their common letters that are not in `kept`.
+
+    The product is a matrix product of [batch, own_left, common] and [batch, common, own_right].
+    """
     (x, left), (y, right) = _sum_axes(*a, kept | set(b[1])), _sum_axes(*b, kept | set(a[1]))
     shared = [letter for letter in left if letter in right]
     batch = [letter for letter in shared if letter in kept]

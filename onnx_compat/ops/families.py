@@ -1,4 +1,4 @@
-"""Import all families of operators of ai.onnx and its preview domains, which registers their meanings."""
+"""Import every module with operators of ai.onnx and its preview domains. The import registers their meanings."""
 
 from onnx_compat.ops import (
     activation,

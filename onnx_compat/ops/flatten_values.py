@@ -1,4 +1,4 @@
-"""Flatten nested values into a list of tensors, and rebuild them: only the trace knows sequences and optionals."""
+"""Flatten sequences, maps and optionals into a list of tensors, and rebuild them. Primitives take tensors only."""
 
 from typing import Any, List, Sequence, Tuple
 
@@ -6,12 +6,12 @@ from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, 
 
 __all__ = ["Form", "flatten_values", "rebuild_values"]
 
-#: An entry for each value: 'tensor', 'map', 'nothing', or the dtype and the forms of the items of a sequence.
+#: An entry for each value: 'tensor', 'map', 'nothing' (an empty optional), or (dtype, form of the items) of a sequence.
 Form = List[Any]
 
 
 def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
-    """Return the tensors of values in depth-first order, and the structure that `rebuild_values` needs."""
+    """Return the tensors inside the values, in depth-first order, and the `Form` for `rebuild_values`."""
     tensors: List[Tensor] = []
     form: Form = []
     for value in values:
@@ -31,7 +31,7 @@ def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
 
 
 def rebuild_values(tensors: Sequence[Tensor], form: Form) -> List[Any]:
-    """Return the values of this structure from their tensors."""
+    """Nest tensors again into the values that `form` describes: the inverse of `flatten_values`."""
     remaining = iter(tensors)
 
     def build(entry: Any) -> Any:

@@ -17,9 +17,9 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def grid_sample(
     X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Tensor:
-    """Return the image at each point of the grid, by interpolation.
+    """Return the image at each point of the grid, by interpolation. Coordinates of the grid are in [-1, 1].
 
-    A reflected image repeats forever, so reflecting the indices of the pixels is enough.
+    A reflected image is periodic. Mode "reflection" therefore reflects the indices of pixels, not the coordinates.
     """
     if mode not in ("linear", "nearest", "cubic"):
         raise InvalidModelError("a GridSample is linear, nearest or cubic, not %r" % mode)
@@ -40,6 +40,7 @@ def grid_sample_16(
 
 
 def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
+    """Return the image at each point of the grid, [N, C, points...], for a `mode` that is linear, nearest or cubic."""
     grid = p.cast(grid, compute_dtype(grid))
     extents = x.shape[2:]
     axes: List[List[Tap]] = []
@@ -52,13 +53,17 @@ def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool
 
 
 def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
-    """Map positions from [-1, 1] to pixel coordinates."""
+    """Map coordinates in [-1, 1] to pixel indices.
+
+    -1 and 1 are the centers of the first and the last pixel if `aligned`, else the edges of the image.
+    """
     length = cast_extent(extent, position.dtype)
     return (position + 1) / 2 * (length - 1) if aligned else ((position + 1) * length - 1) / 2
 
 
 def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
-    if padding_mode != "reflection":  # positions beyond all weighted pixels are equivalent
+    """Return the pixels of an axis, with their weights, that interpolate the image at each position."""
+    if padding_mode != "reflection":  # farther positions have no pixel of the image in reach, so they are equivalent
         pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)
     if mode == "nearest":
         return [_padded_tap(p.cast(p.round(pixels), int64), None, extent, padding_mode, aligned)]
@@ -72,9 +77,11 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
 
 
 def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding_mode: str, aligned: bool) -> Tap:
-    """Return the tap for a pixel index that may be outside the image."""
+    """Return the tap of a pixel index that may be outside the image: reflect it, clamp it or mark it as outside."""
     last = lift(extent - 1, int64)
-    if padding_mode == "reflection":  # a period repeats the outermost pixels, unless aligned
+    if (
+        padding_mode == "reflection"
+    ):  # the reflected image is periodic; its period has the outermost pixels twice, unless aligned
         period = maximum((extent - 1) * 2, 1) if aligned else extent * 2
         phase = p.mod(index, lift(period, int64))
         return Tap(p.minimum(phase, p.sub(lift(period if aligned else period - 1, int64), phase)), weight)
@@ -84,7 +91,7 @@ def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding
 
 @op("AffineGrid", since=20)
 def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
-    """Return the grid theta @ [x, y, z, 1] for each point of the output."""
+    """Return the sampling grid of an affine map: theta @ [x, y, 1] (3D: theta @ [x, y, z, 1]) for each output pixel."""
     extents = as_sizes(size)[2:]
     rank = len(extents)
     dtype = compute_dtype(theta)
@@ -99,7 +106,7 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
 
 
 def _grid_line(extent: Extent, dtype: DType, aligned: bool) -> Tensor:
-    """Return evenly spaced positions in [-1, 1]: pixel centers, or from edge to edge if `aligned`."""
+    """Return evenly spaced coordinates in [-1, 1]: from -1 to 1 if `aligned`, else the centers of the pixels."""
     position: Any = p.iota(extent) * 2 + 1 - lift(extent, int64)
     steps = maximum(extent - 1, 1) if aligned else extent
     return p.div(p.cast(position, dtype), cast_extent(steps, dtype))

@@ -1,4 +1,4 @@
-"""Decoding of image files."""
+"""ImageDecoder: decode image files."""
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -8,7 +8,7 @@ from onnx_compat.tracing.values import Tensor
 
 @op("ImageDecoder", since=20)
 def image_decoder(encoded_stream: Tensor, *, pixel_format: str = "RGB") -> Tensor:
-    """Decode an image file to [height, width, channels]."""
+    """Decode the bytes of an image file to pixels [height, width, channels], with the channels of `pixel_format`."""
     if pixel_format not in ("RGB", "BGR", "Grayscale"):
         raise InvalidModelError("pixel_format is RGB, BGR or Grayscale, not %r" % pixel_format)
     image = p.image_decode(encoded_stream, 1 if pixel_format == "Grayscale" else 3)

@@ -1,4 +1,7 @@
-"""Gather and scatter by index. ONNX indices may count from the end; those of the primitives do not."""
+"""Gather, scatter, OneHot and TopK.
+
+Negative indices of ONNX count from the end; primitives take no negative indices.
+"""
 
 from typing import List, Optional, Sequence
 
@@ -15,7 +18,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("Gather", since=(1, 11, 13))
 def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    """Return the slices of an axis at the indices."""
+    """Return the slices of data at the indices of an axis. The shape of the indices replaces that axis."""
     axis = p.axis_of(axis, data.rank)
     if data.rank:
         check_indices(indices, data.shape[axis], from_end=True)
@@ -28,25 +31,31 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 
 @op("GatherElements", since=(11, 13))
 def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    """Return the elements at the indices along an axis, and at their own positions along the other axes."""
+    """Return the elements at the indices along an axis: y[i][j] = data[indices[i][j]][j] for axis 0 of a matrix."""
     axis = p.axis_of(axis, data.rank)
     return p.take_along(data, p.nonnegative(indices, data.shape[axis]), axis)
 
 
 @op("GatherND", since=11)
 def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
-    """Return the slices of data at rows of coordinates."""
+    """Return data[row] for each row of coordinates; the rows are the last axis of the indices."""
     return gather_nd(data, indices)
 
 
 @op("GatherND", since=(12, 13))
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
-    """Return the slices of data at rows of coordinates, within each batch entry."""
+    """Return data[row] for each row of coordinates, within each entry of the first `batch_dims` axes.
+
+    The rows are the last axis of the indices.
+    """
     return p.gather_nd(data, _nonnegative_rows(indices, data.shape[batch_dims:]), batch_dims)
 
 
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Return rows of coordinates into this shape, counted from the front."""
+    """Replace negative coordinates, which count from the end of an axis of this shape.
+
+    A row is the last axis of the indices. Raises InvalidModelError for a known coordinate that is out of range.
+    """
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):
         return indices
@@ -59,13 +68,13 @@ def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
 
 @op("Scatter", since=(9, 11))
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """Replace elements at the indices along an axis (the former name of ScatterElements)."""
+    """Return data with updates at the indices along an axis (the former name of ScatterElements)."""
     return scatter_elements(data, indices, updates, axis=axis)
 
 
 @op("ScatterElements", since=(11, 13))
 def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """Replace elements at the indices along an axis."""
+    """Return data with updates at the indices of an axis: y[indices[i][j]][j] = updates[i][j] for axis 0 and rank 2."""
     return scatter_elements(data, indices, updates, axis=axis)
 
 
@@ -73,7 +82,10 @@ def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis:
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    """Replace elements, or combine them with the updates, at the indices along an axis."""
+    """Return data with updates at the indices along an axis.
+
+    `reduction` combines old and new elements: add, mul, max, min.
+    """
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
     coordinates = [indices if k == axis else _axis_coordinates(indices.shape, k) for k in range(data.rank)]
@@ -81,20 +93,20 @@ def scatter_elements(
 
 
 def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
-    """Return, for each position of the shape, its coordinate along an axis."""
+    """Return a tensor of this shape whose elements are their own coordinate along an axis."""
     line_shape = tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
     return p.broadcast_to(p.reshape(p.iota(shape[axis]), line_shape), shape)
 
 
 @op("ScatterND", since=(11, 13))
 def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Replace slices at rows of coordinates."""
+    """Return data with data[row] replaced by an update, for each row of coordinates in the indices."""
     return scatter_nd(data, indices, updates)
 
 
 @op("ScatterND", since=(16, 18))
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    """Replace slices, or combine them with the updates, at rows of coordinates."""
+    """Return data with data[row] replaced by, or combined with, an update for each row of coordinates."""
     return p.scatter_nd(data, _nonnegative_rows(indices, data.shape), updates, reduction)
 
 
@@ -106,7 +118,10 @@ def nonzero(X: Tensor) -> Tensor:
 
 @op("Compress", since=(9, 11, 28))
 def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) -> Tensor:
-    """Return the slices along an axis where the condition holds. The longer of axis and condition is truncated."""
+    """Return the slices along an axis where the condition is true.
+
+    If axis and condition differ in length, truncate the longer. Without an axis, flatten the input first.
+    """
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
     return p.take(input, _true_indices(condition, input.shape[p.axis_of(axis, input.rank)]), axis)
@@ -121,9 +136,9 @@ def _true_indices(condition: Tensor, extent: Extent) -> Tensor:
 
 @op("OneHot", since=(9, 11, 28))
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the on-value at each index along a new axis, else the off-value.
+    """Return indices encoded as one-hot vectors along a new axis: values[1] at the index, values[0] elsewhere.
 
-    Indices of any numeric dtype may count from the end. An index out of range gives off-values only.
+    Indices of any numeric dtype may count from the end. An index out of range gives values[0] everywhere.
     """
     length = as_size(p.cast(depth, int64), "the depth of a OneHot")
     if is_static(length) and length < 1:
@@ -153,7 +168,7 @@ def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int
 
 @op("ReverseSequence", since=(10, 28))
 def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
-    """Reverse the first `sequence_lens[b]` steps of each batch entry b; keep the remaining steps."""
+    """Reverse the first `sequence_lens[b]` steps of each batch entry b; keep the later steps."""
     if sorted((batch_axis, time_axis)) != [0, 1]:
         raise InvalidModelError("the axes of batch and time are 0 and 1, not %d and %d" % (batch_axis, time_axis))
     check_same("the number of sequence lengths", sequence_lens.shape[0], "the batch size", input.shape[batch_axis])

@@ -1,4 +1,4 @@
-"""Writes of new steps into a cache of keys or values."""
+"""TensorScatter: write new steps into a key-value cache of attention."""
 
 from typing import Optional
 
@@ -10,7 +10,10 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
-    """Write [batch, steps, ...] into the cache [batch, slots, ...], from slot `first` of each sample on."""
+    """Return the cache [batch, slots, ...] with the update [batch, steps, ...] written from slot `first[b]` on.
+
+    b is the sample. If `circular`, steps beyond the last slot continue at slot 0.
+    """
     batch, steps = update.shape[:2]
     slots = p.add(p.unsqueeze(p.cast(first, int64), [1]), p.unsqueeze(p.iota(steps), [0]))
     if circular:
@@ -23,7 +26,10 @@ def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = F
 def tensor_scatter(
     past_cache: Tensor, update: Tensor, write_indices: Optional[Tensor] = None, *, axis: int = -2, mode: str = "linear"
 ) -> Tensor:
-    """Write the update into the cache along an axis, from `write_indices` of each sample on."""
+    """Return the cache with the update written along an axis, from index `write_indices[b]` on for sample b.
+
+    By default, the update is written from index 0 on.
+    """
     if mode not in ("linear", "circular"):
         raise InvalidModelError("the mode of a TensorScatter is 'linear' or 'circular', not %r" % mode)
     axis = p.axis_of(axis, past_cache.rank)

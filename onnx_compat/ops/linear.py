@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix products: MatMul and Gemm."""
 
 from typing import Any, Optional
 
@@ -11,12 +11,12 @@ from onnx_compat.tracing.values import Tensor
 
 @op("MatMul", since=(1, 9, 13))
 def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """Return the matrix product. A vector is a row on the left or a column on the right, whose axis is removed."""
+    """Return the matrix product as in numpy: a vector A is a row, a vector B is a column, and that axis is dropped."""
     left = p.unsqueeze(A, [0]) if A.rank == 1 else A
     right = p.unsqueeze(B, [1]) if B.rank == 1 else B
     product = p.matmul(left, right)
-    gone = [-2] * (A.rank == 1) + [-1] * (B.rank == 1)
-    return p.squeeze(product, gone) if gone else product
+    vector_axes = [-2] * (A.rank == 1) + [-1] * (B.rank == 1)
+    return p.squeeze(product, vector_axes) if vector_axes else product
 
 
 @op("Gemm", since=(7, 9, 11, 13))
@@ -32,7 +32,7 @@ def gemm(
 ) -> Tensor:
     """Return alpha * A' @ B' + beta * C, where A' and B' may be transposed.
 
-    A known operand absorbs alpha. C becomes the bias of the product if it is a vector over the columns.
+    alpha is multiplied into a known operand. C becomes the bias of the product if it is a vector over the columns.
     """
     if B.known or not A.known:
         B = B * alpha
@@ -48,7 +48,7 @@ op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 
 
 def _column_bias(summand: Tensor, columns: Extent) -> Any:
-    """Return the summand as a vector over the columns; None if it is not."""
+    """Return the summand as a bias [columns] of the product; None if its shape is not [1, …, 1, columns] and static."""
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None
     if not is_equal(summand.shape[-1], columns) or not is_static(columns):

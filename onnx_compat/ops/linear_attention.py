@@ -1,4 +1,4 @@
-"""Linear attention, a recurrence over a state matrix without a softmax; and causal convolution with a state."""
+"""Linear attention (a recurrence over a state matrix, without a softmax), and causal convolution with a state."""
 
 from typing import Any, Dict, List, Optional
 
@@ -6,6 +6,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import is_equal, is_static
 from onnx_compat.ir.dtypes import float32
+from onnx_compat.ir.window import Window
 from onnx_compat.ops import attention_weights
 from onnx_compat.ops.activation import swish
 from onnx_compat.ops.registry import op
@@ -37,9 +38,10 @@ def linear_attention(
     scale: float = 0.0,
     update_rule: str = "gated_delta",
 ) -> List[Tensor]:
-    """Return linear attention, as a scan over the steps in float32.
+    """Return the output of linear attention and the final state, by a scan over the steps in float32.
 
-    The state [batch, heads, size of a key, size of a value] maps keys to values.
+    The state S [batch, heads, key size, value size] accumulates each step: S += k^T v; output = q S. The `gated` rules
+    first multiply S by exp(decay). The `delta` rules replace v by beta * (v - k S).
     """
     if update_rule not in _RULES:
         raise InvalidModelError("the update rule %r is none of %s" % (update_rule, ", ".join(sorted(_RULES))))
@@ -56,9 +58,11 @@ def linear_attention(
     )
     xs = [q, k, v]
     if decay is not None:
-        xs.append(p.exp(_steps_first(decay, kv_num_heads)))  # an entry for each feature of the key, or for the head
+        xs.append(
+            p.exp(_steps_first(decay, kv_num_heads))
+        )  # decay has an entry for each feature of a key, or one for the head
     if beta is not None:
-        if not is_static(beta.shape[2]):  # an entry for each head, or one entry for all heads
+        if not is_static(beta.shape[2]):  # beta has an entry for each head, or one entry for all heads
             beta = p.broadcast_to(beta, (beta.shape[0], beta.shape[1], kv_num_heads))
         xs.append(_steps_first(beta, 1 if is_equal(beta.shape[2], 1) else kv_num_heads))
     start = p.full((batch, kv_num_heads, size, v.shape[3]), 0, float32)
@@ -79,7 +83,7 @@ def linear_attention(
 
 
 def _steps_first(x: Tensor, count: int) -> Tensor:
-    """Reshape [batch, steps, heads * size] to [steps, batch, heads, size]."""
+    """Reshape [batch, steps, count * size] to [steps, batch, count, size], in float32."""
     parts = p.reshape(
         p.cast(x, float32), (x.shape[0], x.shape[1], count, attention_weights.size_per_head(x.shape[2], count))
     )
@@ -90,7 +94,10 @@ def _steps_first(x: Tensor, count: int) -> Tensor:
 def causal_conv_with_state(
     input: Tensor, weight: Tensor, bias: Maybe = None, past_state: Maybe = None, *, activation: str = "none"
 ) -> List[Tensor]:
-    """Return the causal depthwise convolution, and the last steps as the state of the next call."""
+    """Return the causal depthwise convolution of the input, and the state: the last kernel size - 1 steps of the input.
+
+    `past_state` is the state of the previous call; without it, zeros precede the input.
+    """
     if activation not in ("none", "silu", "swish"):
         raise InvalidModelError("the activation %r is none of none, silu, swish" % activation)
     remembered = weight.shape[2] - 1
@@ -98,7 +105,7 @@ def causal_conv_with_state(
     channels: Any = weight.shape[0]
     if not is_static(channels):
         raise NeedsKnownError("the number of channels of a depthwise convolution is not known", lift([channels]))
-    y: Any = p.conv(steps, weight, bias, strides=[1], dilations=[1], pads=[(0, 0)], groups=channels)
+    y: Any = p.conv(steps, weight, bias, window=Window.of(weight.shape[2:]), groups=channels)
     if activation != "none":
         y = p.cast(swish(p.cast(y, float32)), input.dtype)
     return [y, p.slice_axis(steps, 2, input.shape[2], None)]

@@ -28,37 +28,37 @@ def greater_or_equal(A: Tensor, B: Tensor) -> Tensor:
 
 @op("Not", since=1)
 def logical_not(X: Tensor) -> Tensor:
-    """Return the logical negation."""
+    """Return the elementwise logical negation."""
     return p.logical_not(X)
 
 
 @op("BitwiseAnd", since=18)
 def bitwise_and(A: Tensor, B: Tensor) -> Tensor:
-    """Return the bitwise AND."""
+    """Return the elementwise bitwise AND of two integer tensors."""
     return p.bitwise_and(A, B)
 
 
 @op("BitwiseOr", since=18)
 def bitwise_or(A: Tensor, B: Tensor) -> Tensor:
-    """Return the bitwise OR."""
+    """Return the elementwise bitwise OR of two integer tensors."""
     return p.bitwise_or(A, B)
 
 
 @op("BitwiseXor", since=18)
 def bitwise_xor(A: Tensor, B: Tensor) -> Tensor:
-    """Return the bitwise XOR."""
+    """Return the elementwise bitwise XOR of two integer tensors."""
     return p.bitwise_xor(A, B)
 
 
 @op("BitwiseNot", since=18)
 def bitwise_not(X: Tensor) -> Tensor:
-    """Return the bitwise NOT."""
+    """Return the elementwise bitwise complement of an integer tensor."""
     return p.bitwise_not(X)
 
 
 @op("BitShift", since=11)
 def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
-    """Shift the bits of unsigned integers to the left or to the right."""
+    """Shift the bits of unsigned integers X by Y positions to the left or to the right."""
     if direction not in ("LEFT", "RIGHT"):
         raise InvalidModelError("the direction of a shift is LEFT or RIGHT, not %r" % direction)
     return p.shift_left(X, Y) if direction == "LEFT" else p.shift_right(X, Y)
@@ -66,9 +66,9 @@ def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
 
 @op("BitShift", since=28)
 def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
-    """Shift the bits of integers; a signed integer shifts arithmetically to the right.
+    """Shift the bits of integers X by Y positions. A right shift of a signed integer is arithmetic: it keeps the sign.
 
-    A negative x is shifted as ~(~x >> y).
+    A negative x is shifted to the right as ~(~x >> y). A negative y shifts all bits out.
     """
     if X.dtype.kind == "u":
         return bit_shift(X, Y, direction=direction)
@@ -95,7 +95,7 @@ def is_nan(X: Tensor) -> Tensor:
 
 @op("IsInf", since=(10, 20))
 def is_inf(X: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
-    """Return whether each element is infinite, of the signs that the attributes select."""
+    """Return whether each element is +inf (if `detect_positive`) or -inf (if `detect_negative`)."""
     if detect_negative and detect_positive:
         return p.is_inf(X)
     side = X > 0 if detect_positive else X < 0

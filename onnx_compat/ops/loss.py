@@ -1,4 +1,4 @@
-"""Losses of classification."""
+"""Losses of classification: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss."""
 
 from typing import Any, Optional, Tuple
 
@@ -18,20 +18,20 @@ def negative_log_likelihood(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return minus the log-probability of each target class, times the weight of the class.
+    """Return minus the log-probability of each target class, times the weight of the class, reduced by `reduction`.
 
-    The mean divides by the sum of the weights that count.
+    The mean is the sum divided by the sum of the weights. Targets equal to ignore_index count for neither.
     """
     classes = p.cast(target, int64)
     is_counted: Any = p.full(target.shape, True, p.equal(classes, 0).dtype)
     if ignore_index is not None:
         is_counted = p.logical_not(p.equal(classes, ignore_index))
         classes = p.where(is_counted, classes, 0)
-    selected = p.squeeze(p.take_along(input, p.unsqueeze(classes, [1]), 1), [1])
+    log_probabilities = p.squeeze(p.take_along(input, p.unsqueeze(classes, [1]), 1), [1])
     weights = p.cast(is_counted, input.dtype)
     if weight is not None:
         weights = p.mul(weights, p.take(weight, classes, 0))
-    loss = p.neg(p.mul(p.where(is_counted, selected, 0), weights))
+    loss = p.neg(p.mul(p.where(is_counted, log_probabilities, 0), weights))
     if reduction == "none":
         return loss
     total = p.reduce_sum(loss)
@@ -51,7 +51,7 @@ def softmax_cross_entropy(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tuple[Tensor, Tensor]:
-    """Return the negative log-likelihood of the log-softmax of the scores, and the log-softmax."""
+    """Return the negative log-likelihood of the labels under the softmax of the scores, and the log-softmax."""
     log_prob = p.log_softmax(scores, 1)
     loss = negative_log_likelihood(log_prob, labels, weights, ignore_index=ignore_index, reduction=reduction)
     return loss, log_prob

@@ -8,7 +8,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _register_unary(name: str, function: Callable[[Tensor], Tensor], since: Sequence[int]) -> None:
-    """Register an operator as a function of one tensor."""
+    """Register `function` as the meaning of the elementwise operator `name`, for each version in `since`."""
 
     def meaning(X: Tensor) -> Tensor:
         return function(X)

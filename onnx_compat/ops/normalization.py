@@ -1,4 +1,4 @@
-"""Normalization over batches, instances, groups and layers."""
+"""Normalization over batches, instances, groups, layers and adjacent channels."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
@@ -18,7 +18,10 @@ Normalized = Tuple[Optional[Tensor], ...]
 
 
 def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return the mean, the variance, and x minus its mean."""
+    """Return the mean of x over the axes, its variance, and x minus the mean.
+
+    `keepdims`: mean and variance keep the axes.
+    """
     mean = p.reduce_mean(x, axes, keepdims=True)
     distance = p.sub(x, mean)
     variance = p.reduce_mean(p.mul(distance, distance), axes, keepdims=keepdims)
@@ -26,7 +29,7 @@ def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tens
 
 
 def _align_channels(vector: Tensor, x: Tensor) -> Tensor:
-    """Reshape a vector over channels so that it broadcasts to x; a vector over whole samples stays."""
+    """Reshape a vector over the channels so that it broadcasts to x [N, C, ...]; return other tensors unchanged."""
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
 
@@ -37,7 +40,10 @@ def _check_channels(x: Tensor, *vectors: Tensor) -> None:
 
 
 def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
-    """Normalize by a factor and a shift for each channel. Known ones fold into a preceding convolution."""
+    """Return (x - mean) / sqrt(var + epsilon) * scale + B, as x * factor + shift for each channel.
+
+    A known factor and a known shift can be folded into a preceding convolution.
+    """
     _check_channels(x, scale, B, mean, var)
     factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
     shift = p.sub(p.cast(B, var.dtype), p.mul(mean, factor))
@@ -48,7 +54,7 @@ def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Ten
 def _normalize_batch(
     X: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float, momentum: float
 ) -> List[Any]:
-    """Normalize by the moments of this batch.
+    """Normalize X by the mean and the variance of this batch (training).
 
     Returns the output, the running mean and variance, and the mean and variance of the batch.
     """
@@ -75,9 +81,10 @@ def batch_normalization_6(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> Sequence[Any]:
-    """Return BatchNormalization of opset 1 to 9, which trains if its statistics are requested as outputs.
+    """Return BatchNormalization of opsets 1 to 9: normalize each channel by the running statistics.
 
-    Without `spatial`, each element of a sample has its own statistics.
+    The node trains, with the statistics of the batch, if it has more than one output and not `is_test`. Without
+    `spatial`, each element of a sample has its own statistics.
     """
     if not is_test and ctx.outputs > 1:
         return _normalize_batch(X, scale, B, mean, var, epsilon, momentum)
@@ -100,7 +107,7 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Sequence[Any]:
-    """Normalize each channel by running statistics, or by those of the batch if `training_mode`."""
+    """Normalize each channel by running statistics, or by the statistics of the batch if `training_mode`."""
     if training_mode:
         return _normalize_batch(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
     return [_scale_and_shift(X, scale, B, input_mean, input_var, epsilon)]
@@ -108,10 +115,10 @@ def batch_normalization(
 
 @op("InstanceNormalization", since=(1, 6, 22))
 def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: float = 1e-5) -> Tensor:
-    """Normalize each channel of each sample over its spatial axes.
+    """Normalize each channel of each sample over its spatial axes, then scale and shift each channel.
 
-    Exporters write a GroupNormalization with one group as an InstanceNormalization of an image reshaped to one row.
-    Then the image itself is normalized, without the reshape.
+    Exporters write a GroupNormalization with one group as an InstanceNormalization of an image reshaped to one channel.
+    In this pattern, the image before the reshape is normalized over all axes but the batch.
     """
     _check_channels(input, scale, B)
     source = current_trace().source(input) if is_equal(input.shape[1], 1) else None
@@ -126,7 +133,7 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
 
 @op("GroupNormalization", since=18)
 def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
-    """Normalize each group of channels of each sample, with a scale and a bias for each group."""
+    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each group."""
     share = floordiv(X.shape[1], num_groups)
     repeated = [
         p.reshape(p.broadcast_to(p.unsqueeze(vector, [1]), (num_groups, share)), (X.shape[1],))
@@ -139,7 +146,7 @@ def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups
 def group_normalization(
     X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
-    """Normalize each group of channels of each sample, with a scale and a bias for each channel."""
+    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each channel."""
     _check_channels(X, scale, bias)
     n, c = X.shape[:2]
     groups = p.reshape(p.cast(X, compute_dtype(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
@@ -159,7 +166,10 @@ def layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Normalized:
-    """Normalize over the axes from `axis` on, then scale and shift; return also mean and 1 / deviation."""
+    """Normalize over the axes from `axis` on, then scale and shift. Return also the mean and 1 / standard deviation.
+
+    Return None for 1 / standard deviation if that output is not requested.
+    """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)
     deviation = p.sqrt(variance + epsilon)
@@ -172,7 +182,7 @@ def layer_normalization(
 def rms_normalization(
     X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
-    """Divide by the root mean square over the axes from `axis` on, then scale."""
+    """Divide X by its root mean square over the axes from `axis` on, then scale."""
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     x: Any = p.cast(X, compute_dtype(X, stash_type))
     square: Any = p.reduce_mean(x * x, axes, keepdims=True)
@@ -181,12 +191,12 @@ def rms_normalization(
 
 @op("LpNormalization", since=(1, 22))
 def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
-    """Divide by the L1 or L2 norm along an axis."""
+    """Divide by the L1 norm (p = 1) or the L2 norm (p = 2) along an axis."""
     return _divide_by_norm(input, axis, p)
 
 
 def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
-    """Divide by the norm along an axis. Zeros stay zeros."""
+    """Divide x by its L1 or L2 norm along an axis. Slices whose norm is 0 do not change."""
     if power == 1:
         norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)
     else:
@@ -196,7 +206,7 @@ def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
 
 @op("MeanVarianceNormalization", since=(9, 13))
 def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
-    """Subtract the mean and divide by the deviation over the axes."""
+    """Subtract the mean over the axes, and divide by the standard deviation over the axes."""
     _, variance, distance = moments(X, normalize_axes(axes, X.rank))
     return p.div(distance, p.sqrt(variance) + 1e-9)
 
@@ -205,8 +215,8 @@ def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -
 def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normalize_variance: int = 1) -> Tensor:
     """Return MeanVarianceNormalization of ONNX 1.0 to 1.3, where it was experimental.
 
-    The axes are all of them or all but the channels, including the batch, as since opset 9. Caffe normalized each
-    sample alone.
+    It normalizes over all axes if `across_channels`, else over all axes but the channels. The batch axis is included,
+    as since opset 9, though Caffe normalized each sample alone.
     """
     axes = list(range(X.rank)) if across_channels else [axis for axis in range(X.rank) if axis != 1]
     _, variance, distance = moments(X, axes)
@@ -215,7 +225,7 @@ def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normal
 
 @op("LRN", since=(1, 13))
 def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
-    """Divide each element by a power of the sum of squares over the adjacent channels."""
+    """Return X / (bias + alpha / size * s) ** beta, where s is the sum of squares over `size` adjacent channels."""
     low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
     rest = [0] * (X.rank - 2)
     squares = p.pad(X * X, [0, low, *rest], [0, high, *rest])

@@ -1,4 +1,4 @@
-"""Older versions of an operator that lack attributes of a newer version."""
+"""Register an older version of an operator with the function of a newer version that has more attributes."""
 
 import inspect
 from typing import Any, Callable, Sequence
@@ -9,7 +9,7 @@ __all__ = ["older_version"]
 def older_version(
     function: Callable[..., Any], without: Sequence[str] = (), ignored: Sequence[str] = ()
 ) -> Callable[..., Any]:
-    """Return the function under the signature of an older version.
+    """Return a function that calls `function`, and has the signature of an older version of the operator.
 
     `without` names parameters that the older version lacks; they keep their defaults. `ignored` names integer
     attributes of the older version that do not change the result.

@@ -14,7 +14,11 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
-    """Apply a step to each tensor with its gradient and states. Return the results grouped by kind."""
+    """Apply `step` to each tensor with its gradient and its states.
+
+    Return the results grouped by kind, like the inputs. `values_per_tensor` is the number of inputs of each tensor: the
+    tensor, its gradient, its states.
+    """
     if not inputs or len(inputs) % values_per_tensor:
         raise InvalidModelError(
             "the optimizer takes %d values for each tensor, and has %d in total" % (values_per_tensor, len(inputs))
@@ -33,7 +37,10 @@ def adagrad(
     epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
 ) -> List[Tensor]:
-    """Return tensors and accumulated squared gradients after an Adagrad step."""
+    """Return the new tensors, then their accumulated squared gradients, after a step of Adagrad.
+
+    R is the learning rate, T the number of previous steps.
+    """
     rate = p.div(R, p.cast(T, R.dtype) * decay_factor + 1)
 
     def step(X: Tensor, G: Tensor, H: Tensor) -> Sequence[Tensor]:
@@ -55,7 +62,10 @@ def adam(
     norm_coefficient: float = 0.0,
     norm_coefficient_post: float = 0.0,
 ) -> List[Tensor]:
-    """Return tensors and both moments after an Adam step."""
+    """Return the new tensors, then their first moments, then their second moments, after a step of Adam.
+
+    R is the learning rate, T the number of previous steps.
+    """
     step_count = p.cast(T, R.dtype)
     ratio = p.div(p.sqrt(1 - p.pow(beta, step_count)), 1 - p.pow(alpha, step_count))
     rate = p.where(p.greater(T, 0), p.mul(R, ratio), R)
@@ -73,7 +83,10 @@ def adam(
 def momentum(
     R: Tensor, T: Tensor, *inputs: Tensor, alpha: float, beta: float, mode: str, norm_coefficient: float
 ) -> List[Tensor]:
-    """Return tensors and momenta after a step of stochastic gradient descent with momentum."""
+    """Return the new tensors, then their momenta, after a step of stochastic gradient descent with momentum.
+
+    R is the learning rate, T the number of previous steps.
+    """
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)
     gradient_factor = p.where(p.greater(T, 0), lift(beta, R.dtype), lift(1, R.dtype))

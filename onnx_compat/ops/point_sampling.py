@@ -1,4 +1,4 @@
-"""Sampling of images between their pixels: the weighted sum of the pixels around each point.
+"""Interpolation of images at points between pixels: the weighted sum of the pixels around each point.
 
 The pixels of an image are rows of channels, [planes * spatial..., C], so that a single index selects all channels of a
 pixel.
@@ -18,12 +18,14 @@ __all__ = ["Tap", "cast_extent", "corners", "flat_index", "pixel_rows", "weighte
 
 
 class Tap(NamedTuple):
-    """A pixel near each point, on one axis. Each field broadcasts with the points.
+    """A pixel near each sample point, on one axis, that contributes to the interpolation.
+
+    Each field broadcasts with the points.
 
     Attributes:
         index: The coordinate of the pixel on the axis.
         weight: The weight of the pixel; None is 1.
-        inside: Whether the pixel counts; None means that it does.
+        inside: Whether the pixel counts, or is replaced by 0; None means that it counts.
     """
 
     index: Any
@@ -38,19 +40,23 @@ def pixel_rows(x: Tensor) -> Tensor:
 
 
 def cast_extent(extent: Extent, dtype: DType) -> Any:
-    """Return a size as a scalar of a dtype."""
+    """Return a size, which may be symbolic, as a scalar tensor of a dtype."""
     return p.cast(lift(extent, int64), dtype)
 
 
 def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Extent]) -> Any:
-    """Return the row of a pixel, from its plane and its coordinate on each axis."""
+    """Return the row of a pixel in `pixel_rows`, from its plane and its coordinate on each axis (row-major order)."""
     for coordinate, extent in zip(coordinates, extents):
         plane = p.add(p.mul(plane, lift(extent, int64)), coordinate)
     return plane
 
 
 def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
-    """Return the taps in space: the product of the taps on each axis. Each index is a list of coordinates."""
+    """Return the corners around each point: each combination of a tap on every axis.
+
+    The index of a corner is a list with a coordinate on each axis. The weight is the product of the weights of the
+    taps.
+    """
     return [
         Tap(
             [tap.index for tap in taps],
@@ -62,7 +68,7 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
 
 
 def _combine(function: Any, parts: Sequence[Any]) -> Any:
-    """Combine the parts that are not None by a function; None if all of them are."""
+    """Combine the parts other than None by a function of two parts; return None without such parts."""
     combined: Any = None
     for part in parts:
         combined = part if combined is None else combined if part is None else function(combined, part)
@@ -72,7 +78,7 @@ def _combine(function: Any, parts: Sequence[Any]) -> Any:
 def weighted_corners(
     rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
 ) -> Iterator[Any]:
-    """Yield each pixel around the points, [points..., C], times its weight. A pixel that does not count is 0."""
+    """Yield the pixels [points..., C] of each corner around the points, times their weight; 0 if not `inside`."""
     blank = lift("" if rows.dtype.kind == "s" else 0, rows.dtype)
     for corner in corners(axes):
         value: Any = p.take(rows, flat_index(plane, corner.index, extents), 0)
@@ -84,5 +90,5 @@ def weighted_corners(
 
 
 def weighted_sum(rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
-    """Return the interpolated image at each point, [points..., C]."""
+    """Return the image interpolated at each point, [points..., C]: the sum over `weighted_corners`."""
     return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

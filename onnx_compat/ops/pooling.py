@@ -1,14 +1,15 @@
-"""Pooling: the maximum, the mean or a norm over sliding windows."""
+"""Pooling: the maximum, the mean or a norm over sliding window."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, int64
+from onnx_compat.ir.window import Window
 from onnx_compat.ops.arguments import align_to_axis, product
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.window_geometry import WindowGeometry
+from onnx_compat.ops.window_geometry import round_up, window_from_attributes
 from onnx_compat.tracing.values import Tensor, lift
 
 if TYPE_CHECKING:
@@ -30,52 +31,54 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the maximum of each window, and its flat index if the second output is requested."""
-    windows = WindowGeometry.of(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
-    windows = windows.rounded_up(X.shape[2:]) if ceil_mode else windows
-    return _max_pool(X, windows), _argmax_indices(X, windows, storage_order) if ctx.wants(1) else None
+    """Return the maximum of each window, and its flat index in X (None if that output is not requested)."""
+    window = window_from_attributes(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
+    window = round_up(window, X.shape[2:]) if ceil_mode else window
+    return p.max_pool(X, window), _argmax_indices(X, window, storage_order) if ctx.wants(1) else None
 
 
 op("MaxPool", since=8)(older_version(max_pool, without=["dilations", "ceil_mode"]))
 op("MaxPool", since=1)(older_version(max_pool, without=["dilations", "ceil_mode", "storage_order"]))
 
 
-def _max_pool(x: Tensor, windows: WindowGeometry) -> Tensor:
-    return p.max_pool(x, windows.kernel, windows.strides, windows.dilations, windows.pads)  # type: ignore[arg-type]  # kernels of pools are attributes, so they are ints
+def _argmax_indices(x: Tensor, window: Window, storage_order: int) -> Tensor:
+    """Return the flat index in x of the first maximum of each window, [N, C, positions...].
 
-
-def _argmax_indices(x: Tensor, windows: WindowGeometry, storage_order: int) -> Tensor:
-    """Return the flat index in x of the first maximum of each window."""
-    rank = len(windows.kernel)
-    counts = windows.counts(x.shape[2:])
-    low, high = zip(*windows.pads)
+    `storage_order` 1 is column-major.
+    """
+    rank = len(window.kernel)
+    counts = window.counts(x.shape[2:])
+    low, high = zip(*window.pads)
     padding_value = x.dtype.min if x.dtype.kind != "f" else -float("inf")
     patches = p.pad(x, [0, 0, *low], [0, 0, *high], value=padding_value)
-    positions = [_window_positions(*axis) for axis in zip(counts, windows.kernel, windows.strides, windows.dilations)]
+    positions = [_window_positions(*axis) for axis in zip(counts, window.kernel, window.strides, window.dilations)]
     for k, window_indices in enumerate(positions):  # [N, C, o1, k1, o2, k2 …]
         patches = p.take(patches, p.reshape(window_indices, (product(window_indices.shape),)), 2 + 2 * k)
         shape = patches.shape
         patches = p.reshape(patches, (*shape[: 2 + 2 * k], *window_indices.shape, *shape[3 + 2 * k :]))
     perm = [0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)]
     patches = p.transpose(patches, perm)
-    best_index = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(windows.kernel))), -1)
+    best_index = p.argmax(p.reshape(patches, (*patches.shape[: 2 + rank], product(window.kernel))), -1)
     coordinates: List[Tensor] = []
     for k in reversed(range(rank)):
-        offset = p.mod(best_index, lift(windows.kernel[k], int64))
-        best_index = p.floordiv(best_index, lift(windows.kernel[k], int64))
-        start = align_to_axis(p.iota(counts[k]) * windows.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
-        coordinates.insert(0, p.add(offset * windows.dilations[k], start))
+        offset = p.mod(best_index, lift(window.kernel[k], int64))
+        best_index = p.floordiv(best_index, lift(window.kernel[k], int64))
+        start = align_to_axis(p.iota(counts[k]) * window.strides[k] - lift(low[k], int64), 2 + k, 2 + rank)
+        coordinates.insert(0, p.add(offset * window.dilations[k], start))
     return _flat_index(x, coordinates, storage_order)
 
 
 def _window_positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
-    """Return the positions under each window in the padded axis, [windows, kernel]."""
+    """Return the index on the padded axis of each element of each window, [count, kernel].
+
+    The index is window * stride + k * dilation.
+    """
     starts = p.mul(p.iota(count), lift(stride, int64))
     return p.add(p.unsqueeze(starts, [1]), p.mul(p.iota(kernel), lift(dilation, int64)))
 
 
 def _flat_index(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
-    """Return flat indices, in row-major order or with the first spatial axis varying fastest."""
+    """Convert coordinates on the spatial axes to flat indices into x: row-major, or column-major if `storage_order`."""
     extents = list(x.shape[2:])
     order = list(range(len(extents)))[:: -1 if storage_order else 1]
     index: Any = lift(0, int64)
@@ -100,17 +103,17 @@ def average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the mean of each window."""
+    """Return the mean of each window. Padding is left out of the mean unless `count_include_pad`."""
     extents = X.shape[2:]
-    windows = WindowGeometry.of(extents, kernel_shape, auto_pad, pads, strides, dilations)
-    full_windows = windows.rounded_up(extents) if ceil_mode else windows
-    mean = _window_mean(X, full_windows)
-    if not full_windows.padded or (count_include_pad and not ceil_mode):  # every position under a window counts
+    window = window_from_attributes(extents, kernel_shape, auto_pad, pads, strides, dilations)
+    full_window = round_up(window, extents) if ceil_mode else window
+    mean = _window_mean(X, full_window)
+    if not full_window.is_padded or (count_include_pad and not ceil_mode):  # every position under a window counts
         return mean
-    for k, axis in enumerate(zip(full_windows.counts(extents), *full_windows)):
-        low, high = windows.pads[k] if count_include_pad else (0, 0)
+    for k, axis in enumerate(zip(full_window.counts(extents), *full_window)):
+        low, high = window.pads[k] if count_include_pad else (0, 0)
         fraction = _inside_fraction(
-            *axis[:4], begin=full_windows.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype
+            *axis[:4], begin=full_window.pads[k][0], first=-low, last=extents[k] + high, dtype=X.dtype
         )
         mean = p.div(mean, align_to_axis(fraction, 2 + k, X.rank))
     return mean
@@ -121,11 +124,11 @@ op("AveragePool", since=7)(older_version(average_pool, without=["dilations", "ce
 op("AveragePool", since=1)(older_version(average_pool, without=["dilations", "ceil_mode", "count_include_pad"]))
 
 
-def _window_mean(x: Tensor, windows: WindowGeometry) -> Tensor:
-    """Return the mean of each window, with padding counted as zeros."""
-    low, high = zip(*windows.pads)
+def _window_mean(x: Tensor, window: Window) -> Tensor:
+    """Return the sum of each window, with padding as zeros, divided by the number of elements of the kernel."""
+    low, high = zip(*window.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
-    return p.avg_pool(padded, windows.kernel, windows.strides, windows.dilations)  # type: ignore[arg-type]  # kernels of pools are attributes, so they are ints
+    return p.avg_pool(padded, window.without_pads())
 
 
 def _inside_fraction(
@@ -139,7 +142,10 @@ def _inside_fraction(
     last: Extent,
     dtype: DType,
 ) -> Tensor:
-    """Return the fraction of each window along an axis that lies in [first, last)."""
+    """Return the fraction of the elements of each window on an axis whose coordinate is in [first, last).
+
+    Coordinate 0 is the first element of the axis; `begin` elements of padding precede it.
+    """
     positions = p.sub(_window_positions(count, kernel, stride, dilation), lift(begin, int64))
     is_inside = p.logical_and(p.greater_equal(positions, lift(first, int64)), p.less(positions, lift(last, int64)))
     return p.reduce_mean(p.cast(is_inside, dtype), [1])
@@ -157,17 +163,20 @@ def lp_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the Lp norm of each window. In version 1, p may be any number and the kernel may be absent."""
-    windows = WindowGeometry.of(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
-    return _lp_pool(X, windows.rounded_up(X.shape[2:]) if ceil_mode else windows, p)
+    """Return the Lp norm of each window.
+
+    In version 1, p may be a fraction, and the default window is the whole image.
+    """
+    window = window_from_attributes(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
+    return _lp_pool(X, round_up(window, X.shape[2:]) if ceil_mode else window, p)
 
 
 op("LpPool", since=(1, 2, 11))(older_version(lp_pool, without=["dilations", "ceil_mode"]))
 
 
-def _lp_pool(x: Tensor, windows: WindowGeometry, power: float) -> Tensor:
-    count = product(windows.kernel)
-    return _root(p.mul(_window_mean(_power(x, power), windows), lift(count, x.dtype)), power)
+def _lp_pool(x: Tensor, window: Window, power: float) -> Tensor:
+    count = product(window.kernel)
+    return _root(p.mul(_window_mean(_power(x, power), window), lift(count, x.dtype)), power)
 
 
 def _power(x: Tensor, power: float) -> Tensor:
@@ -179,25 +188,25 @@ def _root(x: Tensor, power: float) -> Tensor:
 
 
 def spatial_axes(x: Tensor) -> List[int]:
-    """Return the axes after batch and channels."""
+    """Return the spatial axes of a tensor [N, C, spatial...]: 2, 3, …"""
     return list(range(2, x.rank))
 
 
 @op("GlobalAveragePool", since=(1, 22))
 def global_average_pool(X: Tensor) -> Tensor:
-    """Return the mean over the spatial axes."""
+    """Return the mean over all spatial axes, which keep size 1."""
     return p.reduce_mean(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalMaxPool", since=(1, 22))
 def global_max_pool(X: Tensor) -> Tensor:
-    """Return the maximum over the spatial axes."""
+    """Return the maximum over all spatial axes, which keep size 1."""
     return p.reduce_max(X, spatial_axes(X), keepdims=True)
 
 
 @op("GlobalLpPool", since=(1, 2, 22))
 def global_lp_pool(X: Tensor, *, p: Union[int, float] = 2) -> Tensor:  # noqa: PYI041 (version 1: FLOAT)
-    """Return the Lp norm over the spatial axes."""
+    """Return the Lp norm over all spatial axes, which keep size 1."""
     return _global_norm(X, p)
 
 

@@ -1,4 +1,4 @@
-"""Quantization and dequantization per tensor, per axis or per block, and operators on quantized numbers."""
+"""Quantization and dequantization per tensor, per axis or per block, and MatMul and Conv of quantized numbers."""
 
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
@@ -22,7 +22,8 @@ Ints = Optional[Sequence[int]]
 def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """Reshape a scale or a zero point so that it broadcasts to x.
 
-    The parameter is a scalar, a vector along the axis, or has an entry for each block.
+    The parameter is a scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along
+    `axis`.
     """
     is_single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
     if parameter.rank == 0 or is_single:
@@ -38,7 +39,7 @@ def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 
 
 
 def round_to_integers(x: Any, zero_point: Any, dtype: DType) -> Tensor:
-    """Round x, add the zero point, and clip to an integer dtype.
+    """Round x to integers, add the zero point, clip to the range of an integer dtype, and cast.
 
     The arithmetic is in float32, which holds all integers of these dtypes.
     """
@@ -59,7 +60,7 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Tensor:
-    """Return round(x / scale) + zero point, clipped to the quantized dtype."""
+    """Return round(x / scale) + zero point, clipped to the range of the quantized dtype."""
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
     both_float = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8
     compute_type = DType.of(precision) if precision else y_scale.dtype if both_float else float32
@@ -81,7 +82,7 @@ op("QuantizeLinear", since=13)(
 
 @op("QuantizeLinear", since=10)
 def quantize_linear_10(x: Tensor, y_scale: Tensor, y_zero_point: Optional[Tensor] = None) -> Tensor:
-    """Return QuantizeLinear with a scale for the whole tensor."""
+    """Return QuantizeLinear with a single scale and a single zero point for the whole tensor."""
     return quantize_linear(x, as_scalar(y_scale), None if y_zero_point is None else as_scalar(y_zero_point))
 
 
@@ -110,7 +111,7 @@ op("DequantizeLinear", since=(13, 19))(older_version(dequantize_linear, without=
 
 @op("DequantizeLinear", since=10)
 def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tensor] = None) -> Tensor:
-    """Return DequantizeLinear with a scale for the whole tensor."""
+    """Return DequantizeLinear with a single scale and a single zero point for the whole tensor."""
     return dequantize_linear(x, as_scalar(x_scale), None if x_zero_point is None else as_scalar(x_zero_point))
 
 
@@ -121,7 +122,10 @@ def as_scalar(values: Tensor) -> Tensor:
 
 @op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Quantize to uint8 by the range of all elements and 0; return also the scale and the zero point."""
+    """Quantize x to uint8, with the range from min(x, 0) to max(x, 0).
+
+    Return the result, its scale and its zero point.
+    """
     low: Any = p.minimum(p.reduce_min(x), 0)
     high: Any = p.maximum(p.reduce_max(x), 0)
     scale = p.div(p.sub(high, low), 255)
@@ -131,15 +135,15 @@ def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 
 
 def prefers_float_form(*parameters: Optional[Tensor]) -> bool:
-    """Return whether to record DequantizeLinear, float operator, QuantizeLinear for a quantized operator.
+    """Return whether to record a quantized operator as DequantizeLinear, float operator, QuantizeLinear.
 
-    This is so if the shim has integer kernels for that sequence, and if all parameters are known.
+    True if the shim has integer kernels for that sequence, and if all parameters (scales, zero points) are known.
     """
     return current_trace().integers and all(parameter is None or parameter.known for parameter in parameters)
 
 
 def _subtract_zero_point(x: Any, zero_point: Any, axis: int = 0) -> Any:
-    """Return x minus its zero point in int32. The zero point is a scalar or a vector along an axis."""
+    """Return x minus its zero point in int32. The zero point is a scalar or a vector along `axis`; None counts as 0."""
     integers = p.cast(x, int32)
     if zero_point is None:
         return integers
@@ -154,7 +158,8 @@ def matmul_integer(
     """Return the matrix product of integers minus their zero points, in int32.
 
     A zero point is a scalar, a vector over the rows of A, or a vector over the columns of B. The product is computed in
-    float32 where every sum is exact: few runtimes have integer matrix products, and these are slow.
+    float32 if `_exact_digits` finds a split of B for which every sum is exact: few runtimes have integer matrix
+    products.
     """
     rows, columns = (
         _subtract_zero_point(A, a_zero_point, -2 if A.rank > 1 else -1),
@@ -178,7 +183,7 @@ def qlinear_matmul(
     y_scale: Tensor,
     y_zero_point: Tensor,
 ) -> Tensor:
-    """Return the quantized matrix product of quantized matrices."""
+    """Return the matrix product of quantized matrices, quantized again by y_scale and y_zero_point."""
     if (
         prefers_float_form(a_scale, a_zero_point, b_scale, b_zero_point, y_scale, y_zero_point)
         and product(a_scale.shape) == 1
@@ -192,7 +197,7 @@ def qlinear_matmul(
 
 
 def _row_scale(scale: Tensor, x: Tensor) -> Any:
-    """Return a scale for each row as a column."""
+    """Return a vector with a scale for each row as a column [rows, 1]; return any other scale unchanged."""
     return p.unsqueeze(scale, [1]) if scale.rank == 1 and not is_equal(scale.shape[0], 1) else scale
 
 
@@ -212,7 +217,8 @@ def conv_integer(
 ) -> Tensor:
     """Return the convolution of integers minus their zero points, in int32.
 
-    It is computed in float32, in parts of the weights' binary digits whose sums are exact, or else in float64.
+    The weights are split into groups of binary digits, so that sums in float32 are exact. Without an exact split, the
+    convolution is computed in float64.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _subtract_zero_point(x, x_zero_point), _subtract_zero_point(w, w_zero_point, 0)
@@ -227,7 +233,10 @@ def conv_integer(
 
 
 def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the product with 8-bit weights as the sum of products with parts of their binary digits."""
+    """Return multiply(weights) for 8-bit weights, as a sum over groups of `digits` binary digits of the weights.
+
+    The sum is multiply(group) * 2 ** position of the group. With 8 digits, it is a single product.
+    """
     if digits == 8:
         return multiply(weights)
     total: Optional[Tensor] = None
@@ -242,9 +251,10 @@ def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor
 
 
 def _exact_digits(weights: Tensor, axes: Sequence[int]) -> int:
-    """Return how many binary digits of the weights a float32 product with bytes sums exactly; 0 without any.
+    """Return the number of binary digits of the weights for which a float32 product with bytes is exact: 8, 4, 3, 2, 1.
 
-    Known weights may be small enough for all 8 digits.
+    Return 0 if no number is exact. The product sums over `axes` of the weights; its sums must stay below 2^24. Known
+    weights may be small enough for all 8 digits.
     """
     if weights.known and np.abs(known_array(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
         return 8
@@ -273,7 +283,7 @@ def qlinear_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the quantized convolution of quantized images and filters."""
+    """Return the convolution of a quantized image with quantized filters, quantized by y_scale and y_zero_point."""
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     if prefers_float_form(x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B):
         bias = None if B is None else dequantize_linear(B, p.mul(x_scale, w_scale), axis=0)

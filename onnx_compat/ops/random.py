@@ -39,7 +39,7 @@ def random_uniform(
 def random_normal(
     *, shape: Sequence[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return normally distributed random numbers."""
+    """Return normally distributed random numbers with this mean and standard deviation (`scale`)."""
     return p.cast(_draw_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
 
 
@@ -47,7 +47,7 @@ def random_normal(
 def random_uniform_like(
     input: Tensor, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return uniform random numbers of the shape of the input."""
+    """Return uniform random numbers in [low, high), of the shape of the input."""
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_scale_to_range(low, high, _draw_uniform(input.shape, kind, seed)), kind)
 
@@ -56,14 +56,14 @@ def random_uniform_like(
 def random_normal_like(
     input: Tensor, *, dtype: Optional[int] = None, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return normally distributed random numbers of the shape of the input."""
+    """Return normally distributed random numbers of the shape of the input; `scale` is the standard deviation."""
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_draw_normal(input.shape, kind, seed) * scale + mean, kind)
 
 
 @op("Bernoulli", since=(15, 22))
 def bernoulli(input: Tensor, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
-    """Return 1 with the probability that the input gives, else 0."""
+    """Return 1 with the probability that each element of the input gives, else 0."""
     is_one = p.less(_draw_uniform(input.shape, input.dtype, seed), p.cast(input, _drawing_dtype(input.dtype)))
     return p.cast(is_one, input.dtype if dtype is None else DType.of(dtype))
 
@@ -76,9 +76,9 @@ def _drawing_dtype(dtype: DType) -> DType:
 def multinomial(
     input: Tensor, *, dtype: int = int32.onnx, sample_size: int = 1, seed: Optional[float] = None
 ) -> Tensor:
-    """Return class indices drawn from unnormalized log-probabilities.
+    """Return `sample_size` class indices for each row, drawn from unnormalized log-probabilities [rows, classes].
 
-    The class is the number of cumulative probabilities that a uniform random number exceeds.
+    A class is the number of cumulative probabilities that a uniform random number reaches.
     """
     bounds = p.cumsum(p.softmax(input, -1), -1)
     bounds = p.slice_axis(bounds, -1, 0, -1)  # the last bound is 1, up to rounding
@@ -92,6 +92,10 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
 
 
 def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
+    """Set elements to 0 with probability `ratio`, and divide the others by 1 - ratio.
+
+    Return also the mask of kept elements.
+    """
     is_kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
     return p.mul(p.mul(data, p.cast(is_kept, data.dtype)), factor), is_kept
@@ -99,7 +103,10 @@ def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
 
 @op("Dropout", since=(1, 6))
 def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return Dropout of opset 1 to 6, whose mask has the dtype of the data. It trains unless `is_test`."""
+    """Drop random elements unless `is_test`: Dropout of opsets 1 to 6.
+
+    Return also the mask, in the dtype of the data.
+    """
     if is_test:
         return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
     output, kept = _drop(data, ratio, None)
@@ -108,13 +115,16 @@ def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 
 
 @op("Dropout", since=7)
 def dropout_7(ctx: "Context", data: Tensor, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the data. From opset 7 on Dropout is for inference; the mask still has the dtype of the data."""
+    """Return the data unchanged, and a mask of ones in its dtype: Dropout of opset 7 is for inference only.
+
+    Without a request for the mask, return None in its place.
+    """
     return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
 
 
 @op("Dropout", since=10)
 def dropout_10(ctx: "Context", data: Tensor, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the data, and a mask of booleans."""
+    """Return the data unchanged, and a mask of True, or None if the mask is not requested: inference only."""
     return data, _full_mask(data, bool_) if ctx.wants(1) else None
 
 
@@ -127,7 +137,10 @@ def dropout(
     *,
     seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Set elements to 0 with probability `ratio` and scale the rest, if `training_mode`."""
+    """If `training_mode`, set elements to 0 with probability `ratio`, and divide the other elements by 1 - ratio.
+
+    Return also the mask of the kept elements. Without training_mode, return the data and a mask of True.
+    """
     ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
     if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or ratio_value == 0:
         return dropout_10(ctx, data)

@@ -40,9 +40,10 @@ _ACTIVATIONS = {
 def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
-    """Return the activation functions by name, each with its parameters from the lists in order.
+    """Return the activation function of each name. It takes its alpha and beta from the front of the lists.
 
-    `clips` has the bound of the argument of each function of a cell; None is no bound.
+    Without an entry in a list, it has its default. `clips` bounds the absolute value of the argument of each function
+    of a cell; None is no bound.
     """
     alpha, beta = iter(alphas), iter(betas)
     functions: List[Activation] = []
@@ -59,19 +60,19 @@ def _resolve_activations(
 def _bind_activation(
     function: Callable[..., Tensor], a: Optional[float], b: Optional[float], clip: Optional[float]
 ) -> Activation:
-    """Return an activation with its parameters, which clips its argument first."""
+    """Return x -> function(x, a, b). Clip x to [-clip, clip] first, unless `clip` has the value None."""
     if clip is None:
         return lambda x: function(x, a, b)
     return lambda x: function(p.clip(x, -clip, clip), a, b)
 
 
 def transposed_product(x: Tensor, weights: Tensor, bias: Tensor, k: int) -> Tensor:
-    """Return x @ weights^T + bias."""
+    """Return x @ weights^T + bias. The number of the direction, `k`, has no effect."""
     return p.matmul(x, weights, bias, transpose_y=True)
 
 
 class _Network(NamedTuple):
-    """The inputs and attributes that the three operators have in common."""
+    """The inputs and attributes that RNN, GRU and LSTM have in common, under their ONNX names."""
 
     X: Any
     W: Any
@@ -86,7 +87,7 @@ class _Network(NamedTuple):
 
     @property
     def directions(self) -> Sequence[bool]:
-        """Whether each direction is reverse. Version 1 of GRU misspells its default."""
+        """Whether each direction runs backwards. GRU-1 misspells its default direction "foward"."""
         directions_by_name = {
             "forward": (False,),
             "foward": (False,),
@@ -98,7 +99,7 @@ class _Network(NamedTuple):
         return directions_by_name[self.direction]
 
     def check(self, gates: int, hidden_size: Optional[int], peepholes: Optional[Tensor] = None) -> None:
-        """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for so many gates."""
+        """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for this number of gates."""
         if self.layout not in (0, 1) or self.X.rank != 3:
             raise InvalidModelError(
                 "the input has the shape %s in layout %r; it must have rank 3, and the layout must be 0 or 1"
@@ -120,7 +121,7 @@ class _Network(NamedTuple):
 
 
 def _check_shape(name: str, value: Any, expected: Sequence[Extent]) -> None:
-    """Raise InvalidModelError if the static sizes of an optional input differ from those that are expected."""
+    """Raise InvalidModelError if an optional input has another rank than `expected`, or another static size."""
     if value is None:
         return
     tensor = lift(value)
@@ -136,7 +137,7 @@ def _check_shape(name: str, value: Any, expected: Sequence[Extent]) -> None:
 def _run(
     setting: _Network, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any], parts: Sequence[int] = ()
 ) -> List[Tensor]:
-    """Return Y [steps, directions, batch, hidden] and the last states [directions, batch, hidden].
+    """Run a cell in each direction. Return Y [steps, directions, batch, hidden] and states [directions, batch, hidden].
 
     In layout 1 the batch comes first. The product of the input with all gates is computed before the loop. `parts` has
     the number of gates that a cell reads together, for each part of that product.
@@ -162,6 +163,7 @@ def _run(
 
 
 def _initial_state(initial: Optional[Tensor], k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
+    """Return the initial state of direction `k`, [batch, hidden]; zeros without one."""
     if initial is None:
         return p.full((X.shape[1], hidden), 0, X.dtype)
     return take_slice(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
@@ -170,9 +172,9 @@ def _initial_state(initial: Optional[Tensor], k: int, X: Tensor, hidden: Extent,
 def _scan_steps(
     cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Optional[Tensor], backwards: bool
 ) -> List[Tensor]:
-    """Return the last states, then the outputs.
+    """Run a cell along the sequence by a scan. Return the last states, then the outputs of all steps.
 
-    After the end of a sequence the states do not change, and the outputs are 0.
+    After the end of a sequence (`lengths`) the states do not change, and the outputs are 0.
     """
     steps, is_valid = shares[0].shape[0], None
     if lengths is not None:
@@ -191,7 +193,7 @@ def _scan_steps(
 
 
 def _sum_biases(B: Optional[Tensor], hidden: Extent) -> Tuple[Any, Any]:
-    """Return the sum of the biases of input and state, where all gates add both."""
+    """Return (input bias + state bias, None) for a cell whose gates add both biases; (None, None) without B."""
     if B is None:
         return None, None
     half = p.split(B, 0, [B.shape[0] // 2] * 2)
@@ -225,7 +227,7 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return the outputs and the last state of a simple recurrent network."""
+    """Return the outputs of all steps, and the last state, of a simple recurrent network."""
     functions = _resolve_activations(
         _activation_names(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip]
     )
@@ -235,9 +237,9 @@ def rnn(
 
 
 def _activation_names(names: Sequence[str], default: List[str], direction: str) -> Sequence[str]:
-    """Return the names of the activations, or the default names.
+    """Return the names of the activations of all directions: `names`, or `default` repeated for each direction.
 
-    The default of RNN in ONNX has two entries, also for a single direction.
+    Superfluous names are dropped: the default of RNN in ONNX has two entries, also for a single direction.
     """
     count = len(default) * (2 if direction == "bidirectional" else 1)
     return list(names)[:count] if names else (default * 2)[:count]
@@ -263,7 +265,10 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
 
 
 def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
-    """Return the function that splits B. With linear_before_reset, the reset gate multiplies a part of the state bias."""
+    """Return a function that splits B into the bias of the input product and the bias of the hidden gate's state.
+
+    The latter is needed only with linear_before_reset, where the reset gate multiplies it; else it has the value None.
+    """
 
     def split(B: Optional[Tensor], hidden: Extent) -> Tuple[Any, Any]:
         if B is None or not linear_before_reset:
@@ -292,7 +297,7 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
-    """Return the outputs and the last state of a gated recurrent unit."""
+    """Return the outputs of all steps, and the last state, of a gated recurrent unit."""
     names = _activation_names(activations, ["Sigmoid", "Tanh"], direction)
     functions = _resolve_activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Network(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
@@ -342,7 +347,7 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return the outputs, the last state and the last cell of a long short-term memory."""
+    """Return the outputs of all steps, the last hidden state and the last cell state of a long short-term memory."""
     initial = [initial_h, initial_c]
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)
@@ -352,7 +357,7 @@ def lstm(
 def lstm_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
 ) -> List[Activation]:
-    """Return the activations of an LSTM. The clip bounds the arguments of the gates, not of the output activation."""
+    """Return the activations of an LSTM in all directions. `clip` bounds all arguments but that of the last."""
     names = _activation_names(names, ["Sigmoid", "Tanh", "Tanh"], direction)
     return _resolve_activations(names, alphas, betas, [clip, clip, None])
 
@@ -371,7 +376,7 @@ def run_lstm(
     layout: int = 0,
     products: Tuple[Product, Product] = (transposed_product, transposed_product),
 ) -> List[Tensor]:
-    """Return the outputs of an LSTM with other functions for the products of input and state."""
+    """Return [Y, last hidden state, last cell state]. `products` multiply the input by W and the state by R."""
     setting = _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return _run(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)
 

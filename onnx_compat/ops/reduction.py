@@ -14,7 +14,10 @@ Reduction = Callable[..., Tensor]
 
 
 def _register_reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
-    """Register a reduction `function(x, axes, keepdims)`. The axes None are all axes; an empty list is no axis."""
+    """Register a reduction: in the `old` versions the axes are an attribute, in the `new` versions an input.
+
+    `function(x, axes, keepdims)` reduces all axes for axes=None, and no axis for an empty list.
+    """
 
     def by_attribute(data: Tensor, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
         return function(data, list(axes) if axes else None, bool(keepdims))
@@ -46,7 +49,10 @@ def _log_sum(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor
 
 
 def _log_sum_exp(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    """Return log(sum(exp(x))), relative to the maximum, so that nothing overflows. An infinite maximum counts as 0."""
+    """Return log(sum(exp(x))) as m + log(sum(exp(x - m))) with the maximum m, so that no exponential overflows.
+
+    An infinite maximum is replaced by 0.
+    """
 
     def stable(f: Tensor) -> Tensor:
         peak = p.reduce_max(f, axes, keepdims=True)
@@ -94,7 +100,10 @@ def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index:
 
 
 def _select_extreme(function: Callable[[Any, int], Tensor], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
-    """Return the index of an extreme. The last one is the first one of the reversed axis."""
+    """Return the index of the first extreme along an axis; of the last extreme if `last`.
+
+    `function` is argmax or argmin. The last extreme is the first extreme of the reversed axis.
+    """
     axis = p.axis_of(axis, x.rank)
     index = p.sub(lift(x.shape[axis] - 1), function(p.reverse(x, [axis]), axis)) if last else function(x, axis)
     return p.unsqueeze(index, [axis]) if keepdims else index

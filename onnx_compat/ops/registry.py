@@ -34,7 +34,7 @@ __all__ = ["OPERATORS", "REQUIRED", "Operator", "all_meanings", "has_meaning", "
 #: The default of a required input that comes after an optional input: Python requires a default there.
 REQUIRED: Any = inspect.Parameter.empty
 
-#: Domain -> the hint for its operators. These domains have no meanings by intent.
+#: Domain -> the hint of the error for its operators. The library refuses these domains on purpose.
 _REFUSED = {
     "com.microsoft.nchwc": "its operators run only on the processor that they were written for; write the model with"
     " ORT_ENABLE_EXTENDED of onnxruntime, not ORT_ENABLE_ALL (level 99)"
@@ -48,7 +48,11 @@ EntryPoint = Any  # its class is in importlib.metadata, or on Python 3.7 in the 
 
 
 class Operator(NamedTuple):
-    """The meaning of an operator from a version of its domain on."""
+    """A registered meaning of an operator: `function`, which holds from version `since` of the domain on.
+
+    `inputs` and `attributes` are the parameters of the function; `context`: whether its first parameter is the
+    `Context`.
+    """
 
     name: str
     domain: str
@@ -62,7 +66,7 @@ class Operator(NamedTuple):
         """Check a node's inputs and attributes against the signature.
 
         Returns:
-            The keyword arguments of the function.
+            The attributes as keyword arguments of the function, without attributes that have no effect.
 
         Raises:
             InvalidModelError: An input or an attribute is missing or unknown, or an attribute has another type.
@@ -87,7 +91,10 @@ class Operator(NamedTuple):
 
 
 def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:
-    """Raise InvalidModelError if an element of a variadic input is missing: onnxruntime crashes on it."""
+    """Raise InvalidModelError if an element of the variadic input, `inputs[start:]`, is missing (None).
+
+    onnxruntime crashes on a missing element.
+    """
     for k, value in enumerate(inputs[start:]):
         if value is None:
             raise InvalidModelError(
@@ -111,7 +118,8 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
 
     Args:
         name: The name of the operator.
-        since: The version of the operator set in which this meaning begins, or all versions whose schema it has.
+        since: The version of the operator set from which this meaning holds. A sequence lists each version whose
+            schema has this meaning.
         domain: The domain of the operator; "" is ai.onnx.
 
     Returns:
@@ -139,10 +147,10 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
 
 
 def lookup(domain: str, name: str, opset: int) -> Operator:
-    """Return the meaning of an operator in an operator set: its latest version that is not newer.
+    """Return the meaning of an operator for a model that uses `opset`: the version with the largest `since` <= `opset`.
 
     Raises:
-        UnsupportedError: The operator is unknown, or it is newer than the operator set.
+        UnsupportedError: The operator is unknown, or its first version is newer than `opset`.
     """
     if not has_meaning(domain, name):
         raise UnsupportedError(_unknown_operator_text(domain, name), hint=_unknown_operator_hint(domain))
@@ -160,7 +168,10 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
 
 
 def has_meaning(domain: str, name: str) -> bool:
-    """Whether any version of an operator has a meaning. Loads the entry points that may register it."""
+    """Return whether any version of an operator has a meaning.
+
+    Loads the entry points that may register the operator.
+    """
     _load_domain(domain)
     if (domain, name) not in OPERATORS:
         _load_all()
@@ -196,7 +207,10 @@ def _unknown_operator_hint(domain: str) -> str:
 
 @functools.lru_cache(maxsize=None)
 def _load_domain(domain: str) -> None:
-    """Import the meanings of ai.onnx and those of a domain. `import onnx_compat` alone imports none of them."""
+    """Import the meanings of ai.onnx, and of `domain` through its entry points. The cache makes later calls free.
+
+    `import onnx_compat` alone imports no meanings.
+    """
     importlib.import_module("onnx_compat.ops.families")
     if domain:
         for point in _entry_points():
@@ -206,7 +220,7 @@ def _load_domain(domain: str) -> None:
 
 @functools.lru_cache(maxsize=None)
 def _load_all() -> None:
-    """Import the modules of all entry points."""
+    """Import the modules of all entry points in the group `onnx_compat.ops`. The cache makes later calls free."""
     for point in _entry_points():
         _load_entry_point(point)
 
@@ -219,7 +233,10 @@ def _load_entry_point(point: EntryPoint) -> None:
 
 
 def _entry_points() -> List[EntryPoint]:
-    """Return the entry points of the group. Two packages may use a name, so this is no mapping."""
+    """Return the installed entry points of the group `onnx_compat.ops`.
+
+    The result is a list: two packages may use one name.
+    """
     points = environment.metadata().entry_points()
     return list(points.select(group=_GROUP) if hasattr(points, "select") else points.get(_GROUP, ()))
 

@@ -1,6 +1,6 @@
 """Resize and Upsample, axis by axis: each output element is a weighted sum of a few input elements.
 
-Primitives compute the source positions: static sizes fold to constants, other sizes are computed by the model.
+Primitives compute the source positions: constants for static sizes, run-time values for symbolic sizes.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -36,7 +36,7 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
-    """Return the tensor resized by scales or to sizes."""
+    """Return X resized by the factors `scales`, or to `sizes` if `scales` is absent or empty."""
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
         scaled = axes_from_scales([X.shape[axis] for axis in axis_indices], scales)
@@ -60,14 +60,17 @@ op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes",
 
 @op("Resize", since=10)
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Return Resize of opset 10: asymmetric coordinates; the nearest index is rounded up where the axis shrinks."""
+    """Return Resize of opset 10, with asymmetric coordinates.
+
+    Nearest sampling rounds up where an axis shrinks, else down.
+    """
     sampling = _Sampling(mode, "asymmetric", "simple")
     return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
 
 
 @op("Upsample", since=(9, 10))
 def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Return the tensor enlarged by scales, with asymmetric coordinates."""
+    """Return the tensor enlarged by the factor `scales[axis]` on each axis, with asymmetric coordinates."""
     return _resize_axes(X, _scale_all_axes(X, scales), _Sampling(mode, "asymmetric", "floor"), None)
 
 
@@ -79,12 +82,15 @@ def upsample_7(X: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> 
 
 @op("Upsample", since=1)
 def upsample_1(X: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
-    """Return Upsample of images with a scale for height and width."""
+    """Return Upsample of images [N, C, H, W], with the scales of H and W as attributes."""
     return upsample(X, lift([1.0, 1.0, height_scale, width_scale], float32), mode=mode)
 
 
 class _Sampling(NamedTuple):
-    """The attributes of a Resize that define the sampling."""
+    """The attributes of a Resize that define how an output element is computed from input elements.
+
+    `transformation` is coordinate_transformation_mode, `rounding` is nearest_mode, and `a` is cubic_coeff_a.
+    """
 
     mode: str
     transformation: str
@@ -94,7 +100,7 @@ class _Sampling(NamedTuple):
     antialias: bool = False
 
     def kernel(self) -> Optional[Kernel]:
-        """Return the interpolation kernel; None for nearest."""
+        """Return the interpolation kernel; None for mode nearest. Raises InvalidModelError for an unknown mode."""
         if self.mode in ("linear", "bilinear"):
             return linear_kernel
         if self.mode == "cubic":
@@ -104,7 +110,10 @@ class _Sampling(NamedTuple):
         return None
 
     def copies(self, scaled: ResizedAxis) -> bool:
-        """Return whether nearest sampling repeats each element `factor` times, for an integer factor."""
+        """Return whether nearest sampling repeats each element exactly `factor` times.
+
+        False for a factor that is no integer.
+        """
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False
         if self.transformation in ("asymmetric", "tf_half_pixel_for_nn"):
@@ -120,7 +129,10 @@ def _scale_all_axes(X: Tensor, scales: Tensor) -> List[Axis]:
 
 
 def _roi_edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
-    """Return the start and the end of the region of interest on each axis, as scalars."""
+    """Return the start and the end of the region of interest on each axis, as scalars.
+
+    `roi` is [start of each axis, end of each axis].
+    """
     values = [p.cast(p.reshape(value, ()), float32) for value in p.split(roi, 0, [1] * (2 * count))]
     return list(zip(values[:count], values[count:]))
 
@@ -155,9 +167,10 @@ def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_v
 
 
 def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
-    """Cast interpolated values back to integers, as runtimes do.
+    """Cast interpolated values back to an integer dtype, as runtimes do.
 
-    Linear interpolation truncates. Cubic and antialiased interpolation may overshoot, so it rounds and clips.
+    Linearly interpolated values are truncated. Cubic and antialiased values may overshoot, so they are rounded and
+    clipped.
     """
     if sampling.mode == "cubic" or sampling.antialias:
         x = p.round(x)
@@ -167,7 +180,10 @@ def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
 def _interpolate(
     x: Tensor, axis: int, positions: Tensor, scaled: ResizedAxis, kernel: Kernel, sampling: _Sampling
 ) -> Tensor:
-    """Return the weighted sum of the elements around each position. Indices beyond the edge are clamped, or excluded."""
+    """Return x interpolated at `positions` of an axis: the weighted sum of the elements around each position.
+
+    An index outside the axis is clamped. With `exclude_outside`, its weight is 0 and the other weights are normalized.
+    """
     floor = p.floor(positions)
     base, fraction = p.cast(floor, int64), p.sub(positions, floor)
     width = scaled.narrowing() if sampling.antialias else 1.0

@@ -15,7 +15,10 @@ __all__ = ["ResizedAxis", "axes_from_scales", "axes_from_sizes"]
 
 
 class ResizedAxis(NamedTuple):
-    """A resized axis: its sizes before and after, and the factor if it is given."""
+    """An axis of a Resize: its sizes before and after, and the scale factor.
+
+    A factor None means that only the sizes are given: the scale is their ratio, after / before.
+    """
 
     before: Extent
     after: Extent
@@ -23,18 +26,19 @@ class ResizedAxis(NamedTuple):
 
     @property
     def unchanged(self) -> bool:
+        """Whether the Resize keeps the axis: its sizes are equal, and the factor is 1 or None."""
         return is_equal(self.before, self.after) and self.factor in (None, 1.0)
 
     def scale(self) -> Tensor:
-        """Return the factor as a float32 scalar; by default the ratio of the sizes."""
+        """Return the factor as a float32 scalar; without a factor, after / before."""
         if self.factor is not None:
             return lift(self.factor, float32)
         return p.div(p.cast(lift(self.after), float32), p.cast(lift(self.before), float32))
 
     def narrowing(self) -> float:
-        """Return the factor where it is below 1, else 1: an antialiasing filter is wider by 1 / factor.
+        """Return min(factor, 1). An antialiasing filter is wider by 1 / factor where the axis shrinks.
 
-        Raises NeedsKnownError if the sizes are not static.
+        Raises NeedsKnownError without a factor, if the sizes are not static.
         """
         factor = self.factor
         if factor is None:
@@ -47,7 +51,10 @@ class ResizedAxis(NamedTuple):
 
 
 def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedAxis]:
-    """Return the resized axes by their scales."""
+    """Return a ResizedAxis for each size and its scale.
+
+    Raises InvalidModelError unless each scale is positive and finite.
+    """
     factors = [float(factor) for factor in known_array(scales, "the scales of a Resize").reshape(-1)]
     if not all(0 < factor < float("inf") for factor in factors):
         raise InvalidModelError("the scales of a Resize are %s: each must be above 0" % factors)
@@ -59,7 +66,8 @@ def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedA
 def _scale_size(extent: Extent, factor: float) -> Extent:
     """Return floor(extent * factor), computed in float32 as runtimes do.
 
-    A symbolic size is multiplied with the factor as a fraction.
+    A symbolic size is multiplied by the factor as a fraction. Raises NeedsKnownError if the factor is no simple
+    fraction.
     """
     if is_static(extent):
         return int(np.floor(np.float32(int(extent)) * np.float32(factor)))
@@ -72,13 +80,13 @@ def _scale_size(extent: Extent, factor: float) -> Extent:
 
 
 def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
-    """Return the ratio of a symbolic size and its multiple; None if it is not constant."""
+    """Return after / before if `before` is symbolic and the ratio is constant (2n / n is 2); else None."""
     times = None if is_static(before) else exact_quotient(after, before)
     return None if times is None else float(times)
 
 
 def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[ResizedAxis]:
-    """Return the resized axes by their new sizes, under keep_aspect_ratio_policy."""
+    """Return a ResizedAxis for each size and its new size. `policy` (keep_aspect_ratio_policy) may adjust new sizes."""
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
     wanted = as_sizes(sizes)

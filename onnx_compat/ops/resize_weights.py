@@ -1,4 +1,4 @@
-"""Source positions of the elements of a resized axis, and the weights of an interpolation kernel."""
+"""Source positions of the elements of a resized axis, and interpolation kernels."""
 
 import math
 from typing import Any, Callable, List, NamedTuple, Optional
@@ -14,7 +14,11 @@ __all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest_index", "source_p
 
 
 def source_positions(transformation: str, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return the position on the old axis, in float32, of each element of the new axis."""
+    """Return, for each element of the resized axis, its position on the input axis, in float32.
+
+    `transformation` is coordinate_transformation_mode. `start` and `end` bound the region of interest
+    (tf_crop_and_resize).
+    """
     where = _TRANSFORMATIONS.get(transformation)
     if where is None:
         raise InvalidModelError("there is no coordinate_transformation_mode %r" % transformation)
@@ -26,9 +30,9 @@ def _as_float(extent: Extent) -> Any:
 
 
 def _divide_by_scale(x: Tensor, scaled: ResizedAxis) -> Any:
-    """Return x / scale.
+    """Return x / scale. If the factor is not given, it is computed as x * before / after.
 
-    Without a given factor, this is x * before / after, which is exact for positions halfway between elements.
+    That product is exact for positions halfway between two elements.
     """
     if scaled.factor is None:
         return x * _as_float(scaled.before) / _as_float(scaled.after)
@@ -40,7 +44,7 @@ def _half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Op
 
 
 def _half_pixel_symmetric(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return half-pixel positions that keep the center, which a rounded size would shift."""
+    """Return half-pixel positions, shifted so that the centers of both axes coincide though the new size is rounded."""
     exact = _as_float(scaled.before) * scaled.scale()
     centre = _as_float(scaled.before) / 2
     return centre * (1 - _as_float(scaled.after) / exact) + _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
@@ -51,7 +55,7 @@ def _pytorch_half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor],
 
 
 def _align_corners(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return positions from the first to the last element.
+    """Return positions that map the first element to the first and the last element to the last.
 
     The new size is the size before rounding: `length_resized` is fractional in the recorded cases of onnx
     (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it down.
@@ -70,7 +74,7 @@ def _tf_half_pixel_for_nn(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor
 
 
 def _tf_crop_and_resize(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return positions from edge to edge of the region of interest; its center for a single element."""
+    """Return evenly spaced positions from the start to the end of the region; its center for a single element."""
     assert start is not None and end is not None  # the roi of a Resize
     span = _as_float(scaled.before - 1)
     gaps = p.maximum(_as_float(scaled.after) - 1, 1)
@@ -94,7 +98,10 @@ _TRANSFORMATIONS = {
 
 
 def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tensor:
-    """Return the nearest index of each position, under a nearest_mode."""
+    """Round each position to an index of the input axis by the nearest_mode `rounding`, and clamp it to the axis.
+
+    "simple", of opset 10, rounds up where the axis shrinks, else down.
+    """
     if rounding == "simple":
         rounding = "ceil" if scaled.factor is not None and scaled.factor < 1 else "floor"
     rounded = {
@@ -110,14 +117,15 @@ def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tens
 
 
 class Kernel(NamedTuple):
-    """An interpolation kernel: the weight by distance, and the distance from which on it is 0."""
+    """An interpolation kernel: `weight` maps a distance to a weight, which is 0 from the distance `radius` on."""
 
     weight: Callable[[Any], Tensor]
     radius: int
 
     def offsets(self, width: float) -> List[int]:
-        """Return the offsets of the weighted elements from the element below a position, for distances in units of
-        `width`.
+        """Return the indices of the elements with a weight, relative to the element below a position: [0, 1] if linear.
+
+        `width` < 1 stretches the kernel by 1 / width, for antialiasing: more elements have a weight.
         """
         first = math.floor(-self.radius / width) + 1
         return list(range(first, 2 - first))
@@ -131,7 +139,7 @@ linear_kernel = Kernel(_linear, 1)
 
 
 def cubic_kernel(a: float) -> Kernel:
-    """Return Keys' kernel of cubic convolution."""
+    """Return the kernel of cubic convolution (Keys) with the coefficient `a`, as for bicubic interpolation."""
 
     def weight(distance: Tensor) -> Tensor:
         x: Any = p.abs(distance)

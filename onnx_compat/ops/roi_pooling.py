@@ -1,4 +1,4 @@
-"""Pooling over regions of interest of an image."""
+"""Pooling over regions of interest of an image: RoiAlign and MaxRoiPool."""
 
 import functools
 from typing import Any, List, NamedTuple, Sequence, Tuple
@@ -27,10 +27,10 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    """Return the mean or the maximum of interpolated points, which are evenly spaced in each bin of a region.
+    """Divide each region into bins; return the mean or the maximum over the sample points of each bin.
 
-    The points are [R, height, width, points down a bin, points across a bin]. The mean sums interpolated points; the
-    maximum is over the weighted pixels.
+    The sample points are evenly spaced: [regions, bins down, bins across, points down, points across]. Mode "avg" takes
+    the mean of the interpolated values; mode "max" takes the largest weighted pixel around the points.
     """
     if mode not in ("avg", "max"):
         raise InvalidModelError("a RoiAlign takes the mean ('avg') or the largest ('max'), not %r" % mode)
@@ -63,20 +63,24 @@ op("RoiAlign", since=10)(
 
 
 class _Points(NamedTuple):
-    """The sample points along an axis.
+    """The sample points of all bins along an axis, as many for each region as the region with the most points has.
 
     Attributes:
-        taps: The pixels around each point, [R, bins, points].
-        count: The number of points of each region.
-        own: Which points belong to the region.
+        taps: The two nearest pixels of each point, with their weights: [regions, bins, points].
+        count: The number of points that a bin of each region has.
+        is_used: Whether a point is among the `count` points of its region: [regions, 1, points].
     """
 
     taps: List[Tap]
     count: Any
-    own: Any
+    is_used: Any
 
 
 def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio: int, half_pixel: bool) -> _Points:
+    """Return evenly spaced points in each bin of each region on an axis.
+
+    `ratio` is the number of points per bin; with a ratio of 0 or less, a bin has as many points as pixels, rounded up.
+    """
     length = end - start if half_pixel else p.maximum(end - start, 1)
     size = p.div(length, lift(float(bins), length.dtype))
     count = p.cast(p.maximum(p.ceil(size), 0), int64) if ratio <= 0 else p.full(size.shape, ratio, int64)
@@ -93,9 +97,9 @@ def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio:
 
 
 def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[Tap]:
-    """Return the pixels on both sides of each point.
+    """Return two taps for each point on an axis: the pixels below and above it, with linear weights.
 
-    A point up to one pixel outside the image moves to the edge; a point farther out is 0.
+    A point up to one pixel outside the image moves to the edge. A point farther out, or an unused point, counts as 0.
     """
     length = cast_extent(extent, positions.dtype)
     is_near = p.logical_and(p.greater_equal(positions, -1), p.less_equal(positions, length))
@@ -107,7 +111,10 @@ def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[T
 
 
 def _reshape_tap(tap: Tap, axes: Sequence[int]) -> Tap:
-    """Reshape a tap of [R, bins, points], so that its axes are these axes of five."""
+    """Reshape each field of a tap from [regions, bins, points] to rank 5.
+
+    `axes` are their axes there; other axes have size 1.
+    """
     return Tap(*(_reshape_to_axes(part, axes, 5) for part in tap))
 
 
@@ -119,17 +126,20 @@ def _reshape_to_axes(x: Tensor, axes: Sequence[int], rank: int) -> Any:
 
 
 def _max_of_points(values: Any, down: _Points, across: _Points) -> Any:
-    """Return the maximum over the points of each region; 0 for a region without points."""
-    is_used = p.logical_and(_reshape_to_axes(down.own, [0, 1, 3], 6), _reshape_to_axes(across.own, [0, 2, 4], 6))
+    """Return the maximum over the points of each bin; 0 for a region without points."""
+    is_used = p.logical_and(
+        _reshape_to_axes(down.is_used, [0, 1, 3], 6), _reshape_to_axes(across.is_used, [0, 2, 4], 6)
+    )
     has_no_points = align_to_axis(p.less(p.mul(down.count, across.count), 1), 0, 4)
     return p.where(has_no_points, 0, p.reduce_max(p.where(is_used, values, -float("inf")), [3, 4]))
 
 
 @op("MaxRoiPool", since=(1, 22))
 def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Tensor:
-    """Return the maximum of each bin of a region, first down, then across.
+    """Divide each region into bins; return the maximum over the pixels of each bin, 0 for an empty bin.
 
-    The ends of a region are rounded to pixels; the ends of a bin are rounded outwards.
+    `pooled_shape` is the number of bins down and across. The ends of a region are rounded to pixels; the ends of a bin
+    are rounded outwards.
     """
     index, x1, y1, x2, y2 = (p.reshape(part, (rois.shape[0],)) for part in p.split(rois, 1, [1] * 5))
     result = p.take(X, p.cast(index, int64), 0)
@@ -147,7 +157,10 @@ def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatia
 
 
 def _bin_members(low: Tensor, high: Tensor, scale: float, bins: int, extent: Extent) -> Tuple[Any, Any]:
-    """Return which pixels of an axis are in each bin, [R, bins, extent], and which bins are empty."""
+    """Return whether each pixel of an axis is in each bin, [regions, bins, extent], and whether each bin is empty.
+
+    `low` and `high` are the ends of each region on the axis, before they are scaled by `scale`.
+    """
     first, last = (_round_half_away(p.mul(end, scale)) for end in (low, high))
     size = p.div(p.maximum(last - first + 1, 1), lift(float(bins), low.dtype))
     number = align_to_axis(p.cast(p.iota(bins), low.dtype), 1, 2)

@@ -1,4 +1,4 @@
-"""Rotary position embedding: rotate pairs of features by an angle that grows with the position."""
+"""Rotary position embedding: rotate pairs of features by an angle that is proportional to the position."""
 
 from typing import Optional
 
@@ -11,10 +11,10 @@ from onnx_compat.tracing.values import Tensor
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
-    """Rotate the first 2 * angles features of x.
+    """Rotate pairs of features of x by angles; the last axis of `cos` and `sin` has an entry for each pair.
 
-    The features of a pair are adjacent if interleaved, else half the features apart. The angles broadcast to x without
-    its last axis.
+    Two features of a pair are adjacent if `interleaved`, else as far apart as there are pairs. Features after the last
+    pair do not change. `cos` and `sin` broadcast to x without its last axis.
     """
     size = cos.shape[-1] * 2
     part = p.slice_axis(x, -1, 0, size)
@@ -32,14 +32,17 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
 
 
 def _may_exceed(extent: Extent, size: Extent) -> bool:
-    """Return whether features remain after the rotated ones. True if it is not known: an empty rest does no harm."""
+    """Return whether an axis may have features after the first `size` features, which are rotated.
+
+    True if a size is symbolic: to append an empty slice changes nothing.
+    """
     return not (isinstance(extent, int) and isinstance(size, int)) or extent > size
 
 
 def apply_rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, interleaved: bool) -> Tensor:
-    """Rotate heads by angles [batch or 1, steps, half].
+    """Rotate the features of each head by the angles of its step: `cos` and `sin` are [batch or 1, steps, pairs].
 
-    x is [batch, heads, steps, size] or [batch, steps, heads * size].
+    x is [batch, heads, steps, size], or [batch, steps, heads * size] with `count` heads.
     """
     if x.rank == 4:
         return rotate(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)
@@ -60,7 +63,8 @@ def rotary_embedding(
 ) -> Tensor:
     """Rotate pairs of features by the angles of their positions.
 
-    With position_ids, the caches have a row for each position. In version 23 they may have more columns than are used.
+    With position_ids, the caches have a row for each position; else an entry for each step. In version 23 they may have
+    more columns than rotary_embedding_dim / 2.
     """
     if X.rank == 3 and not num_heads:
         raise InvalidModelError("RotaryEmbedding of a tensor of rank 3 needs num_heads")

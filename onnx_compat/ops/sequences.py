@@ -31,7 +31,10 @@ def sequence_construct(*inputs: Tensor) -> SequenceValue:
 
 
 def _normalize_position(position: Tensor, length: int, end: int) -> int:
-    """Return a position in a sequence, counted from the front, in [0, end)."""
+    """Return a known position in a sequence as an index in [0, end). A negative position counts from the end.
+
+    Raises InvalidModelError if the position is out of range for `length` elements.
+    """
     index = int(known_number(position, "the position in a sequence"))
     if not -length <= index < end:
         raise InvalidModelError("position %d is out of range for a sequence of %d elements" % (index, length))
@@ -62,13 +65,13 @@ def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Opt
 
 @op("SequenceLength", since=11)
 def sequence_length(input_sequence: SequenceValue) -> Tensor:
-    """Return the number of elements."""
+    """Return the number of elements of a sequence as an int64 scalar."""
     return lift(len(input_sequence.items), int64)
 
 
 @op("ConcatFromSequence", since=11)
 def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: int = 0) -> Tensor:
-    """Concatenate the elements along an axis, or stack them along a new axis."""
+    """Concatenate the elements of a sequence along an axis; if `new_axis`, stack the elements along a new axis."""
     items = input_sequence.items
     if not new_axis:
         return p.concat(items, axis)
@@ -79,7 +82,11 @@ def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: 
 def split_to_sequence(
     input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, keepdims: int = 1
 ) -> SequenceValue:
-    """Split a tensor into a sequence: by sizes, by one size for all pieces but the last, or into slices."""
+    """Split a tensor along an axis into a sequence of pieces.
+
+    `split` has the size of each piece (a vector), or of all pieces but the last (a scalar). Without it, pieces are
+    slices.
+    """
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:
         pieces = p.split(input, axis, as_sizes(split))
@@ -104,7 +111,10 @@ def _piece_sizes(x: Tensor, axis: int, step: int) -> List[Extent]:
 def sequence_map(
     ctx: "Context", input_sequence: SequenceValue, *additional_inputs: Value, body: Graph
 ) -> List[SequenceValue]:
-    """Apply a body to each element; additional sequences are read at the same position."""
+    """Apply a body to each element of a sequence; return a sequence for each output of the body.
+
+    An additional sequence gives its element at the same position; an additional tensor is passed whole.
+    """
     rows = []
     for k, item in enumerate(input_sequence.items):
         arguments = [value.items[k] if isinstance(value, SequenceValue) else value for value in additional_inputs]
@@ -127,7 +137,7 @@ def optional(input: Value = None, *, type: Optional[Type] = None) -> Any:
 
 @op("OptionalHasElement", since=(15, 18, 28))
 def optional_has_element(input: Value = None) -> Tensor:
-    """Return whether the optional holds a value."""
+    """Return whether the optional holds a value, as a scalar. An absent input holds none."""
     return lift(input is not None and input is not EMPTY_OPTIONAL, bool_)
 
 

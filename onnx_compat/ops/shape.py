@@ -12,19 +12,19 @@ from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 @op("Reshape", since=1)
 def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
-    """Reshape to the attribute `shape`."""
+    """Reshape to the attribute `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes."""
     return _reshape(data, list(shape), allowzero=False)
 
 
 @op("Reshape", since=(5, 13))
 def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
-    """Reshape to the input `shape`."""
+    """Reshape to the input `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes."""
     return reshape(data, shape)
 
 
 @op("Reshape", since=(14, 19, 21, 23, 24, 25))
 def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
-    """Reshape; 0 keeps a size unless `allowzero`, and -1 is inferred."""
+    """Reshape to the input `shape`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred."""
     extents = as_sizes(shape)
     if any(not is_static(extent) and _may_be_special(extent) for extent in extents):
         extents = [int(v) for v in known_array(shape, "the shape of a Reshape").reshape(-1)]
@@ -32,15 +32,15 @@ def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
 
 
 def _may_be_special(extent: Extent) -> bool:
-    """Return whether a symbol could have the value 0 or -1, which have a special meaning in Reshape.
+    """Return whether a symbolic entry of a target shape could be 0 or -1, which have a special meaning in Reshape.
 
-    A symbol could if it is an element of an input or of a computed tensor, and not a size.
+    True if the entry depends on an element of a run-time tensor. False if it only depends on sizes of axes.
     """
     return any(atom.kind == "element" for atom in atoms_of(extent))
 
 
 def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
-    """Reshape; 0 keeps the size of the input unless `allowzero`, and -1 is inferred."""
+    """Reshape to `extents`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred from the others."""
     sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
     inferred = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(inferred) > 1:
@@ -51,9 +51,9 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
 
 
 def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Extent:
-    """Return the product of the sizes of the input divided by the known sizes.
+    """Return the size for the entry -1 of a Reshape: the product of `shape` divided by the product of `known_sizes`.
 
-    Sizes that occur on both sides cancel first, since they may be 0.
+    Symbolic sizes that occur in both lists cancel first, because they may be 0.
     """
     remaining, divisors = list(shape), []
     for extent in known_sizes:
@@ -71,7 +71,7 @@ def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Exten
 
 @op("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
 def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Reshape to a matrix: the product of the axes before `axis`, and of the axes from it on."""
+    """Reshape to a matrix [product of the sizes before `axis`, product of the sizes from `axis` on]."""
     if not -input.rank <= axis <= input.rank:
         raise InvalidModelError("the axis %d is out of range for a Flatten of rank %d" % (axis, input.rank))
     axis = axis + input.rank if axis < 0 else axis
@@ -80,13 +80,13 @@ def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Squeeze", since=(1, 11))
 def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Remove axes of size 1; the axes are an attribute."""
+    """Remove axes of size 1: the axes in the attribute `axes`, by default every axis of size 1."""
     return _squeeze(data, axes)
 
 
 @op("Squeeze", since=(13, 21, 23, 24, 25))
 def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """Remove axes of size 1; the axes are an input."""
+    """Remove axes of size 1: the axes in the input `axes`, by default every axis of size 1."""
     return _squeeze(data, None if axes is None else known_integers(axes, "the axes of a Squeeze"))
 
 
@@ -103,25 +103,25 @@ def _squeeze(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
 
 @op("Unsqueeze", since=(1, 11))
 def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
-    """Insert axes of size 1; the axes are an attribute."""
+    """Insert axes of size 1 at the positions in the attribute `axes`."""
     return p.unsqueeze(data, axes)
 
 
 @op("Unsqueeze", since=(13, 21, 23, 24, 25))
 def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
-    """Insert axes of size 1; the axes are an input."""
+    """Insert axes of size 1 at the positions in the input `axes`."""
     return p.unsqueeze(data, known_integers(axes, "the axes of an Unsqueeze"))
 
 
 @op("Transpose", since=(1, 13, 21, 23, 24, 25))
 def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
-    """Permute the axes; by default, reverse them."""
+    """Permute the axes by `perm`; by default, reverse the order of the axes."""
     return p.transpose(data, tuple(range(data.rank))[::-1] if perm is None else perm)
 
 
 @op("Expand", since=(8, 13))
 def expand(input: Tensor, shape: Tensor) -> Tensor:
-    """Broadcast the input and the shape against each other."""
+    """Broadcast the input and `shape` against each other: an entry 1 of `shape` keeps the size of the input."""
     target = as_sizes(shape)
     rank = max(input.rank, len(target))
     padded_shape = (1,) * (rank - input.rank) + input.shape
@@ -130,7 +130,10 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
 
 
 def _broadcast_size(size: Extent, target: Extent) -> Extent:
-    """Return the common size of two axes, of which one may be 1."""
+    """Return the size to which two axes broadcast: they are equal, or one of them is 1.
+
+    Raises InvalidModelError if both sizes are static and conflict.
+    """
     if is_equal(size, 1) or is_equal(size, target):
         return target
     if is_equal(target, 1) or (is_static(size) and not is_static(target)):
@@ -142,26 +145,29 @@ def _broadcast_size(size: Extent, target: Extent) -> Extent:
 
 @op("Tile", since=1)
 def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
-    """Repeat the input along one axis."""
+    """Repeat the input `tiles` times along the axis `axis`."""
     axis_index = p.axis_of(known_integers(axis, "the axis of a Tile")[0], input.rank)
     return p.tile(input, [as_sizes(tiles)[0] if k == axis_index else 1 for k in range(input.rank)])
 
 
 @op("Tile", since=(6, 13))
 def tile(input: Tensor, repeats: Tensor) -> Tensor:
-    """Repeat the input along each axis."""
+    """Repeat the input along each axis, `repeats[axis]` times."""
     return p.tile(input, as_sizes(repeats))
 
 
 @op("DepthToSpace", since=1)
 def depth_to_space_1(input: Tensor, *, blocksize: int) -> Tensor:
-    """Move channels into blocks of pixels, in the order depth, column, row."""
+    """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b] (mode DCR)."""
     return depth_to_space(input, blocksize=blocksize)
 
 
 @op("DepthToSpace", since=(11, 13, 28))
 def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
-    """Move channels into blocks of pixels."""
+    """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b].
+
+    The channel axis of the input is [b, b, C] in mode DCR and [C, b, b] in mode CRD.
+    """
     n, c, h, w = input.shape
     depth = floordiv(c, blocksize * blocksize)
     if mode == "DCR":
@@ -175,13 +181,16 @@ def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tenso
 
 @op("SpaceToDepth", since=(1, 13))
 def space_to_depth_13(input: Tensor, *, blocksize: int) -> Tensor:
-    """Move blocks of pixels into channels."""
+    """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W] (mode DCR)."""
     return space_to_depth(input, blocksize=blocksize)
 
 
 @op("SpaceToDepth", since=28)
 def space_to_depth(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
-    """Move blocks of pixels into channels, in the order of `mode`."""
+    """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W].
+
+    The channel axis of the result is [b, b, C] in mode DCR and [C, b, b] in mode CRD.
+    """
     n, c, h, w = input.shape
     rows, columns = floordiv(h, blocksize), floordiv(w, blocksize)
     blocks = p.reshape(input, (n, c, rows, blocksize, columns, blocksize))

@@ -18,7 +18,7 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def dft_17(
     input: Tensor, dft_length: Optional[Tensor] = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
-    """Return the discrete Fourier transform along an axis, which is an attribute."""
+    """Return the discrete Fourier transform along the attribute `axis`; its inverse if `inverse`."""
     return _transform(input, axis, dft_length, bool(inverse), bool(onesided))
 
 
@@ -31,7 +31,7 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Tensor:
-    """Return the discrete Fourier transform along an axis, which is an input."""
+    """Return the discrete Fourier transform along the input `axis`, by default -2; its inverse if `inverse`."""
     axis_index = -2 if axis is None else known_number(axis, "the axis of a DFT")
     return _transform(input, axis_index, dft_length, bool(inverse), bool(onesided))
 
@@ -45,7 +45,7 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Tensor:
-    """Return the Fourier transform of each frame of a signal, times the window."""
+    """Return the short-time Fourier transform: the transform of each frame of the signal times the window."""
     length, (step,) = signal.shape[1], as_sizes(frame_step)
     size = as_sizes(frame_length)[0] if frame_length is not None else window.shape[0] if window is not None else length
     starts = p.iota(floordiv(length - size, step) + 1) * lift(step)
@@ -67,7 +67,11 @@ def _transform(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, on
 
 
 def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: bool) -> Tensor:
-    """Return the transform along one axis. The axis is truncated or zero-padded to the length."""
+    """Return the discrete Fourier transform, or its inverse, along an axis, truncated or zero-padded to `length`.
+
+    The last axis of x holds the real part, or the real and the imaginary part. If `onesided`, the result (of an
+    inverse: x) has only the first length // 2 + 1 frequencies.
+    """
     if not is_static(x.shape[-1]):
         raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
     wide = x if x.dtype.bits >= 32 else p.cast(x, float32)
@@ -85,12 +89,15 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
 
 
 def _onesided_length(length: Extent) -> Extent:
-    """Return the number of frequencies of a real signal that are not conjugates of other frequencies."""
+    """Return length // 2 + 1: how many frequencies of a real signal are not conjugates of other frequencies."""
     return floordiv(length, 2) + 1
 
 
 def _transform_by_matrix(lines: Tensor, length: Extent, inverse: bool, onesided: bool) -> Tensor:
-    """Return the transform as one matrix product. The matrix has no rows for zero padding."""
+    """Return the transform of lines [batch, rows, parts] as one product with a matrix of cosines and sines.
+
+    Zero padding of the lines is left out: the matrix has no rows for it.
+    """
     batch, rows, parts = lines.shape
     columns = _onesided_length(length) if onesided and not inverse else length
     matrix = _transform_matrix(rows, columns, length, int(parts), inverse, onesided, lines.dtype)  # type: ignore[arg-type]  # static: see _spectrum
@@ -98,19 +105,25 @@ def _transform_by_matrix(lines: Tensor, length: Extent, inverse: bool, onesided:
     return p.reshape(joined, (batch, columns, 1 if inverse and onesided else 2))
 
 
-# -- long ones ---------------------------------------------------------------------------------------------------------
+# -- long transforms ---------------------------------------------------------------------------------------------------
 _LONG = 2048  # the matrix of a longer transform needs too much memory
 
 
 def _split_factor(length: int) -> int:
-    """Return the divisor of a long length nearest to its square root; 1 for a prime or a short length."""
+    """Return the largest divisor of `length` up to its square root.
+
+    Return 1 for a prime, and for a length that one matrix product can transform.
+    """
     if length <= _LONG:
         return 1
     return next(k for k in range(int(math.sqrt(length)), 0, -1) if length % k == 0)
 
 
 def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
-    """Return the transform by the Cooley-Tukey algorithm with two factors."""
+    """Return the transform of a long signal by the Cooley-Tukey algorithm with two factors: length = first * second.
+
+    Transforms of length `first`, twiddle factors and transforms of length `second` follow each other.
+    """
     batch, rows, _ = lines.shape
     first = _split_factor(length)
     second = length // first
@@ -136,7 +149,11 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
 def _transform_matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
-    """Return the matrix from the parts of numbers to the parts of results: [rows * parts, columns * result parts]."""
+    """Return the matrix of a discrete Fourier transform, from real and imaginary parts to real and imaginary parts.
+
+    Its shape is [rows * parts, columns * parts of a result]. `parts` is 1 for a real input, 2 for a complex input. The
+    matrix of an inverse includes the factor 1 / length.
+    """
     inner = float64 if all(map(is_static, (rows, columns, length))) else dtype
     size: Any = lift(length)
     quarters = p.mod(p.unsqueeze(p.iota(rows), [1]) * p.iota(columns), size) * 4
@@ -157,14 +174,14 @@ def _transform_matrix(
 def _cosine(quarters: Tensor, length: Tensor, dtype: DType) -> Tensor:
     """Return cos(2 * pi * quarters / (4 * length)).
 
-    It is computed as a sine near zero, so that zeros are exact and equal magnitudes stay equal.
+    The cosine is computed as the sine of an angle near zero, so that zeros are exact and equal magnitudes stay equal.
     """
     nearest: Any = p.minimum(quarters, length * 4 - quarters)
     return p.sin(p.cast(length - nearest, dtype) * (math.pi / 2) / p.cast(length, dtype))
 
 
 def _frequency_weights(rows: Extent, length: Extent) -> Tensor:
-    """Return how often each of the one-sided frequencies counts: once if it is its own conjugate, else twice."""
+    """Return the weight of each one-sided frequency in an inverse transform: 1 if it is its own conjugate, else 2."""
     frequencies = p.unsqueeze(p.iota(rows), [1])
     is_unpaired = p.equal(p.mod(frequencies * 2, lift(length)), 0)
     return p.where(is_unpaired, lift(1), lift(2))

@@ -1,4 +1,4 @@
-"""Windows over signals, and the mel filter bank."""
+"""Window functions of signal processing (Hann, Hamming, Blackman), and the mel filter bank."""
 
 import math
 from typing import Any, Sequence
@@ -13,13 +13,16 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 
 def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
-    """Return a sum of cosines over a period. The last element of a symmetric window repeats the first."""
+    """Return the window of `size` elements: w[n] = sum(factors[k] * cos(2 * pi * k * n / N)) over all k.
+
+    N is `size` if `periodic`, else size - 1: the last element of a symmetric window equals the first.
+    """
     length, result_dtype = as_sizes(size)[0], DType.of(dtype)
     # With a static size the window is a constant, computed in float64 by the core.
-    inner = float64 if result_dtype == float64 or is_static(length) else float32
-    period = p.cast(lift(length if periodic else length - 1, int64), inner)
-    angle = p.div(p.mul(p.cast(p.iota(length), inner), 2 * np.pi), period)
-    total: Any = p.full((length,), factors[0], inner)
+    compute_type = float64 if result_dtype == float64 or is_static(length) else float32
+    period = p.cast(lift(length if periodic else length - 1, int64), compute_type)
+    angle = p.div(p.mul(p.cast(p.iota(length), compute_type), 2 * np.pi), period)
+    total: Any = p.full((length,), factors[0], compute_type)
     for k, factor in reversed(list(enumerate(factors[1:], 1))):  # in this order the peak is exactly 1
         total = p.add(total, p.mul(p.cos(p.mul(angle, float(k))), factor))
     return p.cast(total, result_dtype)
@@ -27,19 +30,19 @@ def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[fl
 
 @op("HannWindow", since=17)
 def hann_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return a Hann window."""
+    """Return the Hann window of `size` elements."""
     return _cosine_window(size, periodic, output_datatype, [0.5, -0.5])
 
 
 @op("HammingWindow", since=17)
 def hamming_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return a Hamming window."""
+    """Return the Hamming window of `size` elements."""
     return _cosine_window(size, periodic, output_datatype, [25 / 46, -21 / 46])
 
 
 @op("BlackmanWindow", since=17)
 def blackman_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return a Blackman window."""
+    """Return the Blackman window of `size` elements."""
     return _cosine_window(size, periodic, output_datatype, [0.42, -0.5, 0.08])
 
 
@@ -53,9 +56,10 @@ def mel_weight_matrix(
     *,
     output_datatype: int = 1,
 ) -> Tensor:
-    """Return triangular filters over the bins of a spectrum, evenly spaced on the mel scale.
+    """Return the mel filter bank, a matrix [dft_length // 2 + 1, num_mel_bins] from a spectrum to mel bands.
 
-    The corners of the triangles are rounded down to bins.
+    Each column is a triangular filter; the filters are evenly spaced on the mel scale. The corners of the triangles are
+    rounded down to bins of the spectrum.
     """
     bands, points = as_sizes(num_mel_bins)[0], as_sizes(dft_length)[0]
     low, high = (_to_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @op("Concat", since=1)
 def concat_1(*inputs: Tensor, axis: int = 1) -> Tensor:
-    """Concatenate the inputs along an axis, by default the channels."""
+    """Concatenate the inputs along an axis, by default axis 1, the channels."""
     return p.concat(inputs, axis)
 
 
@@ -30,7 +30,7 @@ def concat(*inputs: Tensor, axis: int) -> Tensor:
 def slice_1(
     data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Optional[Sequence[int]] = None
 ) -> Tensor:
-    """Return a slice along axes; its bounds are attributes."""
+    """Return data[start:end] along each of `axes`; starts and ends are attributes."""
     return _slice(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
 
 
@@ -38,7 +38,7 @@ def slice_1(
 def slice(
     data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None, steps: Optional[Tensor] = None
 ) -> Tensor:
-    """Return a slice along axes, with steps."""
+    """Return data[start:end:step] along each of `axes`, by default along the first axes."""
     begin, stop = as_sizes(starts), as_sizes(ends)
     axis_indices = range(len(begin)) if axes is None else known_integers(axes, "the axes of a Slice")
     strides = [1] * len(begin) if steps is None else known_integers(steps, "the steps of a Slice")
@@ -47,7 +47,7 @@ def slice(
 
 @op("DynamicSlice", since=1)
 def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """Return a slice along axes: an experimental operator of ONNX 1.4, which Slice replaced."""
+    """Return data[start:end] along each of `axes`: an experimental operator of ONNX 1.4, which Slice replaced."""
     return slice(data, starts, ends, axes)
 
 
@@ -70,7 +70,10 @@ def _slice(
 
 
 def _open_end(end: Extent, step: int) -> Any:
-    """Return None for an extreme end, which means the edge of the axis."""
+    """Return None, the end of the axis, for an extreme `end`; return any other `end` unchanged.
+
+    An extreme end is 2^31 - 1 or more, or, with a negative step, -(2^31 - 1) or less.
+    """
     if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
     return end
@@ -88,19 +91,22 @@ def split_1(
     split: Optional[Sequence[int]] = None,
     axis: int = 0,
 ) -> List[Tensor]:
-    """Split along an axis. In version 1 the sizes are an input or an attribute of the same name."""
+    """Split along an axis.
+
+    In version 1 the sizes are an input (`lengths`) or the attribute `split`; by default equal parts.
+    """
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
 
 @op("Split", since=(2, 11))
 def split_2(ctx: "Context", input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
-    """Split along an axis; the sizes are an attribute."""
+    """Split along an axis into pieces with the sizes in the attribute `split`, by default into equal parts."""
     return _split_pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
 @op("Split", since=13)
 def split_13(ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
-    """Split along an axis; the sizes are an input."""
+    """Split along an axis into pieces with the sizes in the input `split`, by default into equal parts."""
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split)
     return _split_pieces(ctx, input, axis, sizes)
 
@@ -115,7 +121,7 @@ def _split_pieces(ctx: "Context", input: Tensor, axis: int, sizes: Sequence[Exte
 def split(
     ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
 ) -> List[Tensor]:
-    """Split along an axis, by sizes or into equal parts, of which the last may be smaller."""
+    """Split along an axis into pieces of sizes `split`, or into equal parts, of which the last may be smaller."""
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split))
     count = ctx.outputs if num_outputs is None else num_outputs
@@ -125,12 +131,14 @@ def split(
 
 
 def _equal_parts(extent: Extent, count: int) -> List[Extent]:
+    """Return `count` equal sizes. Raises InvalidModelError if `count` does not divide a static size."""
     if is_static(extent) and extent % count:
         raise InvalidModelError("an axis of length %s cannot be split into %d equal parts" % (extent, count))
     return [floordiv(extent, count)] * count
 
 
 def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
+    """Return `count` sizes whose sum is `extent`: ceil(extent / count) each, and the remainder at the end."""
     chunk = ceildiv(extent, count)
     bounds = [minimum(chunk * k, extent) for k in range(count)] + [extent]
     return [after - before for before, after in zip(bounds, bounds[1:])]
@@ -138,19 +146,19 @@ def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
 
 @op("Pad", since=1)
 def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pad by the attribute `paddings`."""
+    """Pad by the attribute `paddings`: the begin of each axis, then the end of each axis."""
     return _pad_and_crop(data, list(paddings), mode, value)
 
 
 @op("Pad", since=2)
 def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pad by the attribute `pads`."""
+    """Pad, or crop by negative sizes, by the attribute `pads`: the begin of each axis, then the end of each axis."""
     return _pad_and_crop(data, list(pads), mode, value)
 
 
 @op("Pad", since=(11, 13))
 def pad_11(data: Tensor, pads: Tensor, constant_value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad or crop by the input `pads`."""
+    """Pad, or crop by negative sizes, by the input `pads`: the begin of each axis, then the end of each axis."""
     return pad(data, pads, constant_value, mode=mode)
 
 
@@ -163,7 +171,10 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Tensor:
-    """Pad or crop the given axes by the input `pads`."""
+    """Pad, or crop by negative sizes, the `axes`, by default all.
+
+    `pads` has the begins, then the ends of these axes.
+    """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
     return _pad_and_crop(data, as_sizes(pads), mode, value, axis_indices)
@@ -174,7 +185,7 @@ def _pad_and_crop(
 ) -> Tensor:
     """Pad by positive sizes and crop by negative sizes.
 
-    The crop comes first, so that modes that copy elements copy the remaining elements.
+    Modes that copy elements (edge, reflect, wrap) crop first, so that they copy elements that remain.
     """
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
@@ -197,7 +208,10 @@ def _pad_and_crop(
 
 
 def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
-    """Return whether a crop exceeds the axis, so that it removes padding of the opposite end."""
+    """Return whether the crop of an axis removes more elements than it has, and so also padding of the opposite end.
+
+    False if a size is symbolic.
+    """
     if not all(map(is_static, (before, extent, after))):
         return False
     return min(int(before), 0) + int(extent) + min(int(after), 0) < 0  # type: ignore[arg-type]  # mypy does not narrow through all()
@@ -205,7 +219,7 @@ def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
 
 @op("CenterCropPad", since=18)
 def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Crop axes, or pad them with zeros, evenly on both sides, to these sizes."""
+    """Crop each axis, or pad it with zeros, evenly on both sides, to its size in `shape`."""
     x = input_data
     for axis, target in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
         current = x.shape[axis]

@@ -1,4 +1,4 @@
-"""NonMaxSuppression."""
+"""NonMaxSuppression: selection of boxes of object detection."""
 
 import math
 from typing import Any, List, Optional
@@ -20,10 +20,10 @@ def non_max_suppression(
     *,
     center_point_box: int = 0,
 ) -> Tensor:
-    """Return the boxes with the best scores, without boxes that overlap a better box.
+    """Return [batch, class, box] of each selected box: boxes with the best scores, unless they overlap a better box.
 
     The loop runs for all batches and classes at once. In each round the best candidate is selected and suppresses the
-    candidates that overlap it. `selected` has a box for each round, or -1.
+    candidates that overlap it. `selected` has the box of each round, or -1.
     """
     if max_output_boxes_per_class is None:
         return p.full((0, 3), 0, int64)
@@ -34,9 +34,11 @@ def non_max_suppression(
     if score_threshold is None:
         ranked, order = p.top_k(scores, count, 2)
     else:
-        least = p.reshape(score_threshold, ())
-        ranked, order = p.top_k(p.where(p.greater(scores, least), scores, -math.inf), count, 2)  # NaN has no order
-        candidates = p.greater(ranked, least)
+        minimum_score = p.reshape(score_threshold, ())
+        ranked, order = p.top_k(
+            p.where(p.greater(scores, minimum_score), scores, -math.inf), count, 2
+        )  # NaN has no order
+        candidates = p.greater(ranked, minimum_score)
     threshold = lift(0, float32) if iou_threshold is None else p.reshape(iou_threshold, ())
     edges = [
         p.take_along(p.broadcast_to(p.unsqueeze(edge, [1]), scores.shape), order, 2)
@@ -65,7 +67,10 @@ def non_max_suppression(
 
 
 def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
-    """Return the lower and upper edges on both axes, each [batches, boxes]. The order of the axes does not matter."""
+    """Return [lower, upper, lower, upper] edges of the boxes on two axes, each [batches, boxes].
+
+    The order of the two axes does not matter. `centered` boxes are (center, center, size, size).
+    """
     a, b, c, d = (p.squeeze(part, [2]) for part in p.split(boxes, 2, [1] * 4))
     if centered:
         return [a - c / 2, a + c / 2, b - d / 2, b + d / 2]
@@ -73,7 +78,7 @@ def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
 
 
 def _overlaps(edges: List[Any], best: Tensor, threshold: Tensor) -> Any:
-    """Return whether the intersection of the boxes with the best box exceeds the threshold, relative to their union."""
+    """Return whether the intersection over union (IoU) of each box and the best box exceeds the threshold."""
     low_a, high_a, low_b, high_b = edges
     best_edges = [p.take_along(edge, best, 2) for edge in edges]
     intersection = p.mul(

@@ -20,7 +20,7 @@ def string_normalizer(
     locale: Optional[str] = None,
     stopwords: Sequence[str] = (),
 ) -> Tensor:
-    """Remove the stop words, then change the case. Without any word left, the result is an empty string."""
+    """Remove the stop words, then change the case. If no word is left, return a single empty string."""
     change = {"NONE": lambda x: x, "LOWER": p.string_lower, "UPPER": p.string_upper}.get(case_change_action)
     if change is None:
         raise InvalidModelError("case_change_action is LOWER, UPPER or NONE, not %r" % case_change_action)
@@ -38,19 +38,22 @@ def string_normalizer(
 
 @op("StringConcat", since=20)
 def string_concat(X: Tensor, Y: Tensor) -> Tensor:
-    """Concatenate strings elementwise."""
+    """Concatenate the strings of X and Y elementwise."""
     return p.string_concat(X, Y)
 
 
 @op("StringSplit", since=20)
 def string_split(X: Tensor, *, delimiter: Optional[str] = None, maxsplit: Optional[int] = None) -> List[Tensor]:
-    """Split strings at a delimiter; return the padded substrings and their counts."""
+    """Split each string at a delimiter (None: whitespace).
+
+    Return the substrings, padded with "", and the count of each string.
+    """
     return p.string_split(X, delimiter, maxsplit)
 
 
 @op("RegexFullMatch", since=20)
 def regex_full_match(X: Tensor, *, pattern: Optional[str] = None) -> Tensor:
-    """Return whether each whole string matches the pattern. An absent pattern matches empty strings."""
+    """Return whether the pattern (of RE2) matches each whole string. An absent pattern matches empty strings."""
     return p.string_match(X, pattern or "")
 
 

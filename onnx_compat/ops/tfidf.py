@@ -1,4 +1,4 @@
-"""TfIdfVectorizer."""
+"""TfIdfVectorizer: counts of n-grams."""
 
 from typing import Any, List, Sequence, Tuple
 
@@ -27,7 +27,10 @@ def tfidf_vectorizer(
     pool_strings: Strings = None,
     weights: Floats = None,
 ) -> Tensor:
-    """Return how often each n-gram of the pool occurs in each row, weighted by `mode`."""
+    """Count each n-gram of the pool in each row of X. Return the counts, weighted by `mode`, as [rows, features].
+
+    `ngram_indexes` has the feature of each n-gram.
+    """
     if mode not in ("TF", "IDF", "TFIDF"):
         raise InvalidModelError("the mode of a TfIdfVectorizer is TF, IDF or TFIDF, not %r" % mode)
     rows = p.unsqueeze(X, [0]) if X.rank == 1 else X
@@ -40,15 +43,19 @@ def tfidf_vectorizer(
             counts = _count_grams(rows, grams, max_skip_count if length > 1 else 0)
             if mode == "IDF":
                 counts = p.minimum(counts, 1.0)
-            spread = np.zeros((len(grams), width), np.float32)
+            feature_weights = np.zeros((len(grams), width), np.float32)
             for k in range(len(grams)):
-                spread[k, ngram_indexes[first + k]] = factors[first + k]
-            total = p.add(total, p.matmul(counts, lift(spread)))
+                feature_weights[k, ngram_indexes[first + k]] = factors[first + k]
+            total = p.add(total, p.matmul(counts, lift(feature_weights)))
     return p.squeeze(total, [0]) if X.rank == 1 else total
 
 
 def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:
-    """Return, for each length, the n-grams as rows and the number of the first n-gram in the pool."""
+    """Split the flat pool into n-grams. Return a triple for each n = 1, 2, …
+
+    The triple is n, the index of the first n-gram in the pool, and the n-grams as an array [count, n]. `starts[n - 1]`
+    is the position in the pool at which n-grams of length n begin.
+    """
     groups: List[Tuple[int, int, np.ndarray]] = []
     number = 0
     for length, (start, end) in enumerate(zip(starts, [*starts[1:], len(pool)]), 1):
@@ -59,7 +66,10 @@ def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int,
 
 
 def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
-    """Return the count of each n-gram in each row, with up to `skips` elements between its elements."""
+    """Return how often each n-gram occurs in each row, [rows, n-grams].
+
+    Occurrences may skip the same number of elements, 0 to `skips`, between two elements of the n-gram.
+    """
     extent, length = rows.shape[1], grams.shape[1]
     total: Any = p.full((rows.shape[0], len(grams)), 0, int32)
     for stride in range(1, skips + 2):

@@ -1,4 +1,4 @@
-"""Gradient of ai.onnx.preview.training."""
+"""The operator Gradient of ai.onnx.preview.training."""
 
 from typing import TYPE_CHECKING, List, Sequence
 
@@ -17,9 +17,9 @@ _DOMAIN = "ai.onnx.preview.training"
 
 @op("Gradient", since=1, domain=_DOMAIN)
 def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Sequence[str] = ()) -> List[Tensor]:
-    """Return the derivatives of y by the xs.
+    """Return the derivatives of y with respect to each of xs. `y`, `xs` and `zs` are names of values of the graph.
 
-    The subgraph between them is traced again from the values of the inputs of this node.
+    The nodes between xs, zs and y are traced again, with this node's inputs as the values of xs and zs.
     """
     from onnx_compat.tracing.interpreter import (
         Interpreter,  # without natives: only primitives have derivatives
@@ -38,7 +38,7 @@ def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Seq
 
 
 def _extract_subgraph(graph: Graph, names: Sequence[str], y: str) -> Graph:
-    """Return the part of the graph that computes y from the values of these names and from constants."""
+    """Return a graph with the inputs `names` and the output y: the nodes that y depends on, and the initializers."""
     producers = {name: node for node in graph.nodes for name in node.outputs if name}
     needed, pending = set(), [y]
     while pending:

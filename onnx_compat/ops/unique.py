@@ -13,9 +13,9 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("Unique", since=(11, 28))
 def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Tensor]:
-    """Return the distinct elements, their first indices, the inverse indices and the counts.
+    """Return the distinct elements, or slices along `axis`; their first indices; the inverse indices; and their counts.
 
-    Slices are sorted by the first elements that differ. NaN equals NaN and comes last.
+    If `sorted`, slices are in lexicographic order, else in order of their first index. NaN equals NaN and comes last.
     """
     axis_index = 0 if axis is None else p.axis_of(axis, X.rank)
     lines = p.reshape(X, (product(X.shape),)) if axis is None else X
@@ -42,7 +42,11 @@ def _zeros(length: Extent) -> Tensor:
 
 # -- order -------------------------------------------------------------------------------------------------------------
 def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
-    """Return the indices that sort the lines, by a stable sort from the last column to the first."""
+    """Return the permutation that sorts `count` lines lexicographically.
+
+    `keys`: tables [columns, lines] of `_sort_keys`. The permutation is the result of stable sorts by each column, from
+    the last column to the first (radix sort).
+    """
 
     def by_column(order: Tensor, *column: Tensor) -> List[Tensor]:
         for key in reversed(column):
@@ -58,7 +62,7 @@ def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
 
 
 def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
-    """Return whether each line, in sorted order, differs from the previous line."""
+    """Return whether each line, in sorted order, differs from the previous line and so begins a group."""
     begins = p.equal(p.iota(count), 0)
     previous = p.take(order, p.maximum(p.iota(count) - 1, 0), 0)
     for key in keys:
@@ -69,7 +73,10 @@ def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 def _sort_keys(lines: Tensor) -> List[Tensor]:
-    """Return tables of numbers [columns, lines] with the order of the elements; the first table has precedence."""
+    """Return numeric tables [columns, lines] that sort like the elements.
+
+    A later table only decides ties of earlier tables.
+    """
     table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])
     kind = lines.dtype.kind
     if kind == "s":
@@ -82,7 +89,7 @@ def _sort_keys(lines: Tensor) -> List[Tensor]:
 
 
 def _sort_keys_of_floats(table: Tensor) -> List[Tensor]:
-    """Return whether each number is NaN, then the numbers: NaN has no order among numbers."""
+    """Return two sort keys: whether each number is NaN, then the numbers with 0 for NaN. NaN thus sorts last."""
     missing: Any = p.is_nan(table)
     return [p.cast(missing, int32), p.where(missing, lift(0, table.dtype), table)]
 

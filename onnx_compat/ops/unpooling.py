@@ -1,4 +1,4 @@
-"""Inverses of windows: Col2Im and MaxUnpool."""
+"""Inverses of window operators: Col2Im, the inverse of im2col, and MaxUnpool, the inverse of MaxPool."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -8,7 +8,7 @@ from onnx_compat.ir.dtypes import int64
 from onnx_compat.ops.arguments import align_to_axis, per_axis, product, split_pads
 from onnx_compat.ops.point_sampling import flat_index
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.window_geometry import WindowGeometry
+from onnx_compat.ops.window_geometry import window_from_attributes
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 Ints = Optional[Sequence[int]]
@@ -24,25 +24,25 @@ def col2im(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Add each column to the padded image at the position of its block, then crop the padding."""
+    """Add up columns of blocks into an image, each block at its position, and crop the padding (inverse of im2col)."""
     extents, kernel = as_sizes(image_shape), as_sizes(block_shape)
     rank = len(extents)
-    windows = WindowGeometry.of(extents, kernel, "NOTSET", pads, strides, dilations)
-    counts = windows.counts(extents)
+    window = window_from_attributes(extents, kernel, "NOTSET", pads, strides, dilations)
+    counts = window.counts(extents)
     coordinates: List[Any] = []
     for k in range(rank):
-        kernel_offsets = align_to_axis(p.mul(p.iota(kernel[k]), windows.dilations[k]), k, 2 * rank)
+        kernel_offsets = align_to_axis(p.mul(p.iota(kernel[k]), window.dilations[k]), k, 2 * rank)
         coordinates.append(
-            p.add(kernel_offsets, align_to_axis(p.mul(p.iota(counts[k]), windows.strides[k]), rank + k, 2 * rank))
+            p.add(kernel_offsets, align_to_axis(p.mul(p.iota(counts[k]), window.strides[k]), rank + k, 2 * rank))
         )
-    padded = [low + extent + high for extent, (low, high) in zip(extents, windows.pads)]
+    padded = [low + extent + high for extent, (low, high) in zip(extents, window.pads)]
     rows = p.reshape(flat_index(lift(0, int64), coordinates, padded), (product(kernel) * product(counts), 1))
     n, channels = input.shape[0], floordiv(input.shape[1], product(kernel))
     split = p.reshape(input, (n * channels, product(kernel) * product(counts)))
     image = p.full((product(padded), n * channels), 0, input.dtype)
     image = p.scatter_nd(image, rows, p.transpose(split, [1, 0]), "add")
     image = p.reshape(p.transpose(image, [1, 0]), (n, channels, *padded))
-    for k, (low, _) in enumerate(windows.pads):
+    for k, (low, _) in enumerate(window.pads):
         image = p.slice_axis(image, 2 + k, low, low + extents[k])
     return image
 
@@ -57,9 +57,9 @@ def max_unpool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return an image of zeros with each maximum at its index.
+    """Return an image of zeros with each element of X at its flat index in I: the inverse of MaxPool.
 
-    The indices refer to the input of the pool. A larger output shape appends zeros.
+    The indices refer to the input of that MaxPool. If `output_shape` is larger, zeros are appended to each axis.
     """
     rank = X.rank - 2
     pad_pairs = split_pads(pads) if pads else [(0, 0)] * rank

@@ -1,8 +1,8 @@
-"""Passes: rewrites of recorded programs and of target graphs, with one contract.
+"""Passes: rewrites of recorded programs and of target graphs that keep the results, all with one contract.
 
 `contract` defines a pass, `schedule` checks the order of passes and selects those that run, `report` counts their
 rewrites. `CORE` holds the passes that run for every shim. docs/passes.md lists all passes of this repository. A shim
-imports from here whatever its own passes need.
+imports from this package alone for its own passes.
 """
 
 from typing import TYPE_CHECKING, List
@@ -45,5 +45,5 @@ CORE = Schedule([weight_folding])
 
 
 def passes_of(shim: "Shim") -> List[Pass]:
-    """Return the distinct passes of a conversion by a shim, in the order of their first runs."""
+    """Return the distinct passes of a conversion by a shim: those of the core, then those of the shim, in running order."""
     return [*CORE.distinct, *shim.passes]

@@ -14,14 +14,15 @@ EVERY = "*"
 
 
 class Pass:
-    """A registered rewrite.
+    """A registered rewrite of a program or of a target graph.
 
     name: a noun phrase in lowercase with underscores. `ONNX_COMPAT_PASSES` and reports use it.
-    summary: "before => after", and the condition under which that holds.
-    apply: the rewrite. A subclass declares its signature.
-    example: builds a small program or graph on which the pass acts when it runs alone. A subclass declares its signature.
-    after, before: the names of passes that must run earlier, or later.
-    legalizes: whether some runtime refuses or misreads a file without this rewrite. Other passes make files smaller or
+    summary: "before => after", and the condition under which the rewrite holds.
+    apply: the function that rewrites. A subclass declares its signature.
+    example: builds a small program or graph on which the pass acts when it runs alone. A subclass declares its
+        signature.
+    after, before: the names of the passes that must run earlier, and of those that must run later.
+    legalizes: whether a runtime refuses or misreads a file without this rewrite. Other passes make files smaller or
         faster.
     """
 
@@ -51,8 +52,8 @@ class Pass:
 
 
 class ProgramPass(Pass):
-    """A rewrite of a recorded program. `apply(region, target)` returns the region and the number of rewrites;
-    `example(target)` records a program for an emitter.
+    """A pass over a recorded program. `apply(region, target)` returns the region and the number of rewrites, and
+    `example(target)` records a program for the emitter `target`.
     """
 
     kind = "program"
@@ -68,5 +69,8 @@ def program_pass(
     before: Sequence[str] = (),
     legalizes: bool = False,
 ) -> "Callable[[Callable[[Region, Emitter], Tuple[Region, int]]], ProgramPass]":
-    """Declare a function over a region and an emitter as a pass. The arguments are those of `Pass`."""
+    """Return a decorator that makes a `ProgramPass` of a function (region, emitter) -> (region, number of rewrites).
+
+    The other arguments are those of `Pass`.
+    """
     return lambda apply: ProgramPass(name, summary, apply, example, after, before, legalizes)

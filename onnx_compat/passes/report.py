@@ -10,7 +10,7 @@ __all__ = ["Entry", "PassReport", "count_rewrites", "recording"]
 
 
 class Entry(NamedTuple):
-    """A pass that ran, or that was left out, with the number of its rewrites."""
+    """The entry of a pass in a report: how many rewrites it made, or that the user left it out."""
 
     name: str
     kind: str
@@ -20,24 +20,24 @@ class Entry(NamedTuple):
 
 
 class PassReport:
-    """The passes in the order in which they first ran. A pass that runs several times has one entry."""
+    """The rewrites of each pass. A pass that runs several times has one entry with the sum."""
 
     def __init__(self) -> None:
         self._entries: Dict[str, Entry] = {}
 
     @property
     def entries(self) -> List[Entry]:
-        """The entries in the order in which the passes first ran."""
+        """An entry for each pass, in the order of their first runs."""
         return list(self._entries.values())
 
     def add(self, pass_: Pass, rewrites: int, left_out: bool = False) -> None:
-        """Add the rewrites of one run of a pass."""
+        """Add the rewrites of one run of a pass to its entry."""
         earlier = self._entries.get(pass_.name)
         total = rewrites + (0 if earlier is None else earlier.rewrites)
         self._entries[pass_.name] = Entry(pass_.name, pass_.kind, pass_.summary, total, left_out)
 
     def to_list(self) -> List[Dict[str, Any]]:
-        """Return the entries as plain JSON values."""
+        """Return the entries as a list of dicts that JSON can hold."""
         return [dict(entry._asdict()) for entry in self.entries]
 
 
@@ -46,7 +46,7 @@ _OPEN: "ContextVar[Optional[PassReport]]" = ContextVar("onnx_compat_pass_report"
 
 @contextmanager
 def recording() -> Iterator[PassReport]:
-    """Count the rewrites of all passes that run inside the block."""
+    """Open a report inside the block, and yield it. It counts the rewrites of all passes that run inside the block."""
     report = PassReport()
     token = _OPEN.set(report)
     try:
@@ -56,7 +56,7 @@ def recording() -> Iterator[PassReport]:
 
 
 def count_rewrites(pass_: Pass, rewrites: int, left_out: bool = False) -> None:
-    """Add the rewrites of one run of a pass to the open report, if a report is open."""
+    """Add the rewrites of one run of a pass to the open report. Do nothing if no report is open."""
     report = _OPEN.get()
     if report is not None:
         report.add(pass_, rewrites, left_out)

@@ -8,14 +8,14 @@ __all__ = ["count_uses", "release_arguments", "take_outputs"]
 
 
 def count_uses(region: Region) -> "Counter[Ref]":
-    """Count the reads of each value, by live nodes and by the outputs of the region."""
+    """Return value -> number of reads by live nodes, their inner regions, and the outputs of the region."""
     uses: Counter[Ref] = Counter(ref for node in region.live() for ref in node.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))
     return uses
 
 
 def take_outputs(node: Node, original: Node) -> None:
-    """Make `node` the producer of the outputs of the `original` node."""
+    """Make `node` the producer of the outputs of the node `original`. The values stay, so readers need no change."""
     node.outputs = original.outputs
     for output in node.outputs:
         output.node = node

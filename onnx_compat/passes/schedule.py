@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["VARIABLE", "Schedule", "check_names", "leaving_out", "left_out", "run_program_passes"]
 
-#: Leaves passes out: "-identities,-dead_code".
+#: The environment variable that leaves passes out: "-identities,-dead_code".
 VARIABLE = "ONNX_COMPAT_PASSES"
 
 
 class Schedule:
-    """Passes in the order in which they run. A pass may run several times.
+    """Passes in the order in which they run. A pass may occur several times.
 
-    Raises ConversionError if the order breaks a constraint of a pass.
+    Raises ConversionError if the order breaks an `after` or `before` constraint of a pass.
     """
 
     def __init__(self, passes: Sequence[Pass]) -> None:
@@ -31,11 +31,11 @@ class Schedule:
 
     @property
     def distinct(self) -> List[Pass]:
-        """The passes without repetitions, in the order of their first runs."""
+        """The passes without repetitions, in the order of their first occurrence."""
         return list({pass_.name: pass_ for pass_ in self.passes}.values())
 
     def select(self) -> Iterator[Pass]:
-        """Yield the passes that run. The passes that the user leaves out are reported and skipped."""
+        """Yield the passes to run, in order. A pass that the user leaves out is skipped and counted as left out."""
         names = left_out()
         for pass_ in self.passes:
             if pass_.name in names:
@@ -72,7 +72,7 @@ _LEFT_OUT: "ContextVar[Optional[FrozenSet[str]]]" = ContextVar("onnx_compat_pass
 
 @contextmanager
 def leaving_out(names: Iterable[str]) -> Iterator[None]:
-    """Leave out these passes inside the block, in place of those that the environment variable names."""
+    """Leave out the passes `names` inside the block, where the environment variable ONNX_COMPAT_PASSES has no effect."""
     token = _LEFT_OUT.set(frozenset(names))
     try:
         yield
@@ -81,7 +81,10 @@ def leaving_out(names: Iterable[str]) -> Iterator[None]:
 
 
 def left_out() -> FrozenSet[str]:
-    """Return the names of the passes to skip. Raises InputError if the environment variable is malformed."""
+    """Return the names of the passes to skip: those of `leaving_out`, else those in the variable ONNX_COMPAT_PASSES.
+
+    Raises InputError if the variable is malformed.
+    """
     names = _LEFT_OUT.get()
     if names is not None:
         return names
@@ -96,7 +99,7 @@ def left_out() -> FrozenSet[str]:
 
 
 def check_names(passes: Iterable[Pass]) -> None:
-    """Raise InputError if the user leaves out a name that none of these passes has."""
+    """Raise InputError if the user leaves out a pass that is not among `passes`."""
     known = sorted(pass_.name for pass_ in passes)
     unknown = sorted(left_out() - set(known))
     if unknown:
@@ -107,7 +110,10 @@ def check_names(passes: Iterable[Pass]) -> None:
 
 
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
-    """Apply the selected passes of a schedule, and verify the region after each rewrite. Return the last region."""
+    """Apply the selected passes of a schedule to a region, and return the rewritten region.
+
+    With ONNX_COMPAT_VERIFY=1, the region is verified after each pass that rewrote something.
+    """
     for pass_ in schedule.select():
         region, rewrites = pass_.apply(region, target)
         count_rewrites(pass_, rewrites)

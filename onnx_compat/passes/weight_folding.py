@@ -5,7 +5,7 @@
 
 The same holds for depthwise_conv, conv_transpose and matmul, for div and sub, and behind a slice that keeps all
 channels. Conditions: the weights and the bias are constants; the scale or shift has one number for each channel
-(BatchNormalization, a bias); no other node reads the values in between. A quotient that is rounded next is a
+(BatchNormalization, a bias); no other node reads the values in between. A quotient that a `round` reads is a
 quantization and keeps its scale.
 """
 
@@ -27,7 +27,7 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 
 
 class _Layer(NamedTuple):
-    """A linear node, and the slice between the node and the scale or shift, if there is a slice."""
+    """A linear node, and the slice between this node and the scale or shift (`cut`), or None without a slice."""
 
     node: Node
     cut: Optional[Node] = None
@@ -45,7 +45,7 @@ def _example(target: Emitter) -> Program:
 
 @program_pass("weight_folding", "mul(conv(x, w, b), scale) => conv(x, scale*w, scale*b); also add, matmul", _example)
 def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Fold scales and shifts into layers. Changes the region in place and returns it."""
+    """Fold scales and shifts into layers, in place. Return the region and the number of folded nodes."""
     nodes = region.live()
     region.replace(nodes)
     uses = count_uses(region)
@@ -68,14 +68,14 @@ def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
 
 
 def _dropped_values(layer: _Layer, node: Node, result: Ref) -> Dict[Ref, Ref]:
-    """Return the values that are no longer computed, each with the value of the same shape that replaces it in sizes."""
+    """Map each value that is no longer computed to a computed value of the same shape, for use in symbolic sizes."""
     if layer.cut is None:
         return {layer.node.outputs[0]: node.outputs[0]}
     return {layer.node.outputs[0]: result, layer.cut.outputs[0]: node.outputs[0]}
 
 
 def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
-    """Return the layer whose result this node scales or shifts by a constant. None if another node reads the result too."""
+    """Return the layer whose result `node` scales or shifts by a constant; None if no layer fits or other nodes read it."""
     if node.primitive not in ("mul", "div", "add", "sub"):
         return None
     left, right = node.args
@@ -94,7 +94,10 @@ def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
 
 
 def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> Optional[Sequence[Arg]]:
-    """Return the arguments of the layer with the scale or shift folded in. None if the constant varies along other axes."""
+    """Return the arguments of the layer with the scale or shift folded into weights and bias.
+
+    None if the constant varies along another axis than the channels, or if weights, bias or slice do not allow it.
+    """
     producer, shape = layer.node, layer.node.outputs[0].spec.shape
     channel = len(shape) - 1 if producer.primitive == "matmul" or layout == "channels_last" else 1
     constant = next(arg for arg in node.args if isinstance(arg, Const))
@@ -124,14 +127,15 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
 
 
 def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
-    """Whether a slice keeps all channels in their order. True if there is no slice."""
+    """Whether the slice `cut` keeps all channels in their order. True without a slice."""
     return cut is None or (is_equal(cut.outputs[0].spec.shape[channel], size) and cut.params["steps"][channel] == 1)
 
 
 def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: Node) -> Ref:
-    """Replace the layer by a layer with these arguments, which computes the outputs of `node`.
+    """Replace the layer in the list `kept` by a layer with the arguments `args` that computes the outputs of `node`.
 
-    Return the output of the new layer. If a slice follows the layer, that is a value without a name.
+    Return the output of the new layer. If a slice follows the layer, this is a new value, and the slice computes the
+    outputs of `node`.
     """
     old = layer.node
     new = Node(old.primitive, args, old.params, [old.outputs[0].spec], old.origin)
@@ -146,7 +150,7 @@ def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: N
 
 
 def _per_channel(array: np.ndarray, channel: int, rank: int, size: int) -> Optional[np.ndarray]:
-    """Return the constant as a vector over channels. None if it varies along another axis."""
+    """Return the constant as a vector with a number for each channel; None if it varies along another axis."""
     if array.ndim > rank:
         return None
     full = array.reshape((1,) * (rank - array.ndim) + array.shape)
@@ -156,7 +160,10 @@ def _per_channel(array: np.ndarray, channel: int, rank: int, size: int) -> Optio
 
 
 def _scale_weights(weights: np.ndarray, factor: np.ndarray, producer: Node, filter_layout: str) -> Optional[np.ndarray]:
-    """Multiply each output channel of the weights. None if the channels are not a whole axis of the weights."""
+    """Return the weights with each output channel multiplied by its factor.
+
+    None if no axis of the weights has exactly the output channels: batched matmul, grouped conv_transpose.
+    """
     if producer.primitive == "matmul":
         axis = weights.ndim - 2 if producer.params["transpose_y"] else weights.ndim - 1
         if weights.ndim != 2:

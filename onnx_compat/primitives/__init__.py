@@ -1,8 +1,9 @@
 """The primitives: the functions over Tensors that meanings are composed of, and that a shim implements.
 
-The docstring of a primitive is its exact specification. It has a rule for the dtype and the shape of its result, and
-a rule for the layout. The numpy shim (`onnx_compat.reference`) is the executable definition. `PRIMITIVES` lists the
-primitives that a shim implements; the other functions of this package are composed of them.
+The docstring of a primitive is its exact specification. Each primitive has an inference rule for the dtypes and shapes
+of its results, and chooses the layout in which it works. The numpy shim (`onnx_compat.reference`) is the executable
+definition. `PRIMITIVES` lists the primitives that a shim implements. The other functions of this package are composed
+of primitives.
 """
 
 from onnx_compat.primitives import rules
@@ -83,7 +84,7 @@ from onnx_compat.primitives.indexing import (
     take_along,
     top_k,
 )
-from onnx_compat.primitives.linear import avg_pool, conv, conv_transpose, matmul, max_pool, window
+from onnx_compat.primitives.linear import avg_pool, conv, conv_transpose, matmul, max_pool
 from onnx_compat.primitives.random import random_normal, random_uniform
 from onnx_compat.primitives.reduction import (
     log_softmax,
@@ -245,5 +246,4 @@ __all__ = [
     "unsqueeze",
     "where",
     "while_loop",
-    "window",
 ]

@@ -32,10 +32,10 @@ __all__ = [
 
 
 class Primitive(NamedTuple):
-    """An entry of the catalogue.
+    """An entry of the catalogue `PRIMITIVES`.
 
     kinds: the dtype kinds for which the primitive is defined (f, i, u, b, s, c).
-    meaning: its exact specification.
+    meaning: its exact specification, from the docstring of its function.
     """
 
     name: str
@@ -48,7 +48,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Application(NamedTuple):
-    """A primitive with its physical arguments: the input of its rule and of its conditions."""
+    """A primitive with its arguments in physical layout, as inference rules and conditions get it."""
 
     primitive: str
     args: Sequence[Any]
@@ -57,11 +57,11 @@ class Application(NamedTuple):
     target: Target
 
     def spec(self, index: int) -> Spec:
-        """Return the type of a tensor argument. Raises InvalidModelError for another kind of argument."""
+        """Return the type of tensor argument number `index`. Raises InvalidModelError if the argument is not a tensor."""
         return spec_of(self.args[index])
 
     def sizes(self, index: int) -> Tuple[Extent, ...]:
-        """Return an argument that is a list of sizes. Raises InvalidModelError for another kind of argument."""
+        """Return the sizes in argument number `index`. Raises InvalidModelError if the argument is not a list of sizes."""
         arg = self.args[index]
         if not isinstance(arg, Extents):
             raise InvalidModelError("argument %d is not a list of sizes" % index)
@@ -69,7 +69,7 @@ class Application(NamedTuple):
 
 
 def spec_of(arg: object) -> Spec:
-    """Return the type of an argument. Raises InvalidModelError if it is not a tensor."""
+    """Return the type of a tensor argument. Raises InvalidModelError if the argument is not a tensor."""
     if not isinstance(arg, (Ref, Const)):
         raise InvalidModelError("%r is not a tensor" % (arg,))
     return arg.spec
@@ -81,7 +81,10 @@ RULES: Dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Declare a function as the type inference rule of these primitives. Recording and the verifier apply it."""
+    """Return a decorator that registers a function as the type inference rule of the primitives `names`.
+
+    Recording applies the rule, and the verifier compares results with it.
+    """
 
     def declare(function: Rule) -> Rule:
         RULES.update((name, function) for name in names)
@@ -91,10 +94,11 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F], F]:
-    """Declare a function as a primitive that shims implement. Its docstring is the exact specification.
+    """Return a decorator that adds a function to the catalogue as a primitive. Its docstring is the exact
+    specification.
 
-    kinds: the dtype kinds for which it is defined.
-    infer: its rule, unless `primitives.rules` declares the rule.
+    kinds: the dtype kinds for which the primitive is defined.
+    infer: its type inference rule. None if a function in `primitives.rules` is the rule.
     """
 
     def declare(function: F) -> F:
@@ -108,7 +112,7 @@ def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F]
 
 
 def elementwise_rule(dtype: Optional[DType] = None) -> Rule:
-    """Return the rule of a primitive whose operands broadcast. The default dtype is that of the last operand."""
+    """Return an inference rule: operands broadcast, and the result has `dtype`, by default the dtype of the last operand."""
 
     def infer(at: Application) -> Sequence[Spec]:
         specs = [spec_of(arg) for arg in at.args]
@@ -151,9 +155,11 @@ _SYMBOLIC = frozenset(
 
 
 def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any) -> Optional[Tuple[Tensor, ...]]:
-    """Fold a primitive by the numpy reference if every argument is known. Return None otherwise.
+    """Compute a primitive by the numpy reference while tracing (constant folding). Return its results, as a tuple.
 
-    `args` are Tensors, lists of Tensors, lists of sizes, or None. Axes in `params` are logical.
+    None if an argument is not known. Symbolic sizes count as known for the primitives in `_SYMBOLIC`, if no comparison
+    depends on run-time values. `args` are Tensors, lists of Tensors, `Extents` or None. `dtypes` are those of the
+    results. Axes in `params` are logical. Raises InvalidModelError for values that the reference refuses.
     """
     from onnx_compat.reference import REFERENCE
 
@@ -193,7 +199,7 @@ def _tensors(args: Sequence[Any]) -> List[Tensor]:
 
 
 def _reference_arg(arg: object) -> Any:
-    """Convert an argument of `fold` for the reference: a Tensor to its array, sizes to `KnownSizes`."""
+    """Convert an argument of `fold` for the reference: a Tensor to its array, `Extents` to `KnownSizes`, lists by item."""
     if isinstance(arg, Tensor):
         return arg.value
     if isinstance(arg, Extents):
@@ -204,7 +210,7 @@ def _reference_arg(arg: object) -> Any:
 
 
 class KnownSizes:
-    """A list of known sizes in the forms of `emission.Sizes`, as an argument of the reference."""
+    """A list of sizes with the attributes of `emission.Sizes`, for the reference. Each attribute is the same tuple."""
 
     def __init__(self, dims: Sequence[Extent]) -> None:
         self.dims = tuple(dims)
@@ -226,9 +232,9 @@ def apply_primitive(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a primitive on physical arguments. Its rule gives the types of the results.
+    """Record a primitive on physical arguments. Return its results, with types by its inference rule.
 
-    `orders` are the orders in which the results are stored.
+    `orders` has for each result the order in which it is stored.
     """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
@@ -243,9 +249,9 @@ def apply(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a native, which has no rule, on physical arguments.
+    """Record a native operator, which has no inference rule, on physical arguments. Return its results.
 
-    `specs` are the logical types of the results, `orders` the orders in which they are stored.
+    `specs` has the logical type of each result, `orders` the order in which it is stored.
     """
     physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current_trace().record(name, args, params, physical, regions)
@@ -253,7 +259,7 @@ def apply(
 
 
 def result(ref: Ref, order: Order = None) -> Tensor:
-    """Return the Tensor of a recorded value that is stored in `order`."""
+    """Return a recorded value that is stored in `order` as a Tensor with its logical shape."""
     shape = list(ref.spec.shape)
     if order is not None:
         for position, axis in enumerate(order):
@@ -262,9 +268,10 @@ def result(ref: Ref, order: Order = None) -> Tensor:
 
 
 def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
-    """Return the shape to which shapes broadcast by numpy's rule. None stands for a size that is not decided.
+    """Return the shape to which `shapes` broadcast by numpy's rule. None stands for a size that symbolic sizes do not
+    decide.
 
-    Raises InvalidModelError if two static sizes differ and neither is one.
+    Raises InvalidModelError if two static sizes of an axis differ and neither is 1.
     """
     rank = max(len(shape) for shape in shapes)
     merged: List[Any] = []
@@ -275,7 +282,10 @@ def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
 
 
 def _merge_extents(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Optional[Extent]:
-    """Return the size of a broadcast axis; None if symbolic sizes do not decide it."""
+    """Return the size to which the sizes `extents` of one axis broadcast; None if symbolic sizes do not decide it.
+
+    Raises InvalidModelError, which shows `shapes`, if two static sizes differ and neither is 1.
+    """
     different: List[Extent] = []
     for extent in extents:
         if not is_equal(extent, 1) and not any(is_equal(extent, known) for known in different):
@@ -293,7 +303,7 @@ def _merge_extents(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]
 
 
 def _upper_bound(different: Sequence[Extent]) -> Optional[Extent]:
-    """Return the largest of sizes that are each equal to it or 1: n for min(512, n) and n. None if it is not decided."""
+    """Return the size that `is_at_most` proves to be the largest: n for min(512, n) and n. None without a proof."""
     for extent in different:
         rivals = [rival for rival in different if rival is not extent]
         if all(is_at_most(rival, extent) for rival in rivals):

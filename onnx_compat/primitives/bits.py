@@ -20,7 +20,8 @@ def bitcast(x: TensorLike, dtype: DType) -> Tensor:
     """The bits of each element as an element of another type of the same width. Nothing is rounded, and a NaN keeps its
     payload. A shim gets only numpy's floats, integers and complex numbers (the real part is in the lower half).
 
-    A NaN of a type that is carried in another type may change its payload. Bits that are not zero give True.
+    A NaN of a type that is carried in another type may change its payload. In a bitcast to bool, bits that are not zero
+    give True.
     """
     tensor = lift(x)
     if "s" in (tensor.dtype.kind, dtype.kind) or tensor.dtype.bits != dtype.bits:
@@ -57,14 +58,14 @@ def _from_codes(codes: Tensor, dtype: DType) -> Tensor:
 
 
 def _reinterpret(x: Tensor, dtype: DType) -> Tensor:
-    """Convert between an unsigned integer and a type without a small float format, which wraps if numpy lacks it."""
+    """Bitcast between an unsigned integer and a type that is no small float; a cast, which wraps, if numpy lacks a type."""
     native = _is_reinterpretable(x.dtype) and _is_reinterpretable(dtype)
     bits: Tensor = bitcast(x, dtype) if native else cast(x, dtype)
     return bits
 
 
 def _code_table(dtype: DType) -> Tensor:
-    """Return the table of the codes of all bfloat16 values, in the order of their bits."""
+    """Return a vector of 65536 codes of `dtype`: entry k is the code of the number whose bfloat16 bits are k."""
     bfloat16 = dtypes.bfloat16.format
     assert dtype.format is not None and bfloat16 is not None
     values = bfloat16.decode(np.arange(1 << 16))

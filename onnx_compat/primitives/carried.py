@@ -1,7 +1,7 @@
-"""Round results on a carrier to values of the carried type: `DType.round`, by primitives on the carrier.
+"""Round results on a carrier to values of the carried type: the same as `DType.round`, but made of primitives.
 
-Arithmetic on a carried type is done in its carrier, and `Emitter.finish` emits this program after it, for every shim.
-Every step is exact, so the result is the same in every framework.
+Arithmetic on a carried type is done in its carrier. `Emitter.finish` emits this rounding after each primitive, for
+every shim. Every step is exact, so the result is the same in every framework.
 """
 
 import functools
@@ -31,7 +31,7 @@ _NAN = 0x7FC00000
 
 
 def narrow(x: TensorLike, dtype: DType) -> Tensor:
-    """Round carrier values to values of the type, in a tensor of the carrier.
+    """Round a tensor of carrier values to values of `dtype`. The result is still a tensor of the carrier.
 
     An integer keeps its low bits. A small float rounds to the nearest value, half to even. A number that is too large
     becomes infinity; in a format without infinity NaN; in a format without both the largest value.
@@ -46,16 +46,16 @@ def narrow(x: TensorLike, dtype: DType) -> Tensor:
 
 @functools.lru_cache(maxsize=None)
 def to_values(dtype: DType, rank: int) -> Region:
-    """Return `narrow` as a region with a single input of this rank."""
+    """Return the rounding `narrow` to `dtype` as a region. Its single input is a carrier tensor of rank `rank`."""
     with Trace().active() as trace:
         carrier = DType.of(dtype.numpy)
         return trace.region([Spec(carrier, (None,) * rank)], lambda x: [narrow(x, dtype)])
 
 
 def to_odd(x: Tensor) -> Tensor:
-    """Round to odd: convert to a float32 that rounds to a small float as the number itself does.
+    """Convert numbers to float32 by rounding to odd, so that a later rounding to a small float gives the correct value.
 
-    The number is truncated, and the last bit is set if the conversion was not exact.
+    The number is truncated, and the last bit of the mantissa is set if the conversion was not exact.
     """
     wide = e.cast(x, float64)
     near = e.cast(wide, float32)
@@ -66,7 +66,7 @@ def to_odd(x: Tensor) -> Tensor:
 
 
 def _wrap(x: TensorLike, dtype: DType) -> Tensor:
-    """Keep the low bits of integers, with sign extension for a signed type."""
+    """Keep the low `dtype.bits` bits of integers (two's complement), with sign extension for a signed type."""
     low = e.bitwise_and(x, (1 << dtype.bits) - 1)
     if dtype.kind == "u":
         return low
@@ -75,7 +75,10 @@ def _wrap(x: TensorLike, dtype: DType) -> Tensor:
 
 
 def _round_to_bfloat16(x: TensorLike) -> Tensor:
-    """Round to bfloat16. The added number carries into the upper half exactly where the lower half rounds up."""
+    """Round float32 to values of bfloat16, half to even.
+
+    A number is added to the bits so that the upper half increases exactly if the lower half rounds up.
+    """
     bits: Any = bitcast(x, int32)
     even = e.equal(e.bitwise_and(bits, 0x10000), 0)
     upper = e.bitwise_and(bits + e.where(even, lift(0x7FFF, int32), 0x8000), -0x10000)
@@ -83,12 +86,13 @@ def _round_to_bfloat16(x: TensorLike) -> Tensor:
 
 
 def _round_to_nearest(x: TensorLike, form: Format) -> Tensor:
-    """Round to the nearest value of a small format.
+    """Round float32 to the nearest values of a small float format.
 
-    Between two powers of two its values are evenly spaced, and also below the least power: so round to multiples of a step.
+    Its values are evenly spaced between two powers of two, and below the smallest normal number. So a number is rounded
+    to a multiple of the spacing.
     """
-    beyond = float(form.magnitude(form.top + 1))
-    size: Any = e.minimum(e.abs(x), beyond)
+    overflow = float(form.magnitude(form.top + 1))
+    size: Any = e.minimum(e.abs(x), overflow)
     power = bitcast(e.bitwise_and(bitcast(size, int32), _EXPONENT), float32)
     step = e.maximum(power, 2.0 ** (1 - form.bias)) * 2.0**-form.mantissa
     rounded = e.round(size / step) * step
@@ -103,7 +107,7 @@ def _round_to_nearest(x: TensorLike, form: Format) -> Tensor:
 def power_of_two(x: TensorLike, saturate: bool = False, mode: str = "nearest") -> Tensor:
     """Round float32 to values of the scale float8e8m0: to the nearest power of two (half upwards), or "up" or "down".
 
-    A number outside of its range becomes NaN, or with `saturate` the nearest end. A negative number becomes NaN.
+    A number out of range becomes NaN, or with `saturate` the nearest limit of the range. A negative number becomes NaN.
     The arithmetic is on integers, because the least scale is a subnormal float32, which frameworks may flush to zero.
     """
     least, largest = 0x400000, _INFINITY - 0x800000

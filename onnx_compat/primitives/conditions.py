@@ -22,7 +22,7 @@ _PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
 def check_conditions(at: Application) -> None:
-    """Raise VerificationError if the arguments do not meet the conditions of the primitive."""
+    """Raise VerificationError if the operand dtypes or the arguments do not meet the conditions of the primitive."""
     _check_dtypes(at)
     for condition in _CONDITIONS.get(at.primitive, ()):
         condition(at)
@@ -38,13 +38,13 @@ def _condition(*names: str) -> Callable[[Condition], Condition]:
 
 
 def _require(holds: bool, defect: str, *values: object) -> None:
-    """Raise VerificationError with this text, which `values` complete, if the condition does not hold."""
+    """Raise VerificationError with the text `defect % values` if `holds` is False."""
     if not holds:
         raise VerificationError(defect % values)
 
 
 def _check_dtypes(at: Application) -> None:
-    """Check that the operands have one dtype, of a kind that the primitive declares."""
+    """Check that the data operands have one dtype, of a kind that the primitive declares. Control flow is not checked."""
     declared = PRIMITIVES.get(at.primitive)
     specs = [spec_of(arg) for arg in at.args if hasattr(arg, "spec")]
     if declared is None or at.primitive in _CONTROL or not specs:
@@ -56,14 +56,16 @@ def _check_dtypes(at: Application) -> None:
     )
 
 
-def _equal(a: Extent, b: Extent) -> bool:
+def _can_be_equal(a: Extent, b: Extent) -> bool:
     return not is_static(a) or not is_static(b) or a == b
 
 
 def _is_compatible(given: Spec, declared: Spec) -> bool:
-    """Whether a value of the given type can have the declared type."""
+    """Whether two types have the same dtype and rank, and no axis has two different static sizes."""
     return (
-        given.dtype == declared.dtype and given.rank == declared.rank and all(map(_equal, given.shape, declared.shape))
+        given.dtype == declared.dtype
+        and given.rank == declared.rank
+        and all(map(_can_be_equal, given.shape, declared.shape))
     )
 
 
@@ -86,7 +88,7 @@ def _where(at: Application) -> None:
 @_condition("reshape")
 def _reshape(at: Application) -> None:
     before, after = _elements(at.spec(0).shape), _elements(at.sizes(1))
-    _require(_equal(before, after), "%s elements are reshaped to %s", before, after)
+    _require(_can_be_equal(before, after), "%s elements are reshaped to %s", before, after)
 
 
 def _elements(shape: Sequence[Extent]) -> Extent:
@@ -101,7 +103,7 @@ def _broadcast_to(at: Application) -> None:
     wide = at.sizes(1)
     _require(at.spec(0).rank <= len(wide), "the rank %d is broadcast to %d", at.spec(0).rank, len(wide))
     for size, length in zip(at.spec(0).shape[::-1], wide[::-1]):
-        _require(_equal(size, length) or size == 1, "the size %s is broadcast to %s", size, length)
+        _require(_can_be_equal(size, length) or size == 1, "the size %s is broadcast to %s", size, length)
 
 
 @_condition("transpose")
@@ -202,7 +204,7 @@ def _matmul(at: Application) -> None:
     x, y = at.spec(0), at.spec(1)
     _require(x.rank > 1 and y.rank > 1, "its operands have the ranks %d and %d", x.rank, y.rank)
     inner = x.shape[-2 if at.params["transpose_x"] else -1], y.shape[-1 if at.params["transpose_y"] else -2]
-    _require(_equal(*inner), "its inner sizes are %s and %s", *inner)
+    _require(_can_be_equal(*inner), "its inner sizes are %s and %s", *inner)
     columns = y.shape[-2 if at.params["transpose_y"] else -1]
     _check_bias(at, columns)
 
@@ -210,47 +212,68 @@ def _matmul(at: Application) -> None:
 def _check_bias(at: Application, channels: Extent) -> None:
     if len(at.args) > 2:
         bias = at.spec(2)
-        _require(bias.rank == 1 and _equal(bias.shape[0], channels), "a bias %s for %s channels", bias.shape, channels)
+        _require(
+            bias.rank == 1 and _can_be_equal(bias.shape[0], channels), "a bias %s for %s channels", bias.shape, channels
+        )
 
 
-def _check_window(at: Application, kernel: Sequence[Extent]) -> None:
+def _check_window(at: Application) -> None:
     _, _, spatial = image_sizes(at)
-    lists = [kernel, at.params["strides"], at.params["dilations"], at.params.get("pads", spatial)]
+    window = at.params["window"]
     _require(len(spatial) > 0, "its image has the rank %d", at.spec(0).rank)
-    _require(all(len(values) == len(spatial) for values in lists), "its window has not %d axes", len(spatial))
+    _require(all(len(values) == len(spatial) for values in window), "its window has not %d axes", len(spatial))
+    if at.primitive in ("conv_transpose", "avg_pool"):
+        _require(not window.is_padded, "its window has the padding %s", window.pads)
+
+
+def _check_kernel(at: Application, sizes: Sequence[Extent]) -> None:
+    """Check that the kernel of the window has the spatial sizes of the filter."""
+    _check_window(at)
+    kernel = at.params["window"].kernel
+    agrees = [taps is None or _can_be_equal(taps, size) for taps, size in zip(kernel, sizes)]
+    _require(len(sizes) == len(kernel) and all(agrees), "a filter of the sizes %s for the kernel %s", sizes, kernel)
 
 
 @_condition("conv", "depthwise_conv")
 def _conv(at: Application) -> None:
     output, inputs, kernel = filter_sizes(at)
-    _check_window(at, kernel)
+    _check_kernel(at, kernel)
     channels, groups = image_sizes(at)[1], at.params["groups"]
-    _require(_equal(inputs * groups, channels), "a filter of %s channels for %s in %d groups", inputs, channels, groups)
+    _require(
+        _can_be_equal(inputs * groups, channels),
+        "a filter of %s channels for %s in %d groups",
+        inputs,
+        channels,
+        groups,
+    )
     _check_bias(at, output)
 
 
 @_condition("conv_transpose")
 def _conv_transpose(at: Application) -> None:
     output, inputs, kernel = filter_sizes(at)
-    _check_window(at, kernel)
-    _require(_equal(inputs, image_sizes(at)[1]), "a filter of %s channels for %s", inputs, image_sizes(at)[1])
+    _check_kernel(at, kernel)
+    _require(_can_be_equal(inputs, image_sizes(at)[1]), "a filter of %s channels for %s", inputs, image_sizes(at)[1])
     _check_bias(at, output * at.params["groups"])
 
 
 @_condition("max_pool", "avg_pool")
 def _pool(at: Application) -> None:
-    _check_window(at, at.params["kernel"])
+    _check_window(at)
 
 
 # -- control flow ------------------------------------------------------------------------------------------------------
 def _check_regions(at: Application, *counts: int) -> None:
-    """Check the number of regions, and the number of inputs of each."""
+    """Check that there is a region for each of `counts`, with that number of inputs."""
     given = [len(region.inputs) for region in at.regions]
     _require(given == list(counts), "its regions take %s values, not %s", given, list(counts))
 
 
 def _check_flow(given: Sequence[Spec], declared: Sequence[Spec], role: str) -> None:
-    """Check that the given values have the declared types. `role` is a verb phrase for the error."""
+    """Check that values of the types `given` can have the types `declared`, pair by pair.
+
+    `role` completes the error: "enter its body as".
+    """
     _require(len(given) == len(declared), "%d values %s, not %d", len(given), role, len(declared))
     for given_spec, declared_spec in zip(given, declared):
         _require(_is_compatible(given_spec, declared_spec), "a value of type %s %s %s", given_spec, role, declared_spec)

@@ -19,7 +19,8 @@ Body = Callable[..., Sequence[Tensor]]
 
 @primitive("b")
 def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
-    """The results of `then_body()` if the scalar is true, else those of `else_body()`. Only that function is executed.
+    """The results of `then_body()` if the scalar is true, else those of `else_body()`. Only the chosen function is
+    executed.
 
     Emitter: cond(pred, bodies=[then, else], captures=[...]).
     """
@@ -35,7 +36,8 @@ def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
 
 @primitive("b")
 def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) -> List[Tensor]:
-    """`state = body(*state)` as long as `test(*state)` holds. Sizes may change between rounds, ranks and dtypes may not.
+    """The final state of `state = body(*state)`, repeated while `test(*state)` is true. Sizes of the state may change
+    between rounds; ranks and dtypes may not.
 
     Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
     """
@@ -59,8 +61,9 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
 
 @primitive("b")
 def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, reverse: bool = False) -> List[Tensor]:
-    """`*state, *ys = body(*state, *slices)` for each slice of the xs along their first axis, from the last slice if
-    `reverse`. The results are the final states, then the ys stacked along a new first axis, in the order of the slices.
+    """`*state, *ys = body(*state, *slices)` for each of `length` slices of the xs along their first axis, from the last
+    slice if `reverse`. The results are the final states, then the ys stacked along a new first axis, in the order of
+    the slices.
 
     Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...]).
     """
@@ -81,7 +84,10 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
 
 
 def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
-    """Apply the body of a scan `length` times."""
+    """Apply the body of a scan `length` times while tracing (loop unrolling). Return the results of the scan.
+
+    Raises NeedsKnownError if `length` is 0, because the shapes of the ys are then unknown.
+    """
     steps: List[Sequence[Tensor]] = []
     for k in reversed(range(length)) if reverse else range(length):
         results = list(body(*state, *[squeeze(slice_axis(x, 0, k, k + 1), [0]) for x in xs]))
@@ -93,12 +99,12 @@ def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reve
 
 
 def result_specs(region: Region) -> List[Spec]:
-    """Return the types of the outputs of a region."""
+    """Return the types of the outputs of a region, in order."""
     return [spec_of(output) for output in region.outputs]
 
 
 def specs_from_outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
-    """Return types of a region for use outside of it: a size that depends on a value inside becomes None."""
+    """Return `specs` as seen outside of a region: a size that depends on a value of the region becomes None."""
     own = set(region.inputs).union(*[node.outputs for node in region.nodes])
     return [
         Spec(spec.dtype, tuple(None if any(atom.args[0] in own for atom in atoms_of(d)) else d for d in spec.shape))
@@ -107,9 +113,9 @@ def specs_from_outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
 
 
 def merge_specs(a: Spec, b: Spec, pred: Optional[Tensor] = None) -> Spec:
-    """Return the common type of two values: sizes that differ become None.
+    """Return the type that covers both types: a size on which they are not provably equal becomes None.
 
-    Raises InvalidModelError for two dtypes, and NeedsKnownError, which names `pred`, for two ranks.
+    Raises InvalidModelError if the dtypes differ, and NeedsKnownError, which names `pred`, if the ranks differ.
     """
     if a.dtype != b.dtype:
         raise InvalidModelError("two branches or two rounds of a loop return %s and %s" % (a.dtype.name, b.dtype.name))

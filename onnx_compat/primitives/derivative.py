@@ -1,4 +1,4 @@
-"""Differentiate a function of Tensors, by the framework if it can, else by the rules of `onnx_compat.autodiff`."""
+"""Differentiate a function of Tensors: by the framework, or by the derivative rules of `onnx_compat.autodiff`."""
 
 from typing import Any, Callable, Dict, List, Sequence
 
@@ -13,11 +13,12 @@ __all__ = ["gradient"]
 
 @primitive("f")
 def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
-    """The derivative of the sum of all elements of `body(*xs)` with respect to each of the xs. It is zero for an x that the
-    sum does not depend on, and for an x that is no float.
+    """The derivative of the sum of all elements of `body(*xs)` with respect to each x of `xs`. It is zero for an x that
+    the sum does not depend on, and for an x that is not a float.
 
-    Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). Where a rule
-    is missing, the second body is missing too, and `refusal` names the rule. `Emitter.gradient` applies the rules.
+    Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). If the core
+    has no rule for a primitive of the body, the second body is missing, and `refusal` names the rule. The default
+    method `Emitter.gradient` calls the second body.
     """
     from onnx_compat import autodiff
 

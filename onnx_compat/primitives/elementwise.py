@@ -1,6 +1,6 @@
 """Elementwise primitives with numpy's broadcasting. They keep a pending layout.
 
-All operands have one dtype: nothing is promoted, and integers wrap. A Python number takes the dtype of the other operand.
+All operands have one dtype: nothing is promoted, and integers wrap. A Python number takes the other operand's dtype.
 """
 
 import functools
@@ -23,7 +23,7 @@ Binary = Callable[[Any, Any], Tensor]
 def elementwise(
     name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
 ) -> Tensor:
-    """Fold or record an elementwise primitive. `result` is the dtype of its result."""
+    """Fold or record an elementwise primitive over operands that broadcast. `result` is the dtype of its result."""
     params = params or {}
     folded = fold(name, operands, [result], **params)
     if folded is not None:
@@ -32,7 +32,7 @@ def elementwise(
     narrow = [broadcast_source(operand) for operand in operands]
     if any(source is not operand for source, operand in zip(narrow, operands)) and is_broadcastable(
         broadcast(*[source.shape for source in narrow]), shape
-    ):  # computes on the smaller operand; mostly another operand broadcasts it anyway
+    ):  # the broadcast sinks below the node; mostly a consumer broadcasts the result anyway
         return broadcast_to(elementwise(name, narrow, result, params), shape)
     order = common_order(operands, len(shape))
     args = [broadcast_operand(operand, order, len(shape)) for operand in operands]
@@ -40,7 +40,7 @@ def elementwise(
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
-    """Declare a primitive with a single operand. Its result has `dtype`, by default the operand's dtype."""
+    """Return a decorator for a primitive with a single operand. Its result has `dtype`, by default the operand's dtype."""
 
     def declare(function: _Meaning) -> Unary:
         name = function.__name__
@@ -57,7 +57,7 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
 def binary(
     kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None, either: bool = False
 ) -> Callable[[_Meaning], Binary]:
-    """Declare a primitive with two operands. `neutral`: its right neutral element; with `either`, also the left one."""
+    """Return a decorator for a primitive f of two operands. f(x, neutral) => x; with `either` also f(neutral, x) => x."""
 
     def declare(function: _Meaning) -> Binary:
         name = function.__name__
@@ -76,7 +76,7 @@ def binary(
 
 
 def lift_pair(name: str, x: TensorLike, y: TensorLike) -> "tuple[Tensor, Tensor]":
-    """Convert two operands to tensors of one dtype. Raises InvalidModelError if they have two."""
+    """Convert two operands to Tensors; a number takes the other's dtype. Raises InvalidModelError if the dtypes differ."""
     if not isinstance(x, Tensor) and isinstance(y, Tensor):
         x = scalar_like(x, y)
     x = lift(x)
@@ -104,7 +104,7 @@ def neg(x: TensorLike) -> Any:
 
 @unary("fiuc")
 def abs(x: TensorLike) -> Any:
-    """|x|; the least integer stays as it is, because its absolute value overflows."""
+    """|x|; the least signed integer stays as it is, because its absolute value overflows."""
 
 
 @unary("fiu")
@@ -224,12 +224,12 @@ def is_inf(x: TensorLike) -> Any:
 
 @unary("b")
 def logical_not(x: TensorLike) -> Any:
-    """not x."""
+    """The logical negation: not x."""
 
 
 @unary("iu")
 def bitwise_not(x: TensorLike) -> Any:
-    """All bits flipped."""
+    """x with all bits flipped."""
 
 
 # -- two operands ------------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def mul(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiuc", neutral=1)
 def div(x: TensorLike, y: TensorLike) -> Any:
-    """x / y; integers are divided exactly and truncated toward zero (by zero: any number, no exception)."""
+    """x / y; an integer quotient is exact before it is truncated toward zero (by zero: any number, no exception)."""
 
 
 @binary("fiu", neutral=1)
@@ -290,7 +290,7 @@ def minimum(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiubsc", dtypes.bool_)
 def equal(x: TensorLike, y: TensorLike) -> Any:
-    """x == y; NaN equals nothing."""
+    """x == y; NaN is equal to nothing, not even to NaN."""
 
 
 @binary("fiu", dtypes.bool_)
@@ -320,12 +320,12 @@ def logical_xor(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("iu")
 def bitwise_and(x: TensorLike, y: TensorLike) -> Any:
-    """The bits set in both."""
+    """The bits that are set in both operands."""
 
 
 @binary("iu")
 def bitwise_or(x: TensorLike, y: TensorLike) -> Any:
-    """The bits set in either."""
+    """The bits that are set in either operand, or in both."""
 
 
 @binary("iu")
@@ -335,12 +335,12 @@ def bitwise_xor(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("u")
 def shift_left(x: TensorLike, y: TensorLike) -> Any:
-    """x times two to the y, modulo the range of the dtype; zero if y is at least the width of the dtype."""
+    """x * 2^y of unsigned integers, modulo the range of the dtype; zero if y is at least the width of the dtype."""
 
 
 @binary("u")
 def shift_right(x: TensorLike, y: TensorLike) -> Any:
-    """x divided by two to the y, rounded down; zero if y is at least the width of the dtype."""
+    """x / 2^y of unsigned integers, rounded down; zero if y is at least the width of the dtype."""
 
 
 def greater(x: TensorLike, y: TensorLike) -> Tensor:
@@ -356,14 +356,14 @@ def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x != y; NaN differs from everything."""
+    """x != y; NaN differs from everything, also from NaN."""
     return logical_not(equal(x, y))
 
 
 # -- select, cast and clip ---------------------------------------------------------------------------------------------
 @primitive("fiubsc")
 def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
-    """x where the condition holds, else y; the three broadcast."""
+    """x where the boolean `condition` is true, else y; the three operands broadcast."""
     yes, no = lift_pair("where", x, y)
     test = lift(condition)
     if test.known and test.value is not None and test.value.size == 1:
@@ -375,9 +375,9 @@ def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
 
 @primitive("fiubc")
 def cast(x: TensorLike, dtype: DType) -> Tensor:
-    """x in another numeric dtype, as C converts it. To an integer, floats truncate and wider integers wrap; NaN, or a float
-    out of range, gives any number but no exception. To bool, all numbers but zero give True. To a float, numbers round
-    half to even; too large gives infinity, or NaN if there is no infinity, or the largest value if there is neither.
+    """x in another numeric dtype, as C converts it. To an integer, floats truncate and wider integers wrap; NaN, or a
+    float out of range, gives any number but no exception. To bool, all numbers but zero give True. To a float, numbers
+    round half to even. A number too large gives infinity, or NaN without infinity, or the largest value without both.
     """
     x = lift(x)
     if dtype.format is not None and not x.known and x.dtype.name in ("float64", "int32", "uint32", "int64", "uint64"):
@@ -389,11 +389,11 @@ def cast(x: TensorLike, dtype: DType) -> Tensor:
 
 @primitive("fiu")
 def clip(x: TensorLike, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
-    """min(max(x, low), high) for two Python numbers, of which either may be absent; NaN stays NaN."""
+    """min(max(x, low), high) for two Python numbers; a bound of None is no bound. NaN stays NaN."""
     x = lift(x)
     return x if low is None and high is None else elementwise("clip", [x], x.dtype, {"low": low, "high": high})
 
 
 def relu(x: TensorLike) -> Tensor:
-    """x where positive, else zero."""
+    """x where x is positive, else zero; NaN stays NaN."""
     return clip(x, 0, None)

@@ -16,9 +16,10 @@ from onnx_compat.tracing.values import Tensor, TensorLike, lift, scalar_like
 
 
 def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Tensor:
-    """Return indices counted from the front. ONNX also counts from the end: -1 is the last element.
+    """Convert indices of an axis of length `extent` to count from the front: -1, the last element in ONNX, -> extent -
+    1.
 
-    Unless `checked`, they may be out of range. Raises InvalidModelError for a known index that is out of range.
+    If `checked`, a known index that is out of range raises InvalidModelError. Otherwise indices may be out of range.
     """
     indices = lift(indices)
     if checked:
@@ -31,7 +32,9 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
 
 @primitive("fiubsc")
 def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
-    """The slices of x at these non-negative indices of an axis. The axes of the indices replace the axis."""
+    """The slices of x at these indices along an axis, of shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
+    Indices are not negative.
+    """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
     if not x.rank:
@@ -49,8 +52,8 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
-    """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1: an index for each element of the result. The other axes of
-    the indices may be shorter than those of x.
+    """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1. The result has the shape of `indices`, whose rank is that
+    of x. On the other axes, `indices` may be shorter than x.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -66,7 +69,9 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
-    """The slices of x whose leading coordinates are the rows of `indices`, after `batch_dims` common batch axes."""
+    """The slices of x at coordinates. Each vector along the last axis of `indices` is a coordinate on the first axes of
+    x that follow `batch_dims` batch axes. x and `indices` share the batch axes.
+    """
     x, indices = lift(x), lift(indices)
     check_rows(indices, x.shape[batch_dims:])
     for mine, theirs in zip(indices.shape[: min(batch_dims, indices.rank - 1)], x.shape):
@@ -80,8 +85,9 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
 
 @primitive("fiubsc")
 def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reduction: str = "none") -> Tensor:
-    """x with the slices at the rows of `indices` replaced by `updates` ('none'; of equal rows the last wins), or combined
-    with them ('add', 'mul', 'max', 'min').
+    """x with slices replaced by those of `updates` ('none'), or combined with them ('add', 'mul', 'max', 'min'). Each
+    vector along the last axis of `indices` is the coordinate of a slice. With 'none', the last of two equal coordinates
+    wins.
     """
     x, indices, updates = lift(x), lift(indices), scalar_like(updates, lift(x))
     check_rows(indices, x.shape)
@@ -102,7 +108,7 @@ def _check_updates(shape: Sequence[Extent], expected: Sequence[Extent]) -> None:
 
 @primitive("fiub")
 def nonzero(x: TensorLike) -> Tensor:
-    """The coordinates of the elements that are not zero, as columns in row-major order: int64 [rank, count]."""
+    """The coordinates of the elements that are not zero, as int64 [rank, count]: a column for each, in row-major order."""
     x = lift(x)
     folded = fold("nonzero", [x], [int64])
     if folded is not None:
@@ -112,8 +118,8 @@ def nonzero(x: TensorLike) -> Tensor:
 
 @primitive("fiu")
 def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
-    """The k largest (or smallest) elements along an axis, sorted, and their int64 indices. Of equal elements, the element
-    with the lower index comes first.
+    """The k largest (or smallest) elements along an axis, the first being the largest (or smallest), and their int64
+    indices. Of equal elements, the element with the lower index comes first.
     """
     from onnx_compat.ir import Extents
 
@@ -156,7 +162,7 @@ def argmin(x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fi")
 def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along an axis: without the element itself if `exclusive`, from the end if `reverse`."""
+    """The running sum along an axis. `exclusive`: without the element itself. `reverse`: from the end of the axis."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
     params = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
@@ -168,7 +174,7 @@ def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = Fa
 
 
 def one_hot(indices: TensorLike, depth: Extent, axis: int = -1) -> Tensor:
-    """Return booleans along a new axis of length `depth`: element k says whether the index is k."""
+    """Return a bool tensor with a new axis of length `depth` at `axis`: element k along it is True if the index is k."""
     from onnx_compat.primitives.elementwise import equal
     from onnx_compat.primitives.shape import iota, reshape, unsqueeze
 

@@ -1,14 +1,15 @@
 """Primitives of linear algebra and of sliding windows: matrix products, convolutions, pools.
 
-Convolutions and pools work in the layout of the target (`Trace.layout`), with filters in `Trace.filter_layout`. Spatial
-padding is a pair (before, after) of sizes for each spatial axis.
+Convolutions and pools work in the layout of the target (`Trace.layout`), with filters in `Trace.filter_layout`. A
+`Window` holds the kernel, strides, dilations and padding.
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Arg
-from onnx_compat.ir.dims import Extent, floordiv, is_equal, is_static
+from onnx_compat.ir.dims import Extent, is_equal, is_static
+from onnx_compat.ir.window import Window
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.primitives.shape import pad as pad_
@@ -16,8 +17,6 @@ from onnx_compat.primitives.shape import transpose
 from onnx_compat.tracing.layout import channels_last_order, normalize_order
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Order, Tensor, TensorLike, lift
-
-Pads = Sequence[Tuple[Extent, Extent]]
 
 
 @primitive("fiuc")
@@ -48,7 +47,7 @@ def matmul(
 
 
 def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
-    """Return the operand and its transpose flag. A pending order that swaps only the last two axes flips the flag."""
+    """Return (operand, transpose flag) for the emitter. A pending swap of the last two axes flips the flag: no transpose."""
     swapped = tuple(range(x.rank - 2)) + (x.rank - 1, x.rank - 2)
     if x.ref is not None and x.order == swapped:
         return current_trace().argument(x, swapped), not transposed
@@ -56,12 +55,12 @@ def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
 
 
 def spatial_order(rank: int) -> Order:
-    """Return the order of images in the layout of the target: logical, or channels last."""
+    """Return the order in which the target stores an image of this rank: channels last, or None for the logical order."""
     return channels_last_order(rank) if current_trace().layout == "channels_last" else None
 
 
 def filter_axes(filter_layout: str, rank: int) -> List[int]:
-    """Return the logical axis (O, I, spatial...) of each physical axis of a filter in this layout."""
+    """Return the logical axis (O, I, spatial...) of each physical axis of a filter: "HWIO" of rank 4 -> [2, 3, 1, 0]."""
     letter_axes = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
     return [axis for letter in filter_layout for axis in letter_axes[letter]]
 
@@ -70,24 +69,37 @@ def _filter_order(rank: int) -> Order:
     return normalize_order(filter_axes(current_trace().filter_layout, rank))
 
 
-def window(extent: Extent, kernel: Extent, stride: int, dilation: int, pads: Tuple[Extent, Extent]) -> Extent:
-    """Return the number of positions of a window on a padded axis."""
-    return floordiv(extent + pads[0] + pads[1] - (kernel - 1) * dilation - 1, stride) + 1
+def _pad_explicitly(x: Tensor, window: Window, value: float = 0) -> Tuple[Tensor, Window]:
+    """Apply padding that is symbolic or negative by a pad or a crop before the window.
+
+    Return x and the window with its remaining padding, which is static.
+    """
+    if all(is_static(size) and size >= 0 for pair in window.pads for size in pair):
+        return x, window._replace(pads=tuple((int(low), int(high)) for low, high in window.pads))
+    before = [0, 0] + [low for low, _ in window.pads]
+    after = [0, 0] + [high for _, high in window.pads]
+    return pad_(x, before, after, value=value), window.without_pads()
 
 
-def _pad_explicitly(x: Tensor, pads: Pads, value: float = 0) -> Tuple[Tensor, List[Tuple[int, int]]]:
-    """Apply padding that is symbolic or negative by a pad or a crop before the window. Return x and the window's padding."""
-    if all(is_static(size) and size >= 0 for pair in pads for size in pair):
-        return x, [(int(low), int(high)) for low, high in pads]  # type: ignore[arg-type]  # all are static
-    before = [0, 0] + [low for low, _ in pads]
-    after = [0, 0] + [high for _, high in pads]
-    return pad_(x, before, after, value=value), [(0, 0)] * len(pads)
+def _window_of_filter(window: Window, w: Tensor) -> Window:
+    """Return the window with the spatial sizes of the filter as its kernel. Raises InvalidModelError if these differ."""
+    sizes = w.shape[2:]
+    if len(window.kernel) != len(sizes):
+        raise InvalidModelError("a kernel of %d axes does not fit filters %s" % (len(window.kernel), list(w.shape)))
+    for mine, theirs in zip(window.kernel, sizes):
+        check_same("the size of the kernel", mine, "that of the filters", theirs)
+    return window._replace(kernel=tuple(size if is_static(size) else None for size in sizes))
+
+
+def _check_unpadded(name: str, window: Window) -> None:
+    if window.is_padded:
+        raise InvalidModelError("%s takes no padding, not %s" % (name, list(window.pads)))
 
 
 def _check_filters(
     x: Tensor, w: Tensor, groups: int, channels: Extent, outputs: Extent, bias: Sequence[Tensor]
 ) -> None:
-    """Check the channels of an image, of its filters and of their bias, of which there are `outputs`."""
+    """Raise InvalidModelError unless image, filters and bias fit: `channels` of the image, `outputs` of the result."""
     if w.rank != x.rank or groups < 1:
         raise InvalidModelError(
             "filters %s in %d groups do not fit the image %s" % (list(w.shape), groups, list(x.shape))
@@ -99,22 +111,13 @@ def _check_filters(
         check_same("the length of the bias", tensor.shape[0] if tensor.rank else 1, "the number of results", outputs)
 
 
-def _check_positions(name: str, extents: Sequence[Extent], kernel: Sequence[Extent], *geometry: Any) -> None:
+def _check_positions(name: str, x: Tensor, window: Window) -> None:
     """Raise InvalidModelError if a window has a negative number of positions on an axis."""
-    check_shape(tuple(map(window, extents, kernel, *geometry)), name)
+    check_shape(window.counts(x.shape[2:]), name)
 
 
 @primitive("f")
-def conv(
-    x: TensorLike,
-    w: TensorLike,
-    bias: Optional[TensorLike] = None,
-    *,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    pads: Pads,
-    groups: int = 1,
-) -> Tensor:
+def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, window: Window, groups: int = 1) -> Tensor:
     """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], padded with zeros, plus bias [M].
 
     The emitter gets x in the shim's layout and w in its filter layout. A channels-last emitter gets a depthwise
@@ -122,11 +125,11 @@ def conv(
     """
     x, w = lift(x), lift(w)
     rank = x.rank
-    x, pads = _pad_explicitly(x, pads)
+    x, window = _pad_explicitly(x, window)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
     _check_filters(x, w, groups, w.shape[1] * groups, w.shape[0], operands[2:])
-    _check_positions("conv", x.shape[2:], w.shape[2:], strides, dilations, pads)
-    params = {"strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(pads), "groups": groups}
+    _check_positions("conv", x, window)
+    params = {"window": _window_of_filter(window, w), "groups": groups}
     folded = fold("conv", operands, [x.dtype], **params)
     if folded is not None:
         return folded[0]
@@ -147,23 +150,18 @@ def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = No
 
 @primitive("f")
 def conv_transpose(
-    x: TensorLike,
-    w: TensorLike,
-    bias: Optional[TensorLike] = None,
-    *,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    groups: int = 1,
+    x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, window: Window, groups: int = 1
 ) -> Tensor:
-    """The gradient of a convolution with respect to its input, without cropping, plus bias [M].
+    """The gradient of a convolution with respect to its input, without cropping, plus bias [M]. The window has no padding.
 
     x is [N, C, spatial...] and w is [C, M / groups, kernel...]. The result is [N, M, spatial...] with the sizes
     (size - 1) * stride + (kernel - 1) * dilation + 1. The filter is in the shim's filter layout; I is C, O is M / groups.
     """
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
+    _check_unpadded("conv_transpose", window)
     _check_filters(x, w, groups, w.shape[0], w.shape[1] * groups, operands[2:])
-    params = {"strides": tuple(strides), "dilations": tuple(dilations), "groups": groups}
+    params = {"window": _window_of_filter(window, w), "groups": groups}
     filters_first = transpose(w, [1, 0, *range(2, w.rank)])
     folded = fold("conv_transpose", [x, filters_first, *operands[2:]], [x.dtype], **params)
     if folded is not None:
@@ -176,31 +174,24 @@ def conv_transpose(
     return apply_primitive("conv_transpose", args, params, [order])[0]
 
 
-def _pool(name: str, x: Tensor, params: Dict[str, Any]) -> Tensor:
-    pads = params.get("pads", [(0, 0)] * len(params["kernel"]))
-    _check_positions(name, x.shape[2:], params["kernel"], params["strides"], params["dilations"], pads)
-    folded = fold(name, [x], [x.dtype], **params)
+def _pool(name: str, x: Tensor, window: Window) -> Tensor:
+    _check_positions(name, x, window)
+    folded = fold(name, [x], [x.dtype], window=window)
     if folded is not None:
         return folded[0]
     order = spatial_order(x.rank)
-    return apply_primitive(name, [current_trace().argument(x, order)], params, [order])[0]
+    return apply_primitive(name, [current_trace().argument(x, order)], {"window": window}, [order])[0]
 
 
 @primitive("fiu")
-def max_pool(
-    x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: Pads
-) -> Tensor:
-    """The largest element under a window that slides over [N, C, spatial...]; padding is ignored. `kernel`, `strides`,
-    `dilations` and `pads` have an entry for each spatial axis.
-    """
+def max_pool(x: TensorLike, window: Window) -> Tensor:
+    """The largest element under a window that slides over [N, C, spatial...]; padding is ignored."""
     x = lift(x)
-    x, settled = _pad_explicitly(x, pads, x.dtype.min if x.dtype.kind != "f" else -float("inf"))
-    params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations), "pads": tuple(settled)}
-    return _pool("max_pool", x, params)
+    return _pool("max_pool", *_pad_explicitly(x, window, x.dtype.min if x.dtype.kind != "f" else -float("inf")))
 
 
 @primitive("f")
-def avg_pool(x: TensorLike, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Tensor:
-    """The mean under a window that slides over [N, C, spatial...], at the positions where the whole window fits."""
-    params = {"kernel": tuple(kernel), "strides": tuple(strides), "dilations": tuple(dilations)}
-    return _pool("avg_pool", lift(x), params)
+def avg_pool(x: TensorLike, window: Window) -> Tensor:
+    """The mean under a window that slides over [N, C, spatial...], without padding: the window stays inside."""
+    _check_unpadded("avg_pool", window)
+    return _pool("avg_pool", lift(x), window)

@@ -1,4 +1,4 @@
-"""Random numbers: a seed gives the same numbers at every run of a framework; without a seed, each run gives new numbers."""
+"""Random numbers. With a seed, every run of a framework gives the same numbers; without a seed, each run gives others."""
 
 from typing import Optional, Sequence
 
@@ -11,13 +11,13 @@ from onnx_compat.tracing.values import Tensor
 
 @primitive("f")
 def random_uniform(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
-    """Independent numbers from [0, 1)."""
+    """A tensor of independent numbers from the uniform distribution over [0, 1)."""
     return _random("random_uniform", shape, dtype, seed)
 
 
 @primitive("f")
 def random_normal(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
-    """Independent numbers from the standard normal distribution."""
+    """A tensor of independent numbers from the standard normal distribution."""
     return _random("random_normal", shape, dtype, seed)
 
 

@@ -1,4 +1,4 @@
-"""Check known values against static sizes, for all operators.
+"""Check known indices and static sizes against the sizes of tensors, for the primitives of all operators.
 
 Each check raises InvalidModelError; the interpreter adds the node. Symbolic sizes and run-time indices pass: the
 reference checks them when it runs, and the behaviour of other runtimes is undefined.
@@ -12,11 +12,11 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.tracing.values import Tensor
 
-__all__ = ["check_indices", "check_pieces", "check_rows", "check_same", "check_shape", "outside"]
+__all__ = ["check_indices", "check_pieces", "check_rows", "check_same", "check_shape", "first_out_of_range"]
 
 
-def outside(indices: np.ndarray, least: Extent, most: Extent) -> Optional[int]:
-    """Return the first index that is below `least` or above `most`, or None."""
+def first_out_of_range(indices: np.ndarray, least: Extent, most: Extent) -> Optional[int]:
+    """Return the first index, in row-major order, below `least` or above `most`; None if every index is in range."""
     if not indices.size:
         return None
     if indices.size == 1:
@@ -28,10 +28,13 @@ def outside(indices: np.ndarray, least: Extent, most: Extent) -> Optional[int]:
 
 
 def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> None:
-    """Check indices of an axis. With `from_end`, negative indices count from its end."""
+    """Check that known indices are in range for an axis of the static length `extent`.
+
+    With `from_end`, the range is -extent to extent - 1, else 0 to extent - 1.
+    """
     if indices.value is None or not is_static(extent) or not indices.known:
         return
-    wrong = outside(indices.value, -extent if from_end else 0, extent - 1)
+    wrong = first_out_of_range(indices.value, -extent if from_end else 0, extent - 1)
     if wrong is not None:
         raise InvalidModelError(
             "the index %d is out of range for an axis of length %s" % (wrong, extent),
@@ -40,7 +43,10 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
 
 
 def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
-    """Check the coordinates in the last axis of `indices`, each against its axis of `shape`."""
+    """Check the coordinates along the last axis of `indices`: entry k is an index of axis k of `shape`.
+
+    There must be no more entries than axes. `from_end` is as for `check_indices`.
+    """
     depth = indices.shape[-1] if indices.rank else 0
     if not indices.rank or (is_static(depth) and int(depth) > len(shape)):
         raise InvalidModelError(
@@ -54,7 +60,7 @@ def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False)
 
 
 def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
-    """Check that the lengths of consecutive pieces add up to the length of an axis."""
+    """Check that the lengths of the pieces of an axis are not negative and add up to the length `extent` of the axis."""
     if any(is_static(size) and size < 0 for size in sizes):
         raise InvalidModelError("an axis cannot be split into pieces of %s" % list(sizes))
     if all(map(is_static, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]  # all are static
@@ -65,13 +71,13 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
 
 
 def check_same(subject: str, size: Extent, other_subject: str, expected: Extent) -> None:
-    """Check that two sizes are equal. The subjects describe them in the error."""
+    """Check that two sizes are equal if both are static. The subjects describe them in the error: "the bias length"."""
     if is_static(size) and is_static(expected) and size != expected:
         raise InvalidModelError("%s is %s, %s is %s: they must be equal" % (subject, size, other_subject, expected))
 
 
 def check_shape(shape: Sequence[Extent], name: str) -> None:
-    """Check that no size or repeat count is negative. `name` is the primitive in the error."""
+    """Check that no static size or repeat count is negative. `name` is the primitive in the error."""
     for size in shape:
         if isinstance(size, int) and size < 0:
             raise InvalidModelError(

@@ -1,4 +1,4 @@
-"""Reductions: combine the elements along axes. They keep a pending layout, and map their axes to it."""
+"""Reductions: combine the elements along axes. A reduction works in the stored order of its operand."""
 
 from typing import Any, Callable, Optional, Sequence
 
@@ -13,7 +13,7 @@ Reduction = Callable[..., Tensor]
 
 
 def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
-    """Declare a primitive f(x, axes, keepdims). `axes=None` reduces all axes; without any axis, x is the result."""
+    """Return a decorator for a primitive f(x, axes, keepdims). `axes=None` reduces all axes; an empty list leaves x."""
 
     def declare(function: Callable[..., Any]) -> Reduction:
         primitive(kinds)(function)
@@ -30,9 +30,9 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
 
 
 def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    """Fold or record a reduction.
+    """Fold or record a reduction over logical axes.
 
-    reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) where the broadcast is along other axes.
+    reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) if no reduced axis is broadcast.
     """
     logical_axes = sorted({axis_of(axis, x.rank) for axis in (range(x.rank) if axes is None else axes)})
     if not logical_axes:
@@ -59,27 +59,27 @@ def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) 
 
 @reduction("fiuc")
 def reduce_sum(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The sum; zero without elements."""
+    """The sum over `axes`; zero without elements."""
 
 
 @reduction("fiu")
 def reduce_mean(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The mean; integers are divided with truncation; NaN without elements."""
+    """The mean over `axes`; integers are divided with truncation toward zero; NaN without elements."""
 
 
 @reduction("fiub")
 def reduce_max(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The largest element (true if any is true); NaN if any is NaN; without elements -inf, the least integer or False."""
+    """The largest element over `axes` (bool: any); NaN if any is NaN; without elements -inf, the least integer or False."""
 
 
 @reduction("fiub")
 def reduce_min(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The smallest element (true if all are true); NaN if any is NaN; without elements inf, the greatest integer or True."""
+    """The smallest element over `axes` (bool: all); NaN if any is NaN; without elements inf, the largest integer or True."""
 
 
 @reduction("fiu")
 def reduce_prod(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The product; 1 without elements."""
+    """The product over `axes`; 1 without elements."""
 
 
 def _apply_along_axis(name: str, x: TensorLike, axis: int) -> Tensor:

@@ -11,7 +11,7 @@ from onnx_compat.ir.dims import Extent, ceildiv, is_equal, is_nonnegative, is_st
 from onnx_compat.ir.dtypes import bool_, int64, string, uint8
 from onnx_compat.primitives.base import Application, broadcast, elementwise_rule, rule, spec_of
 from onnx_compat.primitives.control import merge_specs, result_specs, specs_from_outside
-from onnx_compat.primitives.linear import filter_axes, window
+from onnx_compat.primitives.linear import filter_axes
 from onnx_compat.primitives.shape import FAR
 
 rule("where", "clip")(elementwise_rule())
@@ -60,7 +60,7 @@ def _concat(at: Application) -> List[Spec]:
 
 
 def _known_or_first(extents: Sequence[Extent]) -> Extent:
-    """Return a static size of sizes that must be equal; the first size if all are symbolic."""
+    """Return a static size among sizes that must be equal; the first size if all are symbolic."""
     return next((extent for extent in extents if is_static(extent)), extents[0])
 
 
@@ -72,7 +72,10 @@ def _slice(at: Application) -> List[Spec]:
 
 
 def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Optional[Extent]:
-    """Return the length of a slice; None if its bounds decide it at run time."""
+    """Return the length of a slice of an axis of length `extent`; None if run-time values decide it.
+
+    `begin` and `stop` are bounds as `shape.slice` normalises them, so a `stop` of -FAR is the end of a backward slice.
+    """
     if is_static(begin) and is_static(stop) and is_static(extent):
         return len(range(int(begin), -1 if stop == -FAR else int(stop), step))
     if step < 0:
@@ -112,14 +115,14 @@ def _arange(at: Application) -> List[Spec]:
 
 
 def _count(start: Optional[Extent], stop: Optional[Extent], step: Optional[Extent]) -> Optional[Extent]:
-    """Return the number of elements of a range with a positive step; None if it is not known."""
+    """Return the number of elements of a range; None if a bound is unknown, or the step is not a positive int."""
     if start is None or stop is None or step is None or not is_static(step):
         return None
     return maximum(ceildiv(stop - start, int(step)), 0) if step > 0 else None
 
 
 def _known_integer(arg: Arg) -> Optional[Extent]:
-    """Return a scalar argument as a size; None if it is computed at run time."""
+    """Return a scalar integer argument as a size: of a constant, or of an `extents` node; None for any other value."""
     if isinstance(arg, Const):
         return int(arg.array.reshape(()))
     if isinstance(arg, Ref) and arg.node is not None and arg.node.primitive == "extents":
@@ -197,7 +200,7 @@ def _matmul(at: Application) -> List[Spec]:
 
 
 def image_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
-    """Return the batch, the channels and the spatial sizes of the first argument, an image in the target's layout."""
+    """Return (batch, channels, spatial sizes) of the first argument, an image in the target's layout."""
     batch, *sizes = at.spec(0).shape
     if at.target.layout == "channels_last":
         return batch, sizes[-1], sizes[:-1]
@@ -205,14 +208,14 @@ def image_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
 
 
 def image_specs(at: Application, batch: Extent, channels: Extent, spatial: Sequence[Extent]) -> List[Spec]:
-    """Return the type of an image of these sizes in the target's layout."""
+    """Return the type of an image result with these sizes in the target's layout, as a list of one type."""
     last = at.target.layout == "channels_last"
     shape = (batch, *spatial, channels) if last else (batch, channels, *spatial)
     return [Spec(at.spec(0).dtype, shape)]
 
 
 def filter_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
-    """Return the output channels, the input channels and the kernel of a filter in the target's filter layout."""
+    """Return (output channels, input channels, kernel sizes) of the second argument, a filter in the target's layout."""
     shape = at.spec(1).shape
     if at.primitive == "depthwise_conv":
         return shape[-1], shape[0], shape[1:-1]
@@ -225,25 +228,21 @@ def filter_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
 def _conv(at: Application) -> List[Spec]:
     batch, _, spatial = image_sizes(at)
     output, _, kernel = filter_sizes(at)
-    sizes = map(window, spatial, kernel, at.params["strides"], at.params["dilations"], at.params["pads"])
-    return image_specs(at, batch, output, list(sizes))
+    return image_specs(at, batch, output, at.params["window"]._replace(kernel=kernel).counts(spatial))
 
 
 @rule("conv_transpose")
 def _conv_transpose(at: Application) -> List[Spec]:
     batch, _, spatial = image_sizes(at)
     output, _, kernel = filter_sizes(at)
-    along = zip(spatial, kernel, at.params["strides"], at.params["dilations"])
-    sizes = [(size - 1) * stride + (taps - 1) * dilation + 1 for size, taps, stride, dilation in along]
+    sizes = at.params["window"]._replace(kernel=kernel).transposed_sizes(spatial)
     return image_specs(at, batch, output * at.params["groups"], sizes)
 
 
 @rule("max_pool", "avg_pool")
 def _pool(at: Application) -> List[Spec]:
     batch, channels, spatial = image_sizes(at)
-    pads = at.params.get("pads", [(0, 0)] * len(spatial))
-    sizes = map(window, spatial, at.params["kernel"], at.params["strides"], at.params["dilations"], pads)
-    return image_specs(at, batch, channels, list(sizes))
+    return image_specs(at, batch, channels, at.params["window"].counts(spatial))
 
 
 # -- control flow ------------------------------------------------------------------------------------------------------

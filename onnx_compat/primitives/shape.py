@@ -26,7 +26,7 @@ Sizes = Sequence[Extent]
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Return a logical axis counted from the front. Raises InvalidModelError if it is out of range."""
+    """Return a logical axis counted from the front: -1 for rank 4 -> 3. Raises InvalidModelError if it is out of range."""
     if not -rank <= axis < max(rank, 1):
         raise InvalidModelError("axis %d is out of range for a tensor of rank %d" % (axis, rank))
     return axis % rank if rank else 0
@@ -34,8 +34,8 @@ def axis_of(axis: int, rank: int) -> int:
 
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
-    """The elements, in row-major order, in another shape with the same number of elements. A size of -1 follows from the
-    other sizes; an emitter gets it as an int or a symbolic size.
+    """The elements, in row-major order, in another shape with the same number of elements. A size of -1 stands for the
+    size that follows from the other sizes; an emitter never gets -1.
     """
     x = lift(x)
     shape = _without_wildcard(x, shape)
@@ -57,7 +57,7 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
 
 
 def _check_count(here: Sizes, there: Sizes) -> None:
-    """Raise InvalidModelError if two static shapes differ in their number of elements, or a size is negative."""
+    """Raise InvalidModelError if two static shapes differ in their element counts, or `there` has a negative size."""
     if any(is_static(size) and size < 0 for size in there):
         raise InvalidModelError("the shape %s has a negative size" % list(there))
     before: Extent = 1
@@ -71,7 +71,10 @@ def _check_count(here: Sizes, there: Sizes) -> None:
 
 
 def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
-    """Replace a size of -1 by the size that the elements of x leave."""
+    """Return the shape with a size of -1 replaced by the size that the number of elements of x leaves for it.
+
+    Raises InvalidModelError if several sizes are -1, or if another size is 0.
+    """
     known = [size for size in shape if not is_equal(size, -1)]
     if len(known) == len(shape):
         return tuple(shape)
@@ -85,7 +88,7 @@ def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
 
 
 def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """Insert axes of length one. `axes` are axes of the result."""
+    """Insert axes of length one at these axes of the result."""
     x = lift(x)
     rank = x.rank + len(axes)
     new_axes = sorted(axis_of(axis, rank) for axis in axes)
@@ -98,7 +101,7 @@ def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 
 def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """Remove these axes, which have length one."""
+    """Remove these axes. The caller makes sure that each has length one."""
     x = lift(x)
     removed_axes = [axis_of(axis, x.rank) for axis in axes]
     shape = [extent for axis, extent in enumerate(x.shape) if axis not in removed_axes]
@@ -106,7 +109,7 @@ def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 
 def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
-    """Fold or record a reshape that inserts or removes axes of length one. `order` is the order of the result."""
+    """Fold or record a reshape that only inserts or removes axes of length one. `order` is the order of the result."""
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
@@ -116,7 +119,7 @@ def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
 
 @primitive("fiubsc")
 def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
-    """Axis i of the result is axis perm[i] of x. It stays pending, and is recorded where an operation needs the order."""
+    """Axis i of the result is axis perm[i] of x. The permutation is pending: it is recorded where an operation needs it."""
     x = lift(x)
     perm = tuple(axis_of(axis, x.rank) for axis in perm)
     if sorted(perm) != list(range(x.rank)):
@@ -132,7 +135,7 @@ def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
-    """x repeated along axes of length one and along new leading axes, so that it has this shape."""
+    """x repeated along axes of length one and along new leading axes, so that the result has this shape."""
     x = lift(x)
     shape = tuple(shape)
     if is_equal_shape(x.shape, shape):
@@ -150,7 +153,10 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
 
 
 def broadcast_source(x: Tensor) -> Tensor:
-    """Return the operand of the `broadcast_to` that computes x; x itself if another primitive computes it."""
+    """Return the operand of the `broadcast_to` that computes x, or x itself.
+
+    x is returned if another primitive computes it, or if its pending order does not fit the operand.
+    """
     node = None if x.ref is None else x.ref.node
     if node is None or node.primitive != "broadcast_to":
         return x
@@ -165,20 +171,20 @@ def broadcast_source(x: Tensor) -> Tensor:
 
 
 def is_broadcastable(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
-    """Whether the narrow shape broadcasts to the wide shape for all run-time values."""
+    """Whether a tensor of the shape `narrow` broadcasts to `wide` for all run-time values. A size of None gives False."""
     pairs = zip(list(narrow)[::-1], list(wide)[::-1])
     is_decided = all(n is not None and w is not None and (is_equal(n, w) or is_equal(n, 1)) for n, w in pairs)
     return is_decided and len(narrow) <= len(wide)
 
 
 def full(shape: Sizes, value: TensorLike, dtype: DType) -> Tensor:
-    """Return a tensor of this shape that is filled with `value`."""
+    """Return a tensor of this shape, each element of which is the scalar `value`."""
     return broadcast_to(lift(value, dtype), shape)
 
 
 @primitive("fiubsc")
 def concat(xs: Sequence[Any], axis: int) -> Tensor:
-    """The tensors joined along an axis; elsewhere their shapes agree."""
+    """The tensors joined along an axis. They have one dtype, one rank, and equal sizes on the other axes."""
     tensors = [lift(x) for x in xs]
     axis = axis_of(axis, tensors[0].rank)
     if len(tensors) == 1:
@@ -196,7 +202,7 @@ def concat(xs: Sequence[Any], axis: int) -> Tensor:
 
 
 def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
-    """Raise InvalidModelError if two tensors have different static sizes on another axis."""
+    """Raise InvalidModelError if two tensors have different static sizes on an axis other than `axis`."""
     for k in range(tensors[0].rank):
         sizes = {tensor.shape[k] for tensor in tensors if k != axis and is_static(tensor.shape[k])}
         if len(sizes) > 1:
@@ -204,14 +210,15 @@ def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
 
 
 def stack(xs: Sequence[Any], axis: int) -> Tensor:
-    """Join tensors along a new axis."""
+    """Join tensors of one shape along a new axis, which is `axis` of the result."""
     return concat([unsqueeze(x, [axis]) for x in xs], axis)
 
 
 @primitive("fiubsc")
 def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tensor:
-    """x[start:end:step] on every axis, by Python's rules: a negative bound counts from the end, and a bound that is out of
-    range is clamped. Steps are ints. An end of None is the last element in the direction of the step.
+    """x[start:end:step] on every axis, by Python's rules: a negative bound counts from the end, and a bound that is out
+    of range is clamped. Steps are ints. With an end of None, the slice includes the last element in the direction of
+    the step.
     """
     x = lift(x)
     begin, stop = _bounds(x.shape, starts, ends, steps)
@@ -237,9 +244,10 @@ FAR = 2**31 - 1  # beyond every axis, and within the index type of every framewo
 def _bounds(
     shape: Sizes, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]
 ) -> Tuple[List[Extent], List[Extent]]:
-    """Normalise the bounds of a slice: clamp static bounds of static axes into range, and replace None.
+    """Return the start and the end of a slice for each axis. Static bounds of static axes are clamped into range.
 
-    A backward slice that includes element 0 ends at -FAR, which every framework clamps to the position before it.
+    An end of None becomes the end of the axis. A backward slice that includes element 0 ends at -FAR, which every
+    framework clamps to the position before element 0.
     """
     begin: List[Extent] = []
     stop: List[Extent] = []
@@ -265,7 +273,7 @@ def _clamp(bound: Extent) -> Extent:
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
-    """Slice along a single axis."""
+    """Slice a single axis: x[start:end:step] along it. An `end` of None includes the last element."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
     starts: List[Extent] = [0] * x.rank
@@ -276,7 +284,7 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
 
 
 def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
-    """Split into consecutive pieces of these sizes along an axis."""
+    """Split x along an axis into consecutive pieces of the lengths `sizes`. Raises InvalidModelError unless they fit x."""
     x = lift(x)
     check_pieces(sizes, x.shape[axis_of(axis, x.rank)])
     pieces, start = [], 0  # type: Tuple[List[Tensor], Extent]
@@ -300,7 +308,7 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
-    """x repeated along each axis; `repeats` has a count for each axis."""
+    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k."""
     x = lift(x)
     if len(repeats) != x.rank:
         raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))
@@ -318,9 +326,9 @@ def tile(x: TensorLike, repeats: Sizes) -> Tensor:
 def pad(
     x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", value: Optional[TensorLike] = None
 ) -> Tensor:
-    """x with elements added at both ends of each axis: a constant ('constant'), the edge ('edge'), the mirror image without
-    the edge ('reflect'), or the other end ('wrap'). Sizes are not negative. `value` is a scalar of x's dtype, by default
-    zero or the empty text.
+    """x with elements added before and after each axis: `value` ('constant'), the edge element ('edge'), the mirror
+    image without the edge ('reflect'), or elements from the other end ('wrap'). `before` and `after` have a count for
+    each axis, which is not negative. `value` is a scalar of x's dtype, by default zero or the empty text.
     """
     x = lift(x)
     if all(is_equal(size, 0) for size in (*before, *after)):
@@ -343,7 +351,7 @@ def pad(
 
 @primitive("fi")
 def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
-    """start, start + step, … before stop; three scalars of one dtype."""
+    """The vector start, start + step, … without `stop`; three scalars of one dtype."""
     start, stop, step = lift(start), lift(stop), lift(step)
     folded = fold("arange", [start, stop, step], [start.dtype])
     if folded is not None:
@@ -353,10 +361,10 @@ def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
 
 
 def iota(length: Extent, dtype: DType = int64) -> Tensor:
-    """Return 0, 1, … length - 1."""
+    """Return the vector 0, 1, … length - 1."""
     return arange(lift(0, dtype), lift(length, dtype), lift(1, dtype))
 
 
 def shape_of(x: TensorLike) -> Tensor:
-    """Return the shape as an int64 vector of ints and symbolic sizes. Nothing is recorded for it."""
+    """Return the logical shape as an int64 vector of ints and symbolic sizes. No node is recorded."""
     return lift(list(lift(x).shape), int64) if lift(x).rank else lift(np.zeros(0, np.int64))

@@ -24,13 +24,13 @@ def string_upper(x: TensorLike) -> Tensor:
 
 @primitive("s")
 def string_concat(x: TensorLike, y: TensorLike) -> Tensor:
-    """The text of x followed by the text of y."""
+    """The text of x followed by the text of y, for each pair of elements; the operands broadcast."""
     return elementwise("string_concat", list(lift_pair("string_concat", x, y)), string)
 
 
 @primitive("s")
 def string_match(x: TensorLike, pattern: str) -> Tensor:
-    """Whether the whole text matches a regular expression in RE2's syntax."""
+    """Whether the whole text of each element matches a regular expression in RE2's syntax."""
     return elementwise("string_match", [lift(x)], bool_, {"pattern": pattern})
 
 
@@ -38,8 +38,9 @@ def string_match(x: TensorLike, pattern: str) -> Tensor:
 def string_split(x: TensorLike, delimiter: Optional[str] = None, limit: Optional[int] = None) -> List[Tensor]:
     """The pieces of each text between delimiters along a new last axis, and the int64 number of pieces of each text.
 
-    Without a delimiter (or with an empty one), ASCII white space at both ends is removed, and runs of it separate pieces. A text is split at most `limit` times. The new axis has the length of the largest number of pieces;
-    shorter rows are filled with empty strings. An empty text has one piece with a delimiter, and none without.
+    Without a delimiter (or with an empty one), white space separates: ASCII white space at both ends is removed, and a
+    run of it is one separator. A text is split at most `limit` times. The new axis is as long as the largest number of
+    pieces; shorter rows are filled with empty strings. An empty text has one piece with a delimiter, and none without.
     """
     x = lift(x)
     params = {"delimiter": delimiter or None, "limit": limit}
@@ -51,7 +52,7 @@ def string_split(x: TensorLike, delimiter: Optional[str] = None, limit: Optional
 
 @primitive("s")
 def string_rank(x: TensorLike) -> Tensor:
-    """The int64 rank, from zero on, of each text among the distinct texts in the order of their code points."""
+    """The int64 rank of each text among the distinct texts, sorted by code points: ["b", "a", "b"] -> [1, 0, 1]."""
     x = lift(x)
     folded = fold("string_rank", [x], [int64])
     if folded is not None:
@@ -61,8 +62,8 @@ def string_rank(x: TensorLike) -> Tensor:
 
 @primitive("fiub")
 def to_text(x: TensorLike) -> Tensor:
-    """Numbers as numpy prints them: integers in decimal, `True`, `False`, `1e-05`, `nan`, `-inf`. A float has the fewest
-    digits that read back as the same number of its type (for a carried type, of its carrier).
+    """Each number as numpy prints it: integers in decimal, `True`, `False`, `1e-05`, `nan`, `-inf`. A float has the
+    fewest digits that read back as the same number of its type (for a carried type, of its carrier).
     """
     x = lift(x)
     return elementwise("to_text", [x], string, {"dtype": x.dtype})
@@ -70,8 +71,8 @@ def to_text(x: TensorLike) -> Tensor:
 
 @primitive("s")
 def from_text(x: TensorLike, dtype: DType) -> Tensor:
-    """Numbers in plain or scientific notation, `NaN`, `INF`, `+INF`, `-INF` in any case. For an integer dtype, the text of
-    a float is truncated. Another text is an error of the model.
+    """The number in each text: plain or scientific notation, `NaN`, `INF`, `+INF`, `-INF` in any case. For an integer
+    dtype, the text of a float is truncated. Any other text is an error of the model.
     """
     if dtype.kind not in "fiub":
         raise InvalidModelError("text cannot be converted to %s" % dtype.name)

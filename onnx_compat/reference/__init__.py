@@ -1,7 +1,7 @@
-"""The primitives in numpy: their executable definition, used for constant folding and as a shim.
+"""The primitives in numpy: their executable definition. It folds constants, and is a shim of its own.
 
 The handles of `REFERENCE` are numpy arrays. The arithmetic of shape computations also accepts object arrays of ints and
-symbolic sizes. A comparison of sizes that is not decided raises `dims.Undecided`.
+symbolic sizes. A comparison of sizes that cannot be decided raises `dims.Undecided`.
 """
 
 from typing import Any, Optional, Sequence, Tuple
@@ -38,28 +38,34 @@ class Reference(
     concrete = True
 
     def constant(self, array: np.ndarray, dtype: DType) -> Any:
-        """Return the array itself."""
+        """Return the array itself: a handle of the reference is a numpy array."""
         return array
 
     def finish(self, handle: Array, dtype: DType) -> Any:
-        """Convert a result to an array with values of the dtype. A primitive may return a numpy scalar."""
+        """Convert a result to an array, and round it to the values of a dtype that numpy lacks.
+
+        A result may be a numpy scalar.
+        """
         array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)
 
     def dim(self, handle: Array, axis: int) -> int:
-        """Return the length of an axis."""
+        """Return the size of an axis of an array."""
         return int(handle.shape[axis])
 
     def element(self, handle: Array, index: Optional[int]) -> int:
-        """Return an element of a vector, or a scalar."""
+        """Return element `index` of a vector as an int; for None, the value of a scalar."""
         return int(handle.reshape(-1)[index or 0])
 
     def stack(self, scalars: Sequence[Any]) -> Any:
-        """Return scalars as a vector."""
+        """Return scalars as a vector of the index dtype."""
         return np.asarray(scalars, self.index_dtype.numpy)
 
     def placeholder(self, spec: Spec) -> Any:
-        """Return zeros of this type, with length one for symbolic sizes. The array is broadcast, so it takes no memory."""
+        """Return an array of zeros of this spec.
+
+        A symbolic size becomes 1. The array is broadcast, so it takes no memory.
+        """
         shape = [size if is_static(size) else 1 for size in spec.shape]
         return np.broadcast_to(np.zeros((), spec.dtype.numpy), shape)
 
@@ -68,7 +74,7 @@ class Reference(
         return tuple(handle.shape)
 
     def fetch(self, handle: Array) -> np.ndarray:
-        """Return the array itself."""
+        """Return the array itself, as the result of a run."""
         return np.asarray(handle)
 
 

@@ -1,4 +1,4 @@
-"""The types of the arguments of the reference's methods."""
+"""Types of the arguments of the reference's methods: arrays and lists of sizes."""
 
 from typing import Any
 

@@ -11,7 +11,7 @@ __all__ = ["Bits"]
 
 
 class Bits:
-    """The primitives of `onnx_compat.primitives.bits`."""
+    """The primitives of `onnx_compat.primitives.bits` in numpy."""
 
     def bitcast(self, x: Array, dtype: DType) -> Any:
         return np.asarray(np.ascontiguousarray(x).view(dtype.numpy).reshape(x.shape))

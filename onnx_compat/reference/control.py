@@ -1,4 +1,4 @@
-"""Execute branches and loops."""
+"""Execute branches and loops in Python."""
 
 from typing import Any, Callable, Sequence, Tuple
 
@@ -16,7 +16,7 @@ Handles = Sequence[Any]
 
 
 class Control(Emitter):
-    """The primitives of `onnx_compat.primitives.control`."""
+    """The primitives of `onnx_compat.primitives.control`: cond, while_loop and scan, as Python loops over arrays."""
 
     def cond(self, pred: Array, *, bodies: Bodies, captures: Handles) -> Tuple[Any, ...]:
         return tuple(bodies[0 if pred else 1](*captures))
@@ -43,5 +43,6 @@ class Control(Emitter):
 
 
 def _empty_result(spec: Spec) -> Any:
+    """Return a stacked output of a scan without steps: [0, ...], where symbolic sizes are 0 too."""
     shape: Any = [0, *(size if is_static(size) else 0 for size in spec.shape[1:])]
     return np.zeros(shape, spec.dtype.numpy)

@@ -1,4 +1,4 @@
-"""Elementwise primitives: numpy's ufuncs, and functions where a ufunc differs from the primitive."""
+"""Elementwise primitives: numpy's ufuncs, and functions where a primitive differs from the ufunc."""
 
 from typing import Any, Callable, Optional
 
@@ -15,12 +15,15 @@ __all__ = ["Elementwise"]
 
 
 def _ufunc(function: Callable[..., Any]) -> Any:
-    """Return a ufunc, or a function like a ufunc, as a method without floating-point warnings."""
+    """Return a ufunc, or a function like it, as a static method without floating-point warnings."""
     return staticmethod(quiet(function))
 
 
 def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
-    """Return a method of two operands: numbers, or ints and symbolic sizes in object arrays."""
+    """Return a method of two operands.
+
+    It calls `sizes` for object arrays of ints and symbolic sizes, else `numbers`.
+    """
     symbolic = np.frompyfunc(sizes, 2, 1)
 
     def apply_numbers_or_sizes(x: Array, y: Array) -> Any:
@@ -31,20 +34,24 @@ def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], 
 
 # -- integer division ------------------------------------------------------------------------------------------------
 def _divisor(x: Array, y: Array) -> Any:
-    """Return y with 1 in place of 0, for which any quotient is allowed, and of -1, for which the least integer overflows."""
+    """Return y with 0, and for signed integers -1, replaced by 1, so that an integer division cannot fail or overflow.
+
+    The primitive allows any quotient by 0. The least integer divided by -1 overflows, so the caller negates x instead.
+    """
     unit = np.ones((), y.dtype)
-    unfit = y == 0 if x.dtype.kind == "u" else (y == 0) | (y == -1)
-    return np.where(unfit, unit, y)
+    is_replaced = y == 0 if x.dtype.kind == "u" else (y == 0) | (y == -1)
+    return np.where(is_replaced, unit, y)
 
 
 def _quotient(x: Array, y: Array, rounded_down: bool) -> Any:
+    """Return the integer quotient x / y, rounded down if `rounded_down`, else towards zero."""
     safe = _divisor(x, y)
-    whole = np.floor_divide(x, safe)
+    quotient = np.floor_divide(x, safe)
     if x.dtype.kind == "u":
-        return whole
+        return quotient
     if not rounded_down:
-        whole = whole + ((x - whole * safe != 0) & ((x < 0) != (safe < 0))).astype(x.dtype)
-    return np.where(y == -1, np.negative(x), whole)
+        quotient = quotient + ((x - quotient * safe != 0) & ((x < 0) != (safe < 0))).astype(x.dtype)
+    return np.where(y == -1, np.negative(x), quotient)
 
 
 def _div(x: Array, y: Array) -> Any:
@@ -108,7 +115,10 @@ def _shift(shift: Callable[..., Any]) -> Any:
 
 
 def _bound_in_range(value: float, x: Array, rounding: Callable[[float], float]) -> Any:
-    """Return a bound as a scalar of the dtype. For an integer dtype it is rounded, and clamped into the dtype's range."""
+    """Return the bound of a clip as a scalar of the dtype of x.
+
+    For an integer dtype, the bound is rounded by `rounding`, and clamped to the range of the dtype.
+    """
     if x.dtype.kind == "f":
         return np.asarray(value).astype(x.dtype)
     info = np.iinfo(x.dtype)
@@ -123,7 +133,7 @@ def _sigmoid(x: Array) -> Any:
 
 
 class Elementwise:
-    """The primitives of `onnx_compat.primitives.elementwise`."""
+    """The primitives of `onnx_compat.primitives.elementwise` in numpy."""
 
     neg = _ufunc(np.negative)
     abs = _ufunc(lambda x: np.abs(x).astype(x.dtype, copy=False))

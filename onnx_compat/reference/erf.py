@@ -1,4 +1,4 @@
-"""The error function of arrays, accurate to the last bits of float64.
+"""The error function erf of arrays, accurate to the last bits of float64.
 
 It is computed by a Taylor series around the nearest point of a grid. `math.erf` gives the values at the grid points.
 Their derivatives follow from erf'(x) = 2 / sqrt(pi) * exp(-x^2).
@@ -34,7 +34,10 @@ def erf(x: Array) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _series(char: str) -> List[Any]:
-    """Return for each power of the offset the coefficients at all grid points."""
+    """Return the coefficients of the Taylor series: for each power of the offset, an array over all grid points.
+
+    `char` is the character of the dtype: "d" for float64, "f" for float32.
+    """
     degree = 10 if char == "d" else 5
     points = [k / _STEPS for k in range(_END * _STEPS + 1)]
     rows = [[math.erf(point) for point in points]]

@@ -16,7 +16,7 @@ _FORMATS = ["BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM"]
 
 
 class ImageDecoding:
-    """The primitive of `onnx_compat.primitives.images`."""
+    """The primitive of `onnx_compat.primitives.images`, by Pillow."""
 
     def image_decode(self, data: Array, channels: int) -> Any:
         try:

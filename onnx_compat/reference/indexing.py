@@ -1,4 +1,4 @@
-"""Select, scatter and sort elements."""
+"""Primitives in numpy that select, scatter and sort elements."""
 
 from typing import Any, Tuple
 
@@ -14,7 +14,10 @@ _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minim
 
 
 def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[Any, ...]]:
-    """Return x, and the numpy index that selects its slices: an array for each leading axis."""
+    """Return x, and the tuple of index arrays with which x[tuple] selects the slices of gather_nd or scatter_nd.
+
+    x gets a new axis if a row of `indices` is empty, which selects the whole of x.
+    """
     if indices.shape[-1] == 0:  # every slice is the whole of x: index 0 of a new axis of length one
         x = np.expand_dims(x, batch_dims)
         indices = np.zeros((*indices.shape[:-1], 1), np.int64)
@@ -27,7 +30,7 @@ def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[
 
 
 def _check_range(indices: Array, size: int) -> None:
-    """Raise InvalidModelError for an index out of range. Numpy counts negative indices from the end; primitives do not."""
+    """Raise InvalidModelError for an index outside [0, size). Numpy would count negative indices from the end."""
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         raise InvalidModelError("an index is out of range for an axis of length %d" % size)
 
@@ -38,7 +41,7 @@ def _check_rows(x: Array, indices: Array, batch_dims: int) -> None:
 
 
 class Indexing:
-    """The primitives of `onnx_compat.primitives.indexing`."""
+    """The primitives of `onnx_compat.primitives.indexing` in numpy."""
 
     def take(self, x: Array, indices: Array, axis: int) -> Any:
         _check_range(indices, x.shape[axis])

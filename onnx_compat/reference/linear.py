@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix products in numpy."""
 
 from typing import Any, Optional
 
@@ -11,7 +11,7 @@ __all__ = ["Linear", "product"]
 
 
 class Linear:
-    """The matrix product of `onnx_compat.primitives.linear`; `windows` has its convolutions and pools."""
+    """The primitive matmul of `onnx_compat.primitives.linear` in numpy; `windows` has the convolutions and pools."""
 
     @quiet
     def matmul(
@@ -28,7 +28,8 @@ class Linear:
 def product(x: Array, y: Array) -> Any:
     """Return x @ y, by BLAS where possible. float16 operands give float32.
 
-    A stack of matrices times a single matrix becomes a single call. Integers are multiplied as float64 if that is exact.
+    A stack of matrices times a single matrix becomes a single product of two matrices. Integers are multiplied as
+    float64 if every result is below 2^53, and thus exact.
     """
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         return product(x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]), y).reshape(x.shape[:-1] + y.shape[-1:])

@@ -1,4 +1,4 @@
-"""Arithmetic without warnings, because primitives define their results for NaN, overflow and division by zero."""
+"""Arithmetic without numpy's warnings: primitives define their results for NaN, overflow and division by zero."""
 
 import functools
 from typing import Any, Callable, TypeVar, cast
@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def quiet(function: F) -> F:
-    """Return the function with numpy's floating-point warnings off."""
+    """Return a function that calls `function` with numpy's floating-point warnings off."""
 
     @functools.wraps(function)
     def silent(*args: Any, **kwargs: Any) -> Any:
@@ -24,5 +24,5 @@ def quiet(function: F) -> F:
 
 
 def widen(x: Array) -> Any:
-    """Cast float16 to float32, in which its sums are computed. Return another dtype unchanged."""
+    """Cast float16 to float32, so that sums are computed in float32. Return an array of another dtype unchanged."""
     return x.astype(np.float32) if x.dtype == np.float16 else x

@@ -1,4 +1,4 @@
-"""Random numbers."""
+"""Random numbers by numpy's generator."""
 
 from typing import Any, Optional
 
@@ -11,7 +11,7 @@ __all__ = ["Random"]
 
 
 class Random:
-    """The primitives of `onnx_compat.primitives.random`."""
+    """The primitives of `onnx_compat.primitives.random` in numpy."""
 
     def random_uniform(self, shape: SizesArg, dtype: DType, seed: Optional[float]) -> Any:
         digits = np.finfo(dtype.numpy).nmant if dtype.format is None else dtype.format.mantissa
@@ -23,5 +23,8 @@ class Random:
 
 
 def _generator(seed: Optional[float]) -> Any:
-    """Return a generator for a seed of ONNX, which is a float: the bits of the float are the seed."""
+    """Return a numpy generator for a seed of ONNX; for None, a generator with a random seed.
+
+    A seed of ONNX is a float; the bits of its float64 are the seed of the generator.
+    """
     return np.random.default_rng(None if seed is None else int(np.asarray(seed, np.float64).view(np.uint64)))

@@ -1,4 +1,4 @@
-"""Reductions along axes. Sums of float16 are computed in float32."""
+"""Reductions along axes in numpy. Sums of float16 are computed in float32."""
 
 from typing import Any, Sequence
 
@@ -20,14 +20,14 @@ def _greatest(dtype: np.dtype) -> Any:
 
 
 def _reduce(ufunc: np.ufunc, x: Array, axes: Sequence[int], keepdims: bool, initial: float) -> Any:
-    """Reduce an array in its own dtype; float16 in float32, and symbolic sizes as objects."""
+    """Reduce x along the axes by a ufunc; return the dtype of x. float16 is computed in float32; sizes stay objects."""
     dtype = None if x.dtype == object else x.dtype
     wide = None if dtype is None else widen(x).dtype
     return np.asarray(ufunc.reduce(x, tuple(axes), wide, keepdims=keepdims, initial=initial), dtype)
 
 
 class Reduction:
-    """The primitives of `onnx_compat.primitives.reduction`."""
+    """The primitives of `onnx_compat.primitives.reduction` in numpy."""
 
     @quiet
     def reduce_sum(self, x: Array, axes: Sequence[int], keepdims: bool) -> Any:
@@ -65,5 +65,5 @@ class Reduction:
 
 
 def _subtract_maximum(x: Array, axis: int) -> Any:
-    """Return x minus its largest element, as a new array, so that no exponential overflows."""
+    """Return x minus its maximum along the axis, as a new array, so that no exponential overflows."""
     return np.asarray(x - np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf))

@@ -1,7 +1,7 @@
-"""Translate regular expressions from RE2's syntax to that of Python's `re`.
+"""Translate regular expressions from the syntax of RE2 to the syntax of Python's `re`.
 
-RE2 has no backreferences and no lookaround. Syntax that only Python accepts is refused; so are the few features that only
-RE2 has. Greedy and lazy repetitions match the same whole texts.
+RE2 has no backreferences and no lookaround. Syntax that only Python accepts is refused, and so are the few features
+that only RE2 has. Greedy and lazy repetitions match the same whole texts.
 """
 
 import re
@@ -16,7 +16,7 @@ _LAST = 0x10FFFF
 
 
 def _ranges(text: str) -> _Ranges:
-    """Return the ranges that a text lists as pairs of their first and last characters."""
+    """Return the character ranges of a text of pairs, as code points: "09AZ" gives [(48, 57), (65, 90)]."""
     return [(ord(first), ord(last)) for first, last in zip(text[::2], text[1::2])]
 
 
@@ -33,7 +33,7 @@ _GROUP = re.compile(r"\?(?:P?<(\w+)>|([imsU]*)(?:-([imsU]+))?([:)]))")
 
 
 def translate(pattern: str) -> str:
-    """Return a pattern of RE2 in Python's syntax, for a match of the whole text.
+    """Return the RE2 pattern in Python's syntax, for `fullmatch`.
 
     Raises InvalidModelError for a pattern that RE2 does not accept, and UnsupportedError for a feature of RE2 alone.
     """
@@ -41,6 +41,7 @@ def translate(pattern: str) -> str:
 
 
 def _complement(ranges: _Ranges) -> _Ranges:
+    """Return the ranges of all code points that are not in `ranges`, which ascend."""
     starts = [0, *[last + 1 for _, last in ranges]]
     ends = [*[first - 1 for first, _ in ranges], _LAST]
     return [(first, last) for first, last in zip(starts, ends) if first <= last]
@@ -51,18 +52,18 @@ def _format_ranges(ranges: _Ranges) -> str:
 
 
 class _Translation:
-    """The state of a walk over a pattern.
+    """The state of a walk over a pattern from left to right. `result` is the translated pattern.
 
     groups: for each open group the flag groups "(?i:" inside of it. RE2 switches flags on until the end of the group.
-        Python needs a group for them, which is closed at the end of the group, and closed and opened again at `|`.
-    lines: for each open group whether ^ and $ also match at line ends.
+        Python needs a group for the flags, which is closed at the end of the group, and closed and opened again at `|`.
+    multiline: for each open group whether ^ and $ also match at line ends.
     """
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.position = 0
         self.groups: List[List[str]] = [[]]
-        self.lines = [False]
+        self.multiline = [False]
         parts: List[str] = []
         while self.position < len(pattern):
             parts.append(self._next())
@@ -82,14 +83,14 @@ class _Translation:
         self.position += 1
         simple: Dict[str, Any] = {
             "\\": self._escape, "[": self._character_class, "(": self._open_group, ")": self._close_group, "|": self._alternative,
-            "$": lambda: "$" if self.lines[-1] else r"\Z", "{": self._count,
+            "$": lambda: "$" if self.multiline[-1] else r"\Z", "{": self._count,
         }  # fmt: skip
         if char in "*+?" and self.pattern[self.position : self.position + 1] == "+":
             self._refuse("two repetitions in a row")
         return str(simple[char]()) if char in simple else char
 
     def _count(self) -> str:
-        """Translate a repetition count. Other braces are literals."""
+        """Translate a brace: a repetition count like {2,3} stays; any other brace is a literal."""
         match = _COUNT.match(self.pattern, self.position - 1)
         if match is None:
             return r"\{"
@@ -109,7 +110,7 @@ class _Translation:
         return "[%s]" % _format_ranges(self._escape_ranges())
 
     def _escape_ranges(self) -> _Ranges:
-        """Return the characters that an escape matches, inside or outside of a class."""
+        """Return the ranges of the characters that an escape sequence matches, inside or outside of a class."""
         match = _ESCAPE.match(self.pattern, self.position)
         if match is None:
             self._refuse(r"a trailing \ ")
@@ -169,32 +170,32 @@ class _Translation:
     # -- groups --------------------------------------------------------------------------------------------------------
     def _open_group(self) -> str:
         if self.pattern[self.position : self.position + 1] != "?":
-            self._enter_group(self.lines[-1])
+            self._enter_group(self.multiline[-1])
             return "(?:"
         match = _GROUP.match(self.pattern, self.position)
         if match is None:
             self._refuse("the group (%s" % self.pattern[self.position : self.position + 3])
         self.position = match.end()
         _, on, off, end = match.groups()
-        lines = (self.lines[-1] or "m" in (on or "")) and "m" not in (off or "")
+        multiline = (self.multiline[-1] or "m" in (on or "")) and "m" not in (off or "")
         flags = "".join(flag for flag in on or "" if flag != "U")
-        without = "".join(flag for flag in off or "" if flag != "U")
-        opening = "(?%s%s:" % (flags, "-" + without if without else "")
+        disabled_flags = "".join(flag for flag in off or "" if flag != "U")
+        opening = "(?%s%s:" % (flags, "-" + disabled_flags if disabled_flags else "")
         if end == ")":  # the flags hold until the end of the open group
             self.groups[-1].append(opening)
-            self.lines[-1] = lines
+            self.multiline[-1] = multiline
         else:
-            self._enter_group(lines)
+            self._enter_group(multiline)
         return opening
 
-    def _enter_group(self, lines: bool) -> None:
+    def _enter_group(self, multiline: bool) -> None:
         self.groups.append([])
-        self.lines.append(lines)
+        self.multiline.append(multiline)
 
     def _close_group(self) -> str:
         if len(self.groups) == 1:
             self._refuse("a ) that closes nothing")
-        self.lines.pop()
+        self.multiline.pop()
         return ")" * (len(self.groups.pop()) + 1)
 
     def _alternative(self) -> str:

@@ -1,4 +1,4 @@
-"""Move, repeat, join and slice data of any dtype, also strings and symbolic sizes."""
+"""Primitives in numpy that move, repeat, join and slice data of any dtype, also strings and symbolic sizes."""
 
 import math
 from typing import Any, Sequence
@@ -19,7 +19,7 @@ _SOURCE_INDICES = {
 
 
 class Shape:
-    """The primitives of `onnx_compat.primitives.shape`."""
+    """The primitives of `onnx_compat.primitives.shape` in numpy."""
 
     def reshape(self, x: Array, shape: SizesArg) -> Any:
         return np.reshape(x, shape.known)

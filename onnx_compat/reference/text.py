@@ -1,4 +1,4 @@
-"""String primitives on object arrays."""
+"""String primitives in numpy, on object arrays of str."""
 
 import re
 from typing import Any, Optional, Tuple
@@ -19,7 +19,7 @@ _CONCAT = np.frompyfunc(lambda x, y: x + y, 2, 1)
 
 
 class Text:
-    """The primitives of `onnx_compat.primitives.text`."""
+    """The primitives of `onnx_compat.primitives.text` in numpy."""
 
     def string_lower(self, x: Array) -> Any:
         return np.asarray(_LOWER(x), object)

@@ -1,7 +1,7 @@
-"""Convolutions and pools, channels first, for any number of spatial axes.
+"""Convolutions and pools in numpy, channels first, for any number of spatial axes.
 
-A convolution is a matrix product with a copy of the windows. The copy is made for a few rows at a time, so that it stays
-in the cache. A convolution with a kernel of size one needs no copy. Pools are computed axis by axis.
+A convolution is a matrix product with a copy of the windows (im2col). The copy is made for a few rows at a time, so
+that it stays in the cache. A convolution with a kernel of size one needs no copy. Pools are computed axis by axis.
 """
 
 import itertools
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.window import Window
 from onnx_compat.reference.arrays import Array
 from onnx_compat.reference.quiet import quiet, widen
 
@@ -23,60 +24,48 @@ _BYTES = 1 << 22  # the most bytes of windows that are copied at a time
 
 
 class Windows:
-    """The primitives of `onnx_compat.primitives.linear` that slide windows."""
+    """The convolutions and pools of `onnx_compat.primitives.linear` in numpy."""
 
     @quiet
-    def conv(
-        self,
-        x: Array,
-        w: Array,
-        bias: Optional[Array] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int = 1,
-    ) -> Any:
-        wide, kernel = _pad(widen(x), pads, 0), w.shape[2:]
-        positions = [_count_positions(*along) for along in zip(wide.shape[2:], kernel, strides, dilations)]
+    def conv(self, x: Array, w: Array, bias: Optional[Array] = None, *, window: Window, groups: int = 1) -> Any:
+        wide, window = _pad(widen(x), window.pads, 0), window._replace(kernel=w.shape[2:])
+        positions = list(map(_count_positions, wide.shape[2:], window.spans, window.strides))
         out = np.zeros((x.shape[0], w.shape[0], *positions), wide.dtype)
         if out.size:
             if w.shape[1] == 1 and groups > 1:
-                _depthwise(wide, widen(w), strides, dilations, out)
+                _depthwise(wide, widen(w), window, out)
             else:
-                _dense(wide, widen(w), strides, dilations, groups, out)
+                _dense(wide, widen(w), window, groups, out)
         return _add_bias(out, bias).astype(x.dtype, copy=False)
 
     depthwise_conv = conv
 
     @quiet
     def conv_transpose(
-        self, x: Array, w: Array, bias: Optional[Array] = None, *, strides: Ints, dilations: Ints, groups: int = 1
+        self, x: Array, w: Array, bias: Optional[Array] = None, *, window: Window, groups: int = 1
     ) -> Any:
         batch, channels, space = x.shape[0], x.shape[1] // groups, x.shape[2:]
         filters, kernel = w.shape[0], w.shape[2:]
-        lengths = [
-            (size - 1) * stride + (taps - 1) * dilation + 1
-            for size, taps, stride, dilation in zip(space, kernel, strides, dilations)
-        ]
+        window = window._replace(kernel=kernel)
+        lengths = window.transposed_sizes(space)
         wide = widen(x).reshape(batch, groups, channels, _size(space))
         matrix = widen(w).reshape(filters, groups, channels, _size(kernel)).transpose(1, 0, 3, 2)
         matrix = matrix.reshape(groups, filters * _size(kernel), channels)
         out = np.zeros((batch, groups, filters, *lengths), wide.dtype)
         for image, into in zip(wide, out):  # each element adds a scaled filter to its window
             spread = np.matmul(matrix, image).reshape((groups, filters, *kernel, *space))
-            for tap, seen in _taps(kernel, space, strides, dilations):
+            for tap, seen in _taps(window, space):
                 into[(Ellipsis, *seen)] += spread[(slice(None), slice(None), *tap)]
         return _add_bias(out.reshape(batch, groups * filters, *lengths), bias).astype(x.dtype, copy=False)
 
-    def max_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Any:
+    def max_pool(self, x: Array, window: Window) -> Any:
         least = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-        return _pool(np.maximum, _pad(x, pads, least), kernel, strides, dilations)
+        return _pool(np.maximum, _pad(x, window.pads, least), window)
 
     @quiet
-    def avg_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints) -> Any:
-        total = _pool(np.add, widen(x), kernel, strides, dilations)
-        return (total / np.asarray(_size(kernel), total.dtype)).astype(x.dtype, copy=False)
+    def avg_pool(self, x: Array, window: Window) -> Any:
+        total = _pool(np.add, widen(x), window)
+        return (total / np.asarray(_size(window.kernel), total.dtype)).astype(x.dtype, copy=False)
 
 
 def _size(shape: Ints) -> int:
@@ -86,11 +75,11 @@ def _size(shape: Ints) -> int:
     return size
 
 
-def _count_positions(size: int, taps: int, stride: int, dilation: int) -> int:
+def _count_positions(size: int, span: int, stride: int) -> int:
     """Return the number of positions of a window on an axis. Raises InvalidModelError if it is negative."""
-    count = (size - (taps - 1) * dilation - 1) // stride + 1
+    count = (size - span) // stride + 1
     if count < 0:
-        raise InvalidModelError("a window of %d does not fit an axis of length %d" % ((taps - 1) * dilation + 1, size))
+        raise InvalidModelError("a window of %d does not fit an axis of length %d" % (span, size))
     return count
 
 
@@ -109,22 +98,25 @@ def _add_bias(out: Array, bias: Optional[Array]) -> Any:
     return out
 
 
-def _taps(
-    kernel: Ints, positions: Ints, strides: Ints, dilations: Ints
-) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
-    """Yield each tap of a kernel with the slices of the elements that it reads at all window positions."""
-    for tap in itertools.product(*map(range, kernel)):
-        starts = [k * dilation for k, dilation in zip(tap, dilations)]
-        yield tap, [slice(b, b + (n - 1) * s + 1, s) if n else slice(0) for b, n, s in zip(starts, positions, strides)]
+def _taps(window: Window, positions: Ints) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
+    """Yield each element (tap) of a kernel, with the slices of a padded image that it reads at all window positions."""
+    for tap in itertools.product(*map(range, window.kernel)):
+        starts = [k * dilation for k, dilation in zip(tap, window.dilations)]
+        yield tap, [_every(start, n, stride) for start, n, stride in zip(starts, positions, window.strides)]
 
 
-def _depthwise(x: Array, w: Array, strides: Ints, dilations: Ints, out: Array) -> None:
+def _every(start: int, count: int, stride: int) -> slice:
+    """Return the slice of `count` elements from `start` on, `stride` apart."""
+    return slice(start, start + (count - 1) * stride + 1, stride) if count else slice(0)
+
+
+def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
     """Add a depthwise convolution to `out`, tap by tap, for a few channels at a time, so that the sums stay in the cache."""
     channels, per = x.shape[1], w.shape[0] // x.shape[1]
     positions, kernel = out.shape[2:], w.shape[2:]
     into = out.reshape(out.shape[0], channels, per, *positions)
     weights: Any = w.reshape((channels, per, *kernel) + (1,) * len(positions))
-    taps = list(_taps(kernel, positions, strides, dilations))
+    taps = list(_taps(window, positions))
     some = max(_BYTES // max(per * _size(positions) * out.itemsize * 8, 1), 1)
     for image, target in zip(x, into):
         for first in range(0, channels, some):
@@ -136,10 +128,10 @@ def _depthwise(x: Array, w: Array, strides: Ints, dilations: Ints, out: Array) -
                 total += scratch
 
 
-def _dense(x: Any, w: Array, strides: Ints, dilations: Ints, groups: int, out: Array) -> None:
-    """Write a convolution to `out`, as matrix products with copies of the windows."""
+def _dense(x: Any, w: Array, window: Window, groups: int, out: Array) -> None:
+    """Write a convolution of each group to `out`, as matrix products with copies of the windows (im2col)."""
     batch, channels = x.shape[:2]
-    positions, kernel = out.shape[2:], w.shape[2:]
+    positions, (kernel, strides, dilations, _) = out.shape[2:], window
     depth = w.shape[1] * _size(kernel)
     matrix = w.reshape(groups, w.shape[0] // groups, depth)
     if _size(kernel) == 1:
@@ -163,12 +155,12 @@ def _dense(x: Any, w: Array, strides: Ints, dilations: Ints, groups: int, out: A
             np.matmul(matrix, columns, into[:, :, first * row : last * row])
 
 
-def _pool(combine: Callable[..., Any], x: Array, kernel: Ints, strides: Ints, dilations: Ints) -> Any:
-    """Combine the elements of each window, axis by axis, because windows are boxes."""
-    for axis, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations), 2):
-        positions = _count_positions(x.shape[axis], taps, stride, dilation)
+def _pool(combine: Callable[..., Any], x: Array, window: Window) -> Any:
+    """Combine the elements of each window by a ufunc, axis by axis: a maximum or a sum over a box is separable."""
+    for axis, (span, taps, stride, dilation, _) in enumerate(zip(window.spans, *window), 2):
+        positions = _count_positions(x.shape[axis], span, stride)
         before = (slice(None),) * axis
-        seen = [x[(*before, *where)] for _, where in _taps([taps], [positions], [stride], [dilation])]
+        seen = [x[(*before, _every(tap * dilation, positions, stride))] for tap in range(taps)]
         total = np.array(seen[0])
         for tap_values in seen[1:]:
             combine(total, tap_values, out=total)

@@ -1,7 +1,8 @@
 """The interface between the core and a shim: every name that a shim may import, and nothing else.
 
 A shim subclasses `Shim` and `Emitter`. It receives a `Program` of `Node`s over `Ref`s and `Const`s, and emits it with
-`emit`. A size is an int or a symbolic `Dim`; `is_static` tells which. `examples/toy_shim` is a complete shim.
+`emit`. A size is an int or a symbolic `Dim`; `is_static` tells which of the two. `examples/toy_shim` is a complete
+shim.
 """
 
 from onnx_compat.discovery.child_process import ChildResult, call_in_child
@@ -34,6 +35,7 @@ from onnx_compat.ir.dims import (
 )
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, refs
+from onnx_compat.ir.window import Window
 from onnx_compat.model.graph import GraphNode
 from onnx_compat.shim.description import Description, OpenedFile, Step
 from onnx_compat.shim.emission import Sizes, emit
@@ -93,6 +95,7 @@ __all__ = [
     "Undecided",
     "UnsupportedError",
     "VerificationError",
+    "Window",
     "activations",
     "as_sizes",
     "atoms_of",

@@ -1,4 +1,4 @@
-"""The description of a converted file by a shim: its facts, and its intermediate values when it runs."""
+"""The description of a converted file by a shim: facts and tables, and the intermediate values of a run."""
 
 import abc
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
@@ -9,7 +9,8 @@ __all__ = ["Description", "OpenedFile", "Step"]
 
 
 class Description(NamedTuple):
-    """A file in plain JSON values: facts, and tables whose rows have the same keys.
+    """The description of a file in plain JSON values: `facts` by name, and `tables` by name, as lists of rows with
+    equal keys.
 
     Names come from the file unchecked: escape them before they are printed.
     """
@@ -19,7 +20,7 @@ class Description(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An operator of a file, with the names of its inputs, without constants, and of its outputs."""
+    """An operator of a converted file, with the names of its input tensors (without constants) and of its output tensors."""
 
     operator: str
     inputs: Tuple[str, ...]
@@ -27,20 +28,25 @@ class Step(NamedTuple):
 
 
 class OpenedFile(abc.ABC):
-    """A file that is opened to read the intermediate values of a run.
+    """A converted file that is opened to run it and to read its intermediate values.
 
-    A tensor that holds a value of the model has the name of that value. Its order of axes can differ.
+    A tensor that holds a value of the model has the name of that value. Its axes can be in another order than in the
+    model.
     """
 
     #: The operators, in the order in which they run.
     steps: Sequence[Step] = ()
-    #: Remarks for a reader of the values.
+    #: Remarks for a user who reads the values.
     notes: Sequence[str] = ()
 
     @abc.abstractmethod
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
-        """Run the file. Return every tensor by name; a quantised tensor is dequantised."""
+        """Run the file on `inputs`. Return tensor name -> array for every tensor; a quantised tensor is dequantised."""
 
     @abc.abstractmethod
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Compute a tensor from `given` tensors, in the file's order of axes, by the operators between them alone."""
+        """Compute the tensor `name` from the tensors `given`, by the operators between them. No other operator runs.
+
+        The arrays are in the file's order of axes. So errors of operators before the `given` tensors do not reach the
+        result.
+        """

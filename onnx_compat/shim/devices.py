@@ -14,10 +14,10 @@ _NAME = re.compile(r"/?(?:device:)?([a-z]+)(?::([0-9]+))?")
 
 
 def resolve(name: object, available: Sequence[str], shim: str) -> str:
-    """Return the entry of `available` that a device name means.
+    """Return the entry of `available` that a device name means: "CUDA" -> "gpu:0".
 
-    Case is ignored, "cuda" is "gpu", and a name without a number means number 0. Raises `ShimError`, which lists the
-    available devices, if no entry fits.
+    Case is ignored, "cuda" and "rocm" mean "gpu", and a name without a number means number 0. Raises `ShimError`, which
+    lists the available devices, if no entry fits.
     """
     device = _parse(str(name))
     for entry in available:
@@ -32,7 +32,7 @@ def resolve(name: object, available: Sequence[str], shim: str) -> str:
 
 
 def _parse(name: str) -> Optional[Tuple[str, int]]:
-    """Return the kind and the number of a device name; None if it is not a device name."""
+    """Return the kind and the number in a device name: "/device:GPU:1" -> ("gpu", 1). None if it is not a device name."""
     match = _NAME.fullmatch(name.strip().lower())
     if match is None:
         return None

@@ -34,7 +34,7 @@ class Sizes:
         return len(self.dims)
 
     def also(self, dims: Sequence[Extent]) -> "Sizes":
-        """Return other sizes of the same program in these forms, for example those of a result of the node."""
+        """Return `dims`, sizes of the same program, as a `Sizes`: for example those of a result of the node."""
         return Sizes(dims, self._walk, self._emitter)
 
     @property
@@ -108,7 +108,7 @@ class _Unsupported:
 
 
 def emission_errors(region: Region, emitter: "Emitter") -> Dict[str, OnnxCompatError]:
-    """Emit every node with placeholders as inputs. Return the errors by the name of the ONNX node.
+    """Emit every node of a region with placeholders as inputs. Return name of the ONNX node -> its first error.
 
     The name is "" for a node without an origin, for example the transpose of an input.
     """
@@ -119,7 +119,10 @@ def emission_errors(region: Region, emitter: "Emitter") -> Dict[str, OnnxCompatE
 
 
 def execute(node: Node, emitter: "Emitter") -> None:
-    """Execute a node. The handles of its arguments and results are stored in `Ref.handle`."""
+    """Execute a node at once. Set `Ref.handle` of its results, and replace the sizes in their types by actual sizes.
+
+    The arguments' values are read from `Ref.handle`.
+    """
     walk = _Walk(emitter, {})
     walk.node(node)
     for ref in node.outputs:
@@ -128,9 +131,9 @@ def execute(node: Node, emitter: "Emitter") -> None:
 
 
 class _Walk:
-    """The walk over a region, with the handle of each value and of each symbolic size.
+    """A walk that emits the nodes of a region, and keeps the handle of each value and of each symbolic size.
 
-    `failed` collects the errors by node name. Without it, an error ends the walk.
+    `failed` collects the errors by node name. Without a dict in `failed`, the first error ends the walk.
     """
 
     def __init__(self, emitter: "Emitter", env: Dict[Ref, Handle]) -> None:
@@ -140,7 +143,7 @@ class _Walk:
         self._sizes: Dict[Atom, Handle] = {}
 
     def region(self, region: Region, handles: Sequence[Handle]) -> List[Handle]:
-        """Emit the live nodes. Return the handles of the outputs, or nothing if errors are collected.
+        """Emit the live nodes. Return the handles of the outputs, or an empty list if `failed` collects errors.
 
         An emitter that stores its node (see `Emitter.at`) has the same node before and after this.
         """
@@ -201,7 +204,7 @@ class _Walk:
             raise _add_origin(UnsupportedError(reason), node) from error
 
     def _body(self, region: Region, captures: Sequence[Ref]) -> Callable[..., List[Handle]]:
-        """Return the region as a function of its inputs and then of its captures."""
+        """Return an inner region as a function: handles of its inputs, then of its captures -> list of output handles."""
 
         def body(*handles: Any) -> List[Any]:
             inputs, captured = handles[: len(region.inputs)], handles[len(region.inputs) :]

@@ -45,7 +45,7 @@ Handle = Any  # a tensor of a framework: the core knows no framework
 
 
 class Probe(NamedTuple):
-    """The result of a search for the framework.
+    """The result of the check whether the framework works on this machine.
 
     reason: why the framework is available, or why it is not.
     framework: the name of the framework: "tensorflow".
@@ -180,7 +180,7 @@ class Emitter:
 
     @property
     def target(self) -> Target:
-        """The target for which a program is recorded that this emitter emits."""
+        """The target of this emitter. It can emit only programs that are recorded for this target."""
         return Target(self.layout, self.filter_layout, self.integers)
 
     @property
@@ -201,7 +201,7 @@ class Emitter:
         """Return an element of an integer vector; an `index` of None reads a scalar.
 
         The result is an int if the emitter is concrete. Otherwise it is a scalar handle of `index_dtype`, or of the
-        vector's dtype if that is wider (see `promoted`).
+        vector's dtype if that is wider (see `promote`).
         """
         raise NotImplementedError
 
@@ -251,11 +251,11 @@ class Emitter:
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
     def shape(self, handle: Handle) -> Tuple[int, ...]:
-        """Return the shape of the value of a handle."""
+        """Return the shape of the tensor that a handle of a concrete emitter holds."""
         raise NotImplementedError
 
     def fetch(self, handle: Handle) -> np.ndarray:
-        """Return the value of a handle."""
+        """Return the tensor that a handle of a concrete emitter holds, as a numpy array."""
         raise NotImplementedError
 
 
@@ -298,7 +298,8 @@ class Shim(abc.ABC):
         return None
 
     def devices(self) -> Sequence[str]:
-        """Return the names of the framework's devices on this machine, with logical devices: "cpu:0", "cpu:1", "gpu:0".
+        """Return the names of the framework's devices on this machine: "cpu:0", "cpu:1", "gpu:0". Logical devices are
+        included.
 
         A name without a number is the only device of its kind.
         """

@@ -43,12 +43,12 @@ def native(
 
 
 def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """Return the natives that an emitter's class declares, and that the installed framework can run."""
+    """Return (domain, operator) -> `Native` for the natives of an emitter's class that the installed framework can run."""
     return natives_of({name: getattr(type(emitter), name) for name in dir(type(emitter))}, emitter)
 
 
 def natives_of(functions: Mapping[str, Any], emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """Return the natives among functions, by domain and operator. `available` decides for the emitter."""
+    """Return (domain, operator) -> `Native` for the natives among functions that the framework of the emitter can run."""
     natives = {}
     for name, function in functions.items():
         declared = getattr(function, "native", None)

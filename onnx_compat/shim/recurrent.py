@@ -14,7 +14,7 @@ _UNUSUAL = ("activation_alpha", "activation_beta", "input_forget", "layout")
 
 
 class StandardRecurrent(NamedTuple):
-    """A recurrent operator over whole sequences, without clipping, with the usual activations."""
+    """The parts of a recurrent operator that reads whole sequences, without clipping, with activations of fused kernels."""
 
     #: For each direction, whether it reads the sequence backwards.
     backwards: Tuple[bool, ...]
@@ -28,12 +28,12 @@ class StandardRecurrent(NamedTuple):
 
     @property
     def weights(self) -> Tuple[Tensor, ...]:
-        """The weights of the gates and their bias, without the peepholes."""
+        """The tensors `w`, `r` and, if present, `bias`. The peepholes are not included."""
         return tuple(tensor for tensor in (self.w, self.r, self.bias) if tensor is not None)
 
     @property
     def has_known_weights(self) -> bool:
-        """Whether all weights, the peepholes included, are known while tracing."""
+        """Whether all weights, the bias and the peepholes are known while tracing."""
         return all(tensor.known for tensor in (*self.weights, self.peepholes) if tensor is not None)
 
     @property
@@ -43,12 +43,15 @@ class StandardRecurrent(NamedTuple):
 
 
 def directions(attributes: Mapping[str, Any]) -> Tuple[bool, ...]:
-    """Return for each direction whether it reads the sequence backwards."""
+    """Return for each direction whether it reads the sequence backwards: "bidirectional" -> (False, True)."""
     return _DIRECTIONS[attributes.get("direction", "forward")]
 
 
 def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str, ...], ...]:
-    """Return the activations of each direction in lower case. ONNX's default for RNN lists two, also for one direction."""
+    """Return for each direction its activations in lower case. Absent activations take ONNX's defaults.
+
+    ONNX's default for RNN lists two activations, also for one direction: the second is dropped.
+    """
     default = _ACTIVATIONS[operator][0]
     count, size = len(directions(attributes)), len(default)
     names = tuple(str(name).lower() for name in attributes.get("activations") or default * count)
@@ -58,9 +61,9 @@ def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str
 def standard_recurrent(
     operator: str, inputs: Sequence[Optional[Tensor]], attributes: Mapping[str, Any]
 ) -> Optional[StandardRecurrent]:
-    """Return the parts of an LSTM, GRU or RNN that a fused kernel can compute; None for every other case.
+    """Return the parts of an LSTM, GRU or RNN node that a fused kernel can compute; None if no fused kernel can.
 
-    A kernel may decline more: a dtype, weights that are computed at run time, peepholes, mixed activations.
+    A kernel may decline more nodes: for a dtype, weights that are computed at run time, peepholes, mixed activations.
     """
     x, w, r, bias, lengths, _, _, peepholes = (*inputs, *[None] * 8)[:8]
     if x is None or w is None or r is None or lengths is not None:

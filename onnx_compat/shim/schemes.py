@@ -8,11 +8,11 @@ __all__ = ["Quantization", "Scheme"]
 
 
 class Scheme(NamedTuple):
-    """A quantization scheme for the files of a shim.
+    """A quantization scheme that a shim offers for its files.
 
     kind: its name.
     meaning: its description for users.
-    fidelity: the least signal-to-noise ratio in dB of an output, compared with the model, unless a tolerance is given.
+    fidelity: the signal-to-noise ratio in dB that each output must reach against the model. A tolerance replaces it.
     calibrated: whether it needs calibration samples.
     blocks: whether each block of weights may have its own scale.
     """
@@ -25,10 +25,10 @@ class Scheme(NamedTuple):
 
 
 class Quantization(NamedTuple):
-    """The request to quantise a file: a scheme of the shim, and its inputs.
+    """A user's request to quantise a file: the scheme, the calibration samples and the block size.
 
     samples: calibration feeds by the names of `Program.inputs`; empty if the scheme is not calibrated.
-    block: the number of weights that share a scale; None: the weights of an output channel.
+    block: the number of weights that share a scale; None if the weights of an output channel share a scale.
     """
 
     scheme: Scheme

@@ -1,1 +1,1 @@
-"""Tracing: record an ONNX graph as a program. Traced values, pending layouts, and the interpreter of ONNX graphs."""
+"""Tracing: record an ONNX graph as a program. Has traced values, pending layouts and the interpreter of ONNX graphs."""

@@ -22,7 +22,7 @@ Scope = Dict[str, Any]
 
 
 class Context:
-    """The node that a meaning is applied for: its outputs, its opset and its subgraphs."""
+    """The node whose meaning is applied: its outputs, its opset, its subgraphs, and the values in scope."""
 
     def __init__(self, interpreter: "Interpreter", node: GraphNode, scope: Scope, graph: Graph) -> None:
         self.node = node
@@ -32,33 +32,33 @@ class Context:
         self.interpreter = interpreter
 
     def wants(self, output: int) -> bool:
-        """Whether the node names the output with this number."""
+        """Whether the node names output number `output` (from 0), so that the meaning must compute it."""
         return output < len(self.node.outputs) and bool(self.node.outputs[output])
 
     @property
     def outputs(self) -> int:
-        """The number of outputs that the node names."""
+        """The number of outputs in the node's list, with omitted outputs ("") counted."""
         return len(self.node.outputs)
 
     def body(self, graph: Graph) -> Callable[..., List[Any]]:
-        """Return a subgraph as a function of its inputs. It can read the values in scope of the node."""
+        """Return a subgraph as a function: input values -> list of output values. It may read values in the node's scope."""
         return lambda *inputs: self.interpreter.run(graph, inputs, self.scope)
 
 
 class _Unavailable:
-    """The output of a node whose meaning could not be applied."""
+    """The placeholder for the output of a node that failed, or that reads such a placeholder."""
 
 
 _UNAVAILABLE = _Unavailable()
 
 
 class Interpreter:
-    """Apply the nodes of a graph to values.
+    """Apply the meanings of the nodes of a graph to traced values, in order.
 
     natives: the operators that the shim implements as a whole.
-    tolerant: whether to go on after an operator that cannot be applied. `failed` lists these nodes, and `unseen` the
-        nodes that read their outputs.
-    watch: called with the name and the value of each input and each result of the outermost graph.
+    tolerant: whether to go on after a node whose meaning raises an error. `failed` maps such nodes to their errors.
+        `unseen` has the nodes that were skipped because they depend on a failed node.
+    watch: called with the name and the value of each input and each node output of the outermost graph.
     """
 
     def __init__(
@@ -78,10 +78,14 @@ class Interpreter:
         self.read: List[Tensor] = []
 
     def run(self, graph: Graph, inputs: Sequence[Any], outer: Optional[Scope] = None) -> List[Any]:
-        """Return the outputs of a graph for these inputs. An input of None takes its default."""
+        """Return the values of the graph's outputs.
+
+        inputs: the values in the order of `graph.inputs`. An input of None takes the initializer of its name.
+        outer: the values of the enclosing graph by name, for a subgraph.
+        """
         scope: Scope = dict(outer or {})
         scope.update((port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None)
-        if self.tolerant and outer is None:  # not even the rank of these inputs is known
+        if self.tolerant and outer is None:  # required inputs without a value have no known rank
             scope.update((name, _UNAVAILABLE) for name in (port.name for port in graph.required) if name not in scope)
         for name, initializer in graph.initializers.items():
             if not (scope.get(name) is not None and name in {port.name for port in graph.inputs}):
@@ -106,7 +110,11 @@ class Interpreter:
 
     @staticmethod
     def _last_uses(graph: Graph) -> Dict[int, List[str]]:
-        """Return for each node index the values that no later node reads, so that an execution can free them."""
+        """Return node index -> names of the values whose last use is that node (liveness), so that they can be freed
+        after it.
+
+        Outputs of the graph are not listed.
+        """
         last: Dict[str, int] = {}
         for k, node in enumerate(graph.nodes):
             for name in node.inputs + tuple(node.captures()) + node.outputs:
@@ -151,7 +159,7 @@ class Interpreter:
     ) -> Sequence[Any]:
         if meaning.context:
             inputs = [context, *inputs]
-        while inputs and inputs[-1] is None:  # trailing inputs that are left out take their defaults
+        while inputs and inputs[-1] is None:  # omitted trailing inputs take the defaults of the meaning
             inputs = inputs[:-1]
         try:
             results = meaning.function(*inputs, **attributes)
@@ -172,10 +180,12 @@ class Interpreter:
         attributes: Mapping[str, Any],
         composed: Sequence[Any],
     ) -> Sequence[Any]:
-        """Apply the shim's native operator, if it accepts the node. Return the composed results otherwise.
+        """Record the shim's native operator for a node, and return its results. If no native accepts it, return
+        `composed`.
 
-        The composed results give the types of the native's results. Dead code elimination drops their nodes, so a size
-        that depends on these nodes becomes a size of the native's own result.
+        `composed` has the results of the node's meaning, which give the types of the native's results. Dead code
+        elimination drops the nodes of the meaning. So a size that depends on these nodes becomes a size of the native's
+        own result.
         """
         native = self.natives.get((node.domain, node.operator))
         if native is None:
@@ -209,7 +219,7 @@ def _depends_on(origin: Optional[Origin], size: Extent) -> bool:
 
 
 def _drop_unread_outputs(node: GraphNode, graph: Graph) -> GraphNode:
-    """Return the node without the names of the outputs that no node reads."""
+    """Return a copy of the node in which outputs that nothing reads have no name. A single output keeps its name."""
     if len(node.outputs) == 1:
         return node
     readers = graph.consumers()
@@ -220,7 +230,7 @@ def _drop_unread_outputs(node: GraphNode, graph: Graph) -> GraphNode:
 
 
 def _is_accepted(native: Native, node: GraphNode, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
-    """Whether a native accepts a node. If the decision depends on a symbolic size, it does not."""
+    """Whether a native accepts a node. False if the decision depends on a symbolic size."""
     try:
         return native.accepts(node, inputs, attributes)
     except Undecided:
@@ -252,7 +262,7 @@ def _hint(meaning: Operator) -> str:
 
 
 def _attribute(value: Any) -> Any:
-    """Convert an attribute for a meaning: a stored tensor becomes a Tensor."""
+    """Convert an attribute value for a meaning: a `Constant` becomes a known Tensor, any other value stays."""
     if isinstance(value, Constant):
         return Tensor(value.dtype, value.array.shape, value.array)
     return value

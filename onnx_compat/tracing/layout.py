@@ -1,8 +1,8 @@
 """Pending permutations: choose the physical order in which an operation works, and map axes and shapes to it.
 
-An order is a tuple with the logical axis of each physical axis; None is the logical order. An operation accepts its
-operands in an order that they already have, and declares the order of its result. A transpose is recorded only where
-two operands disagree, or where the operation needs one order.
+An order is a tuple with the logical axis of each physical axis; None is the logical order. An operation takes its
+operands in the order in which they are stored, and declares the order of its result. A transpose is recorded only where
+two operands are stored in different orders, or where the operation needs a certain order.
 """
 
 from typing import List, Optional, Sequence, Tuple
@@ -27,30 +27,31 @@ __all__ = [
 
 
 def normalize_order(order: Optional[Sequence[int]]) -> Order:
-    """Return an order as a tuple, and the logical order as None."""
+    """Return an order as a tuple, or None if it is the logical order: [0, 2, 1] -> (0, 2, 1), [0, 1, 2] -> None."""
     return None if order is None or list(order) == sorted(order) else tuple(order)
 
 
 def channels_last_order(rank: int) -> Order:
-    """Return the order in which [N, C, spatial...] is stored as [N, spatial..., C]."""
+    """Return the order that stores [N, C, spatial...] as [N, spatial..., C]: rank 4 -> (0, 2, 3, 1), rank 2 -> None."""
     return normalize_order((0,) + tuple(range(2, rank)) + (1,))
 
 
 def physical_axis(axis: int, order: Order) -> int:
-    """Return the physical axis of a logical axis."""
+    """Return the physical axis at which a logical axis is stored: axis 1 in the order (0, 2, 3, 1) -> 3."""
     return axis if order is None else order.index(axis)
 
 
 def permute_shape(values: Sequence[Extent], order: Order) -> Tuple[Extent, ...]:
-    """Permute a logical shape, or another list with an entry for each axis, to the physical order."""
+    """Permute a list with an entry for each logical axis to physical order, such as [N, C, H, W] to [N, H, W, C]."""
     return tuple(values) if order is None else tuple(values[axis] for axis in order)
 
 
 def common_order(tensors: Sequence[Tensor], rank: int) -> Order:
-    """Return the order for operands of one shape: the pending order of the largest operand, else the logical order.
+    """Return the order in which an operation works on these operands: that of the largest operand with a pending order.
 
-    A pending order that is not channels-last loses to an operand of equal size in the logical order. Matrix products
-    make these orders, and they need operands in the logical order.
+    Only run-time operands of rank `rank` count. Without a pending order among them, the order is logical (None). A
+    pending order that is not channels-last loses to an operand in logical order with at least as many elements. Such
+    orders come from matrix products, which need their operands in logical order.
     """
     whole = [t for t in tensors if t.ref is not None and t.rank == rank]
     pending = [t for t in whole if t.order is not None]
@@ -65,20 +66,21 @@ def common_order(tensors: Sequence[Tensor], rank: int) -> Order:
 
 
 def _element_count(tensor: Tensor) -> int:
+    """Estimate the number of elements: a symbolic size counts as 64."""
     return int(np.prod([int(d) if is_static(d) else 64 for d in tensor.shape]))
 
 
 def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
-    """Return an operand of a broadcast to `rank`, stored in the layout `order`.
+    """Return `tensor` as an argument for an operation that broadcasts to the rank `rank` and works in `order`.
 
-    If `order` is not None, an operand of lower rank gets leading axes of length one. A known single element of lower rank
-    becomes a scalar.
+    If `order` is not None, an operand of lower rank gets leading axes of length one. A known operand with one element
+    and a lower rank becomes a scalar.
     """
     if tensor.known and tensor.value is not None:
         array = tensor.value
         if (
             array.size == 1 and array.ndim < rank
-        ):  # at full rank it may be the operand that decides the rank of the result
+        ):  # an operand of full rank keeps its shape, which may decide the rank of the result
             return current_trace().constant(array.reshape(()), tensor.dtype)
         if order is not None and array.ndim < rank:
             array = array.reshape((1,) * (rank - array.ndim) + array.shape)
@@ -91,7 +93,7 @@ def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
 
 
 def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
-    """Return the order of the remaining axes when logical axes are removed."""
+    """Return the order after removal of the logical axes `axes`, renumbered: (0, 3, 1, 2) without 1 -> (0, 2, 1)."""
     if order is None:
         return None
     kept = [axis for axis in range(len(order)) if axis not in axes]
@@ -99,9 +101,9 @@ def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
 
 
 def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
-    """Return the order when axes of length one are inserted at these axes of the new shape.
+    """Return the order of a result of rank `rank` with new axes of length one at its logical axes `axes`.
 
-    Each is stored before the next axis of the new shape.
+    A new axis is stored directly before the next logical axis, or last without a next axis.
     """
     if order is None:
         return None
@@ -114,16 +116,16 @@ def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
 
 
 def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[Order, Order]:
-    """Return the order in which a reshape from `before` to `after` reads its operand, and the order of its result.
+    """Return two orders for a reshape from `before` to `after`: how it reads its operand, and how its result is stored.
 
     `order` is the order in which the operand is stored. The shapes are divided into groups of axes with equal products:
     [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N; C -> g, C/g; H, W -> H*W. If the axes of each group are
-    stored side by side, the groups keep their storage order: mostly the data does not move. Otherwise both orders are
-    logical, or channels-last for an image.
+    contiguous in storage, both orders keep the storage order of the groups. Then the data mostly does not move.
+    Otherwise both orders are logical, or `_image_orders` finds a better pair.
     """
     if order is None:
         return None, None
-    groups = _groups(before, after)
+    groups = _axis_groups(before, after)
     consumed: List[int] = []
     produced: List[int] = []
     physical = [axis for axis in order if not _is_unit(before[axis])]
@@ -146,10 +148,11 @@ def _image_orders(
     before: Sequence[Extent],
     after: Sequence[Extent],
 ) -> Tuple[Order, Order]:
-    """Return channels-last orders for a reshape to an image whose groups are scattered; (None, None) if they do not fit.
+    """Return channels-last orders for a reshape to an image, if groups are not contiguous in storage; else (None,
+    None).
 
-    The data has to move in any case: blocks of channels become pixels, or pixels become channels. So it moves to the
-    layout of the next convolution, if the stored axes of batch and pixels have that order already.
+    The data moves in any case: blocks of channels become pixels, or pixels become channels. So the result takes the
+    layout of the next convolution, if batch and pixels are already stored in that order.
     """
     last = channels_last_order(4)
     if current_trace().layout != "channels_last" or len(after) != 4 or any(len(group[1]) != 1 for group in groups):
@@ -162,7 +165,7 @@ def _image_orders(
 
 
 def _insert_unit_axes(order: List[int], rank: int) -> Order:
-    """Insert the missing axes, which have length one, each before the next axis."""
+    """Insert the axes that `order` lacks, in place, each before the first stored axis of a higher number. Return `order`."""
     for axis in range(rank):
         if axis not in order:
             following = [k for k, present in enumerate(order) if present > axis]
@@ -174,8 +177,11 @@ def _is_unit(extent: Extent) -> bool:
     return is_equal(extent, 1)
 
 
-def _groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[List[int], List[int]]]:
-    """Divide two shapes into groups of axes that hold the same elements, as finely as their sizes decide."""
+def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[List[int], List[int]]]:
+    """Return pairs (axes of `before`, axes of `after`) whose sizes have equal products, in order.
+
+    The groups are as small as the sizes can prove. Axes of length one are in no group.
+    """
     ins = [axis for axis in range(len(before)) if not _is_unit(before[axis])]
     outs = [axis for axis in range(len(after)) if not _is_unit(after[axis])]
     groups = []
@@ -185,15 +191,15 @@ def _groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[Lis
         left, right = before[ins[i]], after[outs[j]]
         i, j = i + 1, j + 1
         while not is_equal(left, right):
-            if _divides(left, right) and i < len(ins):
+            if _can_grow_to(left, right) and i < len(ins):
                 left = left * before[ins[i]]
                 group[0].append(ins[i])
                 i += 1
-            elif _divides(right, left) and j < len(outs):
+            elif _can_grow_to(right, left) and j < len(outs):
                 right = right * after[outs[j]]
                 group[1].append(outs[j])
                 j += 1
-            else:  # symbolic sizes do not decide it: the rest is one group
+            else:  # symbolic sizes do not decide where the group ends: all other axes join it
                 group[0].extend(ins[i:])
                 group[1].extend(outs[j:])
                 i, j = len(ins), len(outs)
@@ -205,7 +211,8 @@ def _groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[Lis
     return groups
 
 
-def _divides(part: Extent, whole: Extent) -> bool:
+def _can_grow_to(part: Extent, whole: Extent) -> bool:
+    """Whether `part` times the sizes of further axes can be `whole`: `part` is smaller, or divides `whole` symbolically."""
     if is_static(part) and is_static(whole):
         return 0 < int(part) < int(whole)
     quotient = floordiv(whole, part)

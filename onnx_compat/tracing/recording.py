@@ -13,7 +13,7 @@ __all__ = ["check_program", "record_program", "start_trace"]
 
 
 def start_trace(emitter: Emitter, immediate: bool = False) -> Trace:
-    """Return a trace for the target of an emitter. With `immediate`, the emitter executes each node at once."""
+    """Return a new trace for an emitter's target. With `immediate`, the emitter executes each node when it is recorded."""
     return Trace(emitter.target, emitter if immediate else None)
 
 
@@ -25,7 +25,10 @@ def record_program(
     name: str = "model",
     trace: Optional[Trace] = None,
 ) -> Program:
-    """Call `function` with a Tensor for each input, and return its program. Raises VerificationError: see `check_program`."""
+    """Call `function` with a Tensor for each port of `inputs`, and return the program that computes its results.
+
+    The outputs are named by `output_names`, or output_0, output_1, … Raises VerificationError: see `check_program`.
+    """
     trace = trace or start_trace(emitter)
     with trace.active():
         region = trace.region([Spec(port.dtype, port.shape) for port in inputs], function)
@@ -39,7 +42,7 @@ def record_program(
 
 
 def check_program(program: Program) -> Program:
-    """Verify the program if ONNX_COMPAT_VERIFY=1, and return it. Raises VerificationError."""
+    """Return the program. If ONNX_COMPAT_VERIFY=1, verify it first, and raise VerificationError if it has a defect."""
     if is_verifying():
         from onnx_compat.ir.verifier import verify_program
 

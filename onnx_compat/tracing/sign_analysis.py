@@ -1,4 +1,4 @@
-"""Find the integer values of a program that are never negative: as indices they need no wrap-around from the end."""
+"""Find integer tensors that are never negative. As indices, they need no conversion from counting from the end."""
 
 from typing import Dict
 
@@ -13,11 +13,14 @@ _MOVING = frozenset(
 )
 #: Primitives whose results are not negative if no argument is. (A sum that overflows is no valid index.)
 _PRESERVING = frozenset("add mul floordiv minimum cumsum reduce_sum reduce_prod".split())
-_MOST_VALUES = 64  # the most values that are analysed of a long computation
+_MOST_VALUES = 64  # the analysis of a long computation gives up after this number of values
 
 
 def is_nonnegative_tensor(x: Tensor) -> bool:
-    """Whether no element can be negative, by the primitives that compute the tensor. False also means not known."""
+    """Whether no element of a tensor can be negative: by its values, its sizes, or the primitives that compute it.
+
+    False also means that no proof was found.
+    """
     if x.value is None:
         return _is_nonnegative(x.ref, {})
     if x.known:
@@ -26,7 +29,7 @@ def is_nonnegative_tensor(x: Tensor) -> bool:
 
 
 def _is_nonnegative(arg: Arg, known: Dict[Ref, bool]) -> bool:
-    """Whether no element of an argument can be negative. `known` caches the answers for values."""
+    """Whether no element of an argument can be negative. `known` caches the answers for run-time values."""
     if isinstance(arg, tuple):
         return all(_is_nonnegative(item, known) for item in arg)
     if isinstance(arg, Const):
@@ -43,7 +46,7 @@ def _is_nonnegative(arg: Arg, known: Dict[Ref, bool]) -> bool:
 
 
 def _gives_nonnegative(node: Node, known: Dict[Ref, bool]) -> bool:
-    """Whether the first result of a node cannot be negative."""
+    """Whether the primitive of a node and its arguments prove that the first result is never negative."""
     name, args = node.primitive, node.args
     if name in _MOVING:
         return _is_nonnegative(args[0], known)
@@ -61,7 +64,9 @@ def _gives_nonnegative(node: Node, known: Dict[Ref, bool]) -> bool:
 
 
 def _is_widening(before: Arg, after: Ref) -> bool:
-    """Whether the type of `after` has every value of the type of `before`, so that a cast keeps all numbers."""
+    """Whether a cast from `before` to the type of `after` keeps every integer that is not negative: a wider or equal
+    type.
+    """
     if not isinstance(before, Ref) or before.spec.dtype.kind not in "iub":
         return False
     narrow, wide = before.spec.dtype, after.spec.dtype

@@ -25,17 +25,20 @@ _STATE = threading.local()
 
 
 def current_trace() -> "Trace":
-    """Return the innermost active trace of this thread. Without one, only known values can be computed."""
+    """Return the innermost active trace of this thread.
+
+    If no trace is active, return a trace that computes with known values and raises NeedsKnownError for other values.
+    """
     stack = getattr(_STATE, "stack", None)
     return stack[-1] if stack else _KNOWN_ONLY
 
 
 class Trace:
-    """Record nodes into the innermost open region, or execute them.
+    """Record nodes into the innermost open region, or execute them at once.
 
-    target: the target of the recording; None if nothing in it depends on a target.
-    immediate: an emitter that executes each node at once. Then every size is an int and every value can be read, so a
-        model runs that no compiled form can express.
+    target: the target of the recording; None if no node depends on a target.
+    immediate: an emitter that executes each node when it is applied. Then every size is an int and every value can be
+        read, so a model runs that no compiled form can express.
     """
 
     def __init__(self, target: Optional[Target] = None, immediate: "Optional[Emitter]" = None) -> None:
@@ -50,7 +53,7 @@ class Trace:
 
     @contextmanager
     def active(self) -> Iterator["Trace"]:
-        """Make this the current trace of the thread inside the block."""
+        """Make this trace the current trace of the thread inside the block, and yield it."""
         stack = _STATE.__dict__.setdefault("stack", [])
         stack.append(self)
         try:
@@ -60,9 +63,11 @@ class Trace:
 
     # -- regions -------------------------------------------------------------------------------------------------------
     def region(self, specs: Sequence[Spec], body: Callable[..., Sequence[Tensor]]) -> Region:
-        """Call `body` with a Tensor for each spec, and return what it records as a region.
+        """Call `body` with a Tensor for each spec. Return the nodes that it records, with its results as outputs, as a
+        region.
 
-        The outputs have no pending order. A size may be a name: equal names are equal symbolic sizes.
+        The outputs are stored in logical order. A size in `specs` may be None, an unknown size, or a name: equal names
+        are equal symbolic sizes.
         """
         names: Dict[str, Dim] = {}
         region = Region([_name_open_sizes(Ref(spec), names) for spec in specs], self.target)
@@ -88,9 +93,9 @@ class Trace:
         specs: Sequence[Spec],
         regions: Sequence[Region] = (),
     ) -> List[Ref]:
-        """Record an application of a primitive to physical arguments. Return its results.
+        """Record a node that applies a primitive to physical arguments, or execute it. Return its results, in order.
 
-        A size of None in `specs` becomes a symbolic size: the length of the result's axis.
+        A size of None in `specs` becomes symbolic: the length of the result's own axis.
         """
         node = Node(primitive, args, params, specs, self.origin or _producer_origin(args), regions)
         if self.immediate is not None:
@@ -102,14 +107,18 @@ class Trace:
         return [_name_open_sizes(ref) for ref in node.outputs]
 
     def constant(self, array: np.ndarray, dtype: DType, order: Order = None) -> Const:
-        """Return an array as a constant argument in a physical order. It is a view: nothing is copied before the export."""
+        """Return an array as a `Const` in a physical order: a transposed view, no copy. Equal calls share one `Const`."""
         key = (id(array), order)
         if key not in self._constants:
             self._constants[key] = (array, Const(array if order is None else array.transpose(order), dtype))
         return self._constants[key][1]
 
     def argument(self, tensor: Tensor, order: Order = None) -> TensorArg:
-        """Return a tensor as an argument that is stored in `order`. This alone records pending permutations."""
+        """Return a tensor as an argument that is stored in `order`. Records a transpose if the tensor is stored in
+        another order.
+
+        Pending permutations are recorded here and nowhere else.
+        """
         if tensor.value is not None:
             if tensor.known:
                 return self.constant(tensor.value, tensor.dtype, order)
@@ -133,7 +142,7 @@ class Trace:
         return self.record("transpose", (ref,), {"perm": perm}, [spec])[0]
 
     def _extents(self, tensor: Tensor, order: Order) -> Ref:
-        """Record a tensor of symbolic sizes, with its elements and its shape in the physical order."""
+        """Record an integer tensor of sizes, some of them symbolic. Its elements and its shape are in physical order."""
         assert tensor.value is not None
         values = tensor.value if order is None else tensor.value.transpose(order)
         spec = Spec(tensor.dtype, values.shape)
@@ -141,20 +150,21 @@ class Trace:
         return self.record("extents", (sizes,), {"shape": spec.shape, "dtype": spec.dtype}, [spec])[0]
 
     def remember(self, result: Tensor, source: Tensor) -> None:
-        """Remember that `result` is a reshape of `source`, for which a pending order of `source` was recorded.
+        """Remember that `result` is a reshape of `source` that recorded the pending order of `source` as a transpose.
 
-        A reshape back to the first shape can then use `source` and its pending order again. An execution has no use for it.
+        A later reshape of `result` to the shape of `source` can then return `source`. Both reshapes and the transpose
+        can become dead code. An immediate trace remembers nothing, because it has executed the transpose already.
         """
         if self.immediate is None and result.ref is not None and source.order is not None and result.order is None:
             self._reshape_sources[result.ref] = source
 
     def source(self, tensor: Tensor) -> Optional[Tensor]:
-        """Return the tensor that `remember` noted for a reshaped tensor, or None."""
+        """Return the tensor that `remember` noted as the operand of the reshape to `tensor`; None if it noted none."""
         return None if tensor.ref is None or tensor.order is not None else self._reshape_sources.get(tensor.ref)
 
     # -- values --------------------------------------------------------------------------------------------------------
     def peek(self, tensor: Tensor) -> Optional[np.ndarray]:
-        """Return the numbers of a tensor if it is known or executed, else None."""
+        """Return the elements of a tensor if it is known, or if the trace executes at once; else None."""
         if tensor.known:
             return tensor.value
         if self.immediate is None:
@@ -163,7 +173,11 @@ class Trace:
         return array.astype(tensor.dtype.numpy, copy=False)
 
     def demand(self, tensor: Tensor, subject: str) -> np.ndarray:
-        """Return the numbers of a tensor. Raise NeedsKnownError, on which the caller specialises, if they are not known."""
+        """Return the elements of a tensor. Raises NeedsKnownError if they are not known; the caller then specialises on
+        inputs.
+
+        `subject` describes the tensor in the error.
+        """
         array = self.peek(tensor)
         if array is None:
             raise NeedsKnownError(
@@ -180,15 +194,18 @@ class Trace:
 
 
 def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
-    """Return the origin of the first computed argument, for a node that is recorded outside of any ONNX node.
+    """Return the origin of the node that computes the first run-time argument; None if no node does.
 
-    A transpose of a graph output is recorded after the last ONNX node.
+    It serves nodes that are recorded outside of any ONNX node, such as the transpose of a graph output.
     """
     return next((arg.node.origin for arg in args if isinstance(arg, Ref) and arg.node is not None), None)
 
 
 def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
-    """Replace open sizes of a value by symbols, in place: None by the length of its own axis, a name by a shared symbol."""
+    """Replace open sizes in the type of `ref`, in place, by symbols. Return `ref`.
+
+    None becomes the length of the value's own axis. A name becomes the symbol that `names` has for it, or a new symbol.
+    """
     if any(extent is None or isinstance(extent, str) for extent in ref.spec.shape):
         shape: List[Any] = list(ref.spec.shape)
         for axis, extent in enumerate(shape):
@@ -201,10 +218,10 @@ def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
 
 
 class _KnownOnly(Trace):
-    """The trace outside of any active trace: it computes with known values alone."""
+    """The trace that is current while no trace is active. It folds known values and cannot record."""
 
     def record(self, primitive: str, *args: Any, **kwargs: Any) -> List[Ref]:
-        """Raise NeedsKnownError."""
+        """Raise NeedsKnownError: a node cannot be recorded outside of a trace."""
         raise NeedsKnownError("primitive '%s' was applied to an unknown value outside of a trace" % primitive)
 
 

@@ -1,8 +1,8 @@
 """Traced values: the arguments and results of meanings.
 
-A `Tensor` either has a `value` or a `ref`. `value` is a numpy array of numbers, or an object array of ints and symbolic
-sizes (`Dim`) for the shape arithmetic of a graph. `ref` is a value that is computed at run time. `order` is its pending
-permutation: physical axis j of the recorded value is logical axis `order[j]`; None is the logical order.
+A `Tensor` has either a `value` or a `ref`. `value` is a numpy array of numbers, or an object array of ints and symbolic
+sizes (`Dim`) for the shape arithmetic of a graph. `ref` is a value that is computed at run time. `order` is the pending
+permutation of `ref`: physical axis j of the recorded value is logical axis `order[j]`; None is the logical order.
 """
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -30,7 +30,7 @@ Order = Optional[Tuple[int, ...]]
 
 
 def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Tensor"]:
-    """Return a method that applies the primitive of this name; with `reflected`, to swapped operands."""
+    """Return an operator method of Tensor that applies the primitive `name`; with `reflected`, to swapped operands."""
 
     def method(self: Any, operand: Any) -> "Tensor":
         from onnx_compat.primitives import elementwise
@@ -42,7 +42,7 @@ def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Ten
 
 
 class Tensor:
-    """An n-dimensional value of an ONNX dtype; arithmetic on it applies primitives."""
+    """An n-dimensional value of an ONNX dtype, known or traced. Python operators on it apply primitives."""
 
     __slots__ = ("dtype", "order", "ref", "shape", "value")
 
@@ -67,19 +67,19 @@ class Tensor:
 
     @property
     def spec(self) -> Spec:
-        """The dtype and the logical shape."""
+        """The type of the tensor: its dtype and its logical shape."""
         return Spec(self.dtype, self.shape)
 
     @property
     def known(self) -> bool:
-        """Whether every element is a number that is available while tracing."""
+        """Whether every element is available while tracing as a number or a text, not as a symbolic size."""
         return self.value is not None and (
             self.value.dtype != object or self.dtype.kind == "s" or not _has_symbols(self)
         )
 
     @property
     def size(self) -> Extent:
-        """The number of elements."""
+        """The number of elements: an int, or a symbolic size."""
         total: Extent = 1
         for extent in self.shape:
             total = total * extent
@@ -113,14 +113,14 @@ TensorLike = Union[Tensor, np.ndarray, int, float, bool, str, Sequence[Any]]
 
 
 class SequenceValue(NamedTuple):
-    """An ONNX sequence. Its length is known while tracing."""
+    """An ONNX sequence of Tensors or other values. Its length is known while tracing. `dtype` is that of its tensors."""
 
     dtype: DType
     items: Tuple[Any, ...]
 
 
 class MapValue(NamedTuple):
-    """An ONNX map: a vector of keys in ascending order, and the vector of their values."""
+    """An ONNX map: a vector of keys in ascending order, and the vector of their values in the same order."""
 
     keys: Tensor
     values: Tensor
@@ -132,7 +132,7 @@ class MapValue(NamedTuple):
 
 
 class _EmptyOptional:
-    """An ONNX optional without an element. (None is an omitted input.)"""
+    """An ONNX optional without an element. It differs from an omitted input, which has the value None."""
 
     def __repr__(self) -> str:
         return "NOTHING"
@@ -142,7 +142,11 @@ EMPTY_OPTIONAL = _EmptyOptional()
 
 
 def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """Convert an array, a Python number, a size or a list of sizes to a Tensor. A Tensor is returned unchanged."""
+    """Convert an array, a Python number, a size or a list of sizes to a known or symbolic Tensor. A Tensor is returned
+    unchanged.
+
+    `dtype` is the dtype of the result; by default that of the array, or int64 for symbolic sizes.
+    """
     if isinstance(value, Tensor):
         return value
     if isinstance(value, Dim) or (isinstance(value, (list, tuple)) and any(isinstance(v, Dim) for v in value)):
@@ -163,7 +167,7 @@ def scalar_like(value: TensorLike, like: Tensor) -> Tensor:
 
 
 def known_array(tensor: Tensor, subject: str) -> np.ndarray:
-    """Return the numbers of a tensor. Raise NeedsKnownError, which names the tensor, if they are not known.
+    """Return the elements of a tensor. Raises NeedsKnownError if they depend on run-time values.
 
     `subject` describes the tensor in the error: "the axes of a Squeeze".
     """
@@ -176,7 +180,10 @@ def known_array(tensor: Tensor, subject: str) -> np.ndarray:
 
 
 def as_sizes(tensor: Tensor) -> List[Extent]:
-    """Return the elements of an integer vector or scalar as sizes: ints where they are known, else symbols."""
+    """Return the elements of an integer vector or scalar as a list of sizes: ints if known, else symbolic sizes.
+
+    Raises InvalidModelError for a higher rank, and NeedsKnownError if the number of elements is not known.
+    """
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]
     if tensor.rank == 0:

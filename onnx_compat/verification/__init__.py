@@ -1,4 +1,4 @@
-"""Compare the outputs of a model on a shim, or of a converted file, with those of an oracle.
+"""Verification: compare the outputs of a model on a shim, or of a converted file, with the outputs of an oracle.
 
 The package is not named `verify`, because `onnx_compat.verify` is the function.
 """

@@ -14,12 +14,15 @@ from onnx_compat.verification.compare import MATCH, MISMATCH, Comparison, Output
 
 __all__ = ["EQUAL", "Accuracy", "format_accuracy", "judge_accuracy", "measure_accuracy"]
 
-#: The share of the elements of an output of integers or bools that must be equal.
+#: The least share of equal elements of an accurate output of integers or bools.
 EQUAL = 0.9
 
 
 class Accuracy(NamedTuple):
-    """Figures of an output of a quantised file against the model's output. Figures that are not defined have the value `None`."""
+    """Figures of an output of a quantised file against the model's output.
+
+    A figure that is not defined has the value `None`.
+    """
 
     snr: Optional[float] = None  # the signal-to-noise ratio in dB; infinite if the outputs are equal
     cosine: Optional[float] = None  # the cosine similarity
@@ -28,7 +31,7 @@ class Accuracy(NamedTuple):
     equal: Optional[float] = None  # the share of equal elements, for an output that is not floating point
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return JSON values. An infinity is the string "inf" or "-inf"."""
+        """Return the figures as a dict of JSON values. An infinity is the string "inf" or "-inf"."""
         return {
             name: str(value) if value is not None and not math.isfinite(value) else value
             for name, value in self._asdict().items()
@@ -36,7 +39,11 @@ class Accuracy(NamedTuple):
 
 
 def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue) -> Comparison:
-    """Add the accuracy to the comparison of two tensors. Return any other comparison unchanged."""
+    """Return the comparison of two tensors with its field `accuracy` set.
+
+    Return a comparison of other values unchanged. Empty tensors, and tensors of different dtypes or shapes, have no
+    accuracy either.
+    """
     if comparison.verdict not in (MATCH, MISMATCH) or want is None or isinstance(want, (list, tuple)):
         return comparison
     expected = np.asarray(want)
@@ -50,7 +57,7 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
 
 
 def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
-    """Measure the accuracy of a floating point output."""
+    """Return the accuracy of a floating point output: SNR, cosine similarity, range error and top-1 share."""
     with np.errstate(all="ignore"):
         error = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0.0, got - want)
         signal = float(np.square(np.where(np.isfinite(want), want, 0)).sum())
@@ -69,23 +76,27 @@ def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
 
 
 def _to_decibels(signal: float, noise: float) -> float:
-    """Return the ratio of two powers in dB."""
+    """Return the ratio of signal to noise, both powers, in dB: 10 log10(signal / noise); infinite without noise."""
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal > 0 and math.isfinite(noise) else -math.inf
 
 
 def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
-    """Replace the verdict by that of the accuracy. `fidelity` is the lowest accepted signal-to-noise ratio in dB."""
+    """Replace the verdict of a comparison by a verdict on its accuracy. Without an accuracy, return it unchanged.
+
+    An output matches if 90 % of the elements are equal (integers, bools), or the SNR is at least `fidelity` dB
+    (floats).
+    """
     accuracy = comparison.accuracy
     if accuracy is None:
         return comparison
-    good = accuracy.equal >= EQUAL if accuracy.equal is not None else (accuracy.snr or -math.inf) >= fidelity
-    return comparison._replace(verdict=MATCH if good else MISMATCH)
+    is_accurate = accuracy.equal >= EQUAL if accuracy.equal is not None else (accuracy.snr or -math.inf) >= fidelity
+    return comparison._replace(verdict=MATCH if is_accurate else MISMATCH)
 
 
 def format_accuracy(accuracy: Accuracy) -> str:
-    """Format the figures: `SNR 34.0 dB, cosine 0.99950`."""
+    """Format the figures that are defined as text: `SNR 34.0 dB, cosine 0.99950`."""
     if accuracy.equal is not None:
         return "%.1f %% of the elements equal" % (100 * accuracy.equal)
     parts = ["SNR %.1f dB" % (accuracy.snr or 0.0)]

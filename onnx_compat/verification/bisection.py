@@ -16,7 +16,7 @@ __all__ = ["Bisection", "bisect_passes", "bisect_verification"]
 
 
 class Bisection(NamedTuple):
-    """The result of a search.
+    """The result of a search for a wrong pass: its name (`culprit`, or None) and a text (`verdict`).
 
     `trials` maps the names of the passes that were left out, joined by commas, to whether the outputs agreed.
     """
@@ -26,7 +26,7 @@ class Bisection(NamedTuple):
     trials: Dict[str, bool]
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return JSON values."""
+        """Return the result of the search as a dict of JSON values."""
         return dict(self._asdict())
 
 
@@ -37,7 +37,7 @@ def bisect_verification(
     channels_last: Sequence[str] = (),
     **options: Any,
 ) -> Bisection:
-    """Name the pass with which `verify` fails. The arguments are those of `verify`.
+    """Find the pass with which `verify` fails, by verification with fewer passes. The arguments are those of `verify`.
 
     converted: The path of a file that was converted from the model. Each trial converts the model to the same format
         again, in a temporary folder, without quantisation. None: each trial compiles the model for the shim.
@@ -69,10 +69,11 @@ def bisect_verification(
 
 
 def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
-    """Find the first pass with which `agrees` becomes False, among passes in the order in which they run.
+    """Find the first pass with which `agrees` becomes False, by binary search.
 
-    Passes that legalize always run in the binary search: without them, a runtime may compute wrong results. If the
-    outputs differ without every other pass, each legalizing pass is left out in a trial of its own.
+    The passes are in the order in which they run. Passes that legalize always run in the binary search: without them, a
+    runtime may compute wrong results. If the outputs differ without every other pass, each legalizing pass is left out
+    in a trial of its own.
     """
     search = _Search(agrees)
     candidates = [pass_.name for pass_ in passes if pass_.name not in search.base]
@@ -102,7 +103,7 @@ def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisecti
 
 
 class _Search:
-    """The trials of a search, each of which runs once."""
+    """The trials of a search for a wrong pass. The result of a trial is cached, so that each trial runs once."""
 
     def __init__(self, agrees: Callable[[], bool]) -> None:
         self.base = left_out()
@@ -110,7 +111,10 @@ class _Search:
         self._trials: Dict[str, bool] = {}
 
     def agrees_without(self, names: List[str]) -> bool:
-        """Return whether the outputs agree without these passes, and without those that the user leaves out."""
+        """Return whether the outputs agree without the passes `names`.
+
+        Passes that the user leaves out are left out too.
+        """
         key = ",".join(names)
         if key not in self._trials:
             with leaving_out([*self.base, *names]):

@@ -1,7 +1,8 @@
 """Compare two outputs element by element: measure the error, and check it against the tolerance.
 
 An element matches if |got - want| <= atol + rtol * |want|. NaN matches NaN, and an infinity matches itself. Integers,
-bools and strings match if they are equal. Different dtypes, shapes, lengths and kinds of value have verdicts of their own.
+bools and strings match if they are equal. Different dtypes, shapes, lengths and kinds of value have verdicts of their
+own.
 """
 
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -21,7 +22,10 @@ OutputValue = Union[None, np.ndarray, np.generic, Sequence[Any]]
 
 
 class Comparison(NamedTuple):
-    """The comparison of an output with the expected output. Errors that are not defined have the value `None`."""
+    """The comparison of an output with the expected output: the verdict, the types, and figures of the error.
+
+    A figure that is not defined has the value `None`. `verdict` is "match", "mismatch", "dtype", "shape" or "kind".
+    """
 
     name: str
     verdict: str
@@ -35,18 +39,22 @@ class Comparison(NamedTuple):
     max_rel_error: Optional[float] = None  # over the elements whose expected value is neither zero nor infinite
     mean_abs_error: Optional[float] = None
     first_bad_index: Optional[Tuple[int, ...]] = None
-    got: Optional[str] = None  # the values at that index
+    got: Optional[str] = None  # the values at `first_bad_index`, as text
     expected: Optional[str] = None
     accuracy: Any = None  # an `accuracy.Accuracy` for a quantised file
 
     @property
     def ok(self) -> bool:
-        """Return whether the output matches."""
+        """Return whether the output matches the expected output."""
         return self.verdict == MATCH
 
 
 def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: float) -> Iterator[Comparison]:
-    """Compare two outputs. Yield a comparison; for sequences, a comparison for each element, named `name[i]`."""
+    """Compare an output with the expected output.
+
+    Yield one comparison; for sequences, one for each element, named `name[i]`. Sequences of different lengths, and
+    empty sequences, also give a single comparison.
+    """
     if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)):
         if len(got) != len(want):
             yield _comparison_without_figures(name, WRONG_SHAPE, got, want)
@@ -64,7 +72,7 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
 
 
 def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
-    """Compare two tensors."""
+    """Compare two tensors: the dtypes, then the shapes, then the elements, with the tolerance for inexact dtypes."""
     if _is_text(got) and _is_text(want):
         got, want = _to_text(got), _to_text(want)
     elif got.dtype != want.dtype:
@@ -77,7 +85,7 @@ def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
 
 
 def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
-    """Compare two floating point or complex tensors within the tolerance."""
+    """Compare two floating point or complex tensors of one shape within the tolerance, and measure the errors."""
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     a, b = got.astype(wide), want.astype(wide)
     with np.errstate(all="ignore"):
@@ -97,7 +105,7 @@ def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
 
 
 def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
-    """Return the comparison of two tensors that differ where `bad` is true."""
+    """Return the comparison of two tensors of one shape, which differ where `bad` is True."""
     wrong = int(np.count_nonzero(bad))
     result = _comparison_without_figures(name, MISMATCH if wrong else MATCH, got, want)._replace(
         size=want.size, mismatched=wrong
@@ -109,13 +117,13 @@ def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndar
 
 
 def _comparison_without_figures(name: str, verdict: str, got: OutputValue, want: OutputValue) -> Comparison:
-    """Return a comparison with a verdict and without figures."""
+    """Return a comparison with this verdict and the dtypes and shapes of both values; its figures are undefined."""
     (dtype, shape), (expected_dtype, expected_shape) = _describe_value(got), _describe_value(want)
     return Comparison(name, verdict, dtype, shape, expected_dtype, expected_shape)
 
 
 def _describe_value(value: OutputValue) -> Tuple[str, Tuple[int, ...]]:
-    """Return the dtype and the shape of an output."""
+    """Return the dtype and the shape of an output: ("sequence", (length,)) for a sequence, ("none", ()) for None."""
     if value is None:
         return "none", ()
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Open a converted file on the shim that reads its format, and run it with inputs by name."""
+"""Open a converted file on a shim that reads its format, and run it with inputs by name."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ _INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
 
 
 class ConvertedFile:
-    """A converted file on a shim. Its inputs and outputs have the names that the model gives them."""
+    """A converted file that a shim has opened. Its inputs and outputs have the names that the model gives them."""
 
     def __init__(self, shim: str, compiled: Compiled, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.shim = shim
@@ -52,7 +52,7 @@ class ConvertedFile:
 def open_converted(
     path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None, signature: Optional[str] = None
 ) -> Union[ConvertedFile, Bundle]:
-    """Open a converted file on a shim.
+    """Open a converted file on a shim, and return it ready to run. The result is a `Bundle` if the file is a bundle.
 
     shim: None selects the first installed shim that reads the format and works.
     signature: The signature to run; None: the default signature.
@@ -61,10 +61,10 @@ def open_converted(
     """
     target = Path(os.fspath(path))
     if not target.exists():
-        aside = set_aside_path(os.path.abspath(str(target)))
+        set_aside = set_aside_path(os.path.abspath(str(target)))
         hint = "convert the model first"
-        if os.path.lexists(aside):
-            hint = "an interrupted run renamed it to '%s': rename it back, or convert the model again" % aside
+        if os.path.lexists(set_aside):
+            hint = "an interrupted run renamed it to '%s': rename it back, or convert the model again" % set_aside
         raise InputError("there is no file or folder '%s'" % target, hint=hint)
     check_readable(str(target))
     if is_bundle(target):
@@ -93,7 +93,10 @@ def open_converted(
 
 
 def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: Sequence[str]) -> ShimError:
-    """Return the error that no installed shim runs or describes (`verb`) a file, with the package to install."""
+    """Return the ShimError which says that no installed shim can read a file. Its hint names the package to install.
+
+    `verb` is "runs" or "describes"; `refusals` are the reasons of the installed shims.
+    """
     kind = _suffix_of(path)
     if not kind and not os.path.exists(os.path.join(os.fspath(path), saved_model.FILE)):
         hint = "give a file, or the folder of a SavedModel, which contains a %s" % saved_model.FILE
@@ -105,7 +108,7 @@ def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: S
 
 
 def match_format(shim: Shim, path: Union[str, "os.PathLike[str]"]) -> Optional[str]:
-    """Return the format of the shim whose suffix the path has, or None."""
+    """Return the name of the shim's format whose suffix the path has, or None."""
     return next((form for form, (suffix, _) in shim.formats.items() if suffix == _suffix_of(path)), None)
 
 
@@ -115,7 +118,10 @@ def _suffix_of(path: Union[str, "os.PathLike[str]"]) -> str:
 
 
 def flatten_sequences(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
-    """Replace each sequence `s` by its items `s.0`, `s.1`, …, which are separate inputs of a file."""
+    """Return (name, tensor) pairs, with a sequence `s` replaced by its items `s.0`, `s.1`, …; leave out None values.
+
+    The items are separate inputs of a converted file.
+    """
     tensors: List[Tuple[str, Any]] = []
     for name, value in inputs.items():
         if isinstance(value, (list, tuple)):
@@ -126,7 +132,7 @@ def flatten_sequences(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
 
 
 def _join_sequences(outputs: Dict[str, Any]) -> Dict[str, Any]:
-    """Add the sequence `s` to outputs `s.0`, `s.1`, …: the inverse of `flatten_sequences`."""
+    """Return the outputs and, for items `s.0`, `s.1`, …, the sequence `s`: the inverse of `flatten_sequences`."""
     result = dict(outputs)
     for name in outputs:
         stem, _, index = name.rpartition(".")

@@ -1,8 +1,8 @@
 """Generate inputs for a model from a seed.
 
-Unknown sizes become small numbers, the same for the same dimension name. Integers are mostly indices (token ids, positions),
-so they are 0 or 1, which are valid for every table of two rows. An input whose name says that it is a mask, a length or a
-shape gets such values.
+Open sizes become small numbers; a dimension name has the same size in all inputs. Integers are mostly indices (token
+ids, positions), so they are 0 or 1, which are valid for every table of two rows. A name that says mask, length or shape
+has values of its own: ones, or in a mask a row of ones and then zeros.
 """
 
 import re
@@ -23,7 +23,7 @@ _Draw = Callable[[np.random.RandomState, Tuple[int, ...]], Any]
 
 
 def generate(inputs: Iterable[ValueInfo], seed: int = 0, dims: Optional[Mapping[str, int]] = None) -> Dict[str, Any]:
-    """Generate a value for each input.
+    """Generate a value for each input from the seed. Return the values by name.
 
     dims: Sizes of named dimensions; other open dimensions get small sizes. Raise `InputError` for an unknown name.
     """
@@ -36,7 +36,7 @@ def generate(inputs: Iterable[ValueInfo], seed: int = 0, dims: Optional[Mapping[
 
 
 def _check_sizes(sizes: Mapping[str, int], names: Iterable[str]) -> None:
-    """Raise `InputError` if a size is negative, or no dimension has its name."""
+    """Raise `InputError` if a size is negative, or if its name is not in `names`, the names of the open dimensions."""
     unknown = sorted(set(sizes) - set(names))
     if unknown:
         raise InputError(
@@ -59,7 +59,10 @@ def _dimension_names(kind: Optional[Type]) -> Iterator[str]:
 
 
 def _generate_value(name: str, kind: Optional[Type], sizes: Dict[str, int], random: np.random.RandomState) -> Any:
-    """Generate a value of a type: a tensor, or two elements of a sequence."""
+    """Generate a value of a type: a tensor, or a list of two elements for a sequence. An optional gets its element.
+
+    Raise `UnsupportedError` for any other type.
+    """
     if isinstance(kind, TensorType) and kind.dtype is not None:
         return _generate_tensor(name, kind.dtype, _choose_shape(kind, sizes), random)
     if isinstance(kind, OptionalType):
@@ -73,7 +76,7 @@ def _generate_value(name: str, kind: Optional[Type], sizes: Dict[str, int], rand
 
 
 def _choose_shape(kind: TensorType, sizes: Dict[str, int]) -> Tuple[int, ...]:
-    """Choose the shape of a tensor. Store the sizes of named dimensions in `sizes`."""
+    """Return a static shape for a tensor type. Store the sizes of named dimensions in `sizes`, and reuse them."""
     rank = len(kind.shape or ())
     result = []
     for axis, dim in enumerate(kind.shape or ()):
@@ -85,7 +88,7 @@ def _choose_shape(kind: TensorType, sizes: Dict[str, int]) -> Tuple[int, ...]:
 
 
 def _default_size(axis: int, rank: int) -> int:
-    """Return the size of an open axis."""
+    """Return the size of an open axis: 2 for the first axis, 32 for the spatial axes of images, else 3."""
     if axis == 0:
         return 2  # a batch of 2 shows results that are right for a single sample only
     return 32 if rank >= 4 and axis >= 2 else 3  # 32: an image that can be halved five times
@@ -100,7 +103,7 @@ def _generate_tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np
 
 
 def _generate_numbers(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
-    """Generate numbers, in a range that suits the name, the dtype and the rank of the input."""
+    """Generate numbers in a range that suits the name, the dtype and the rank of the input."""
     if dtype.kind == "c":
         return np.asarray(random.standard_normal(shape)) + 1j * np.asarray(random.standard_normal(shape))
     for pattern, draw in _BY_NAME:
@@ -121,7 +124,7 @@ def _generate_text(shape: Tuple[int, ...], random: np.random.RandomState) -> Any
 
 
 def _generate_mask(random: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
-    """Generate a mask like that of a tokenizer: each row begins with at least one 1."""
+    """Generate a mask like that of a tokenizer: each row has one or more ones, and zeros after these."""
     # The softmax of an attention over a row of zeros is not defined.
     if not shape:
         return np.ones(shape)

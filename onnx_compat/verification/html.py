@@ -1,4 +1,4 @@
-"""Write a report as an HTML page without scripts and external resources. Every name of the model is escaped."""
+"""Write a verification report as an HTML page, without scripts and external resources, and with names escaped."""
 
 import os
 from collections import Counter
@@ -19,17 +19,17 @@ from onnx_compat.verification.verify_model import ModelSource
 
 __all__ = ["render_page", "write_html"]
 
-_LARGEST = 15  # tensors of a model that are listed
+_LARGEST = 15  # the largest number of weights of a model in the section of sizes
 
 
 class Html(str):
-    """Text that is HTML already and is not escaped again."""
+    """Text that is HTML already, so that `_escape` does not escape it again."""
 
     __slots__ = ()
 
 
 class _Subject(NamedTuple):
-    """The report, its model, and the description of the file if a converted file was verified."""
+    """The content of a page: the report, its model, and the description of the converted file, or None."""
 
     report: Report
     model: Model
@@ -42,7 +42,7 @@ def write_html(
     model: ModelSource,
     converted: Union[str, "os.PathLike[str]", None] = None,
 ) -> Path:
-    """Write the page of a report on `model`, or on a file converted from it, atomically. Return its path."""
+    """Write the page of a report on `model`, or on a file converted from it, atomically. Return the page's path."""
     from onnx_compat import load
     from onnx_compat.inspection.describe import describe
 
@@ -96,7 +96,7 @@ _PAGE = """<!DOCTYPE html>
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
 def _escape(value: object) -> str:
-    """Escape a value, unless it is HTML."""
+    """Escape a value for HTML, unless it is an `Html`."""
     return value if isinstance(value, Html) else escape(printable(str(value)))
 
 
@@ -108,7 +108,7 @@ def _render_section(title: str, *parts: str, ident: str = "") -> str:
 def _render_table(
     label: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], attributes: Sequence[str] = ()
 ) -> str:
-    """Return a table in a box that scrolls. A column whose name begins with '>' is right-aligned."""
+    """Return a table in a box that scrolls; '>' right-aligns a column. `attributes` are HTML attributes of each row."""
     right = [column.startswith(">") for column in columns]
     head = "".join(
         '<th scope="col"%s>%s</th>' % (' class="n"' if number else "", _escape(column.lstrip(">")))
@@ -154,7 +154,7 @@ def _render_type(dtype: str, shape: Sequence[Any]) -> Html:
 
 # -- sections ----------------------------------------------------------------------------------------------------------
 def _render_head(subject: _Subject, name: str) -> str:
-    """Return the title, the verdict and the figures."""
+    """Return the head of the page: the name of the model, the verdict, and the tiles with figures."""
     report = subject.report
     tiles = "".join(
         "<li><span class=big>%s</span><span>%s</span></li>" % (_escape(figure), _escape(label))
@@ -171,7 +171,7 @@ def _render_head(subject: _Subject, name: str) -> str:
 
 
 def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
-    """Yield figures with their labels."""
+    """Yield a (figure, label) pair for each tile at the top of the page."""
     report, file = subject.report, subject.file
     yield "%d of %d" % (sum(output.ok for output in report.outputs), len(report.outputs)), "outputs agree"
     if report.layers is not None:
@@ -190,7 +190,7 @@ def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
 
 
 def _render_outputs(report: Report) -> str:
-    """Return the section of the outputs."""
+    """Return the section with a table of outputs: the type, the errors and the verdict of each output."""
     rows = [
         [
             _render_code(output.name),
@@ -207,7 +207,7 @@ def _render_outputs(report: Report) -> str:
 
 
 def _render_layers(report: Report) -> str:
-    """Return the section of the layers: the chart and the table."""
+    """Return the section "Layer by layer": the chart and the table of layers; "" if layers were not compared."""
     layers = report.layers
     if layers is None or not layers.layers:
         return ""
@@ -222,20 +222,20 @@ def _render_layers(report: Report) -> str:
         for index, layer in enumerate(layers.layers)
     ]
     columns = ("node", "operator", "value", "type", ">max abs error", ">max rel error", ">SNR dB", "verdict", "made by")
-    only = (
+    filter_control = (
         '<p><label><input type="checkbox" id="only"> Show only values that depart</label></p>'
         if not layers.ok
         else "<br>"
     )
     return _render_section(
-        "Layer by layer", explanation, draw_chart(layers.layers, layers.culprit), only,
+        "Layer by layer", explanation, draw_chart(layers.layers, layers.culprit), filter_control,
         _render_table("Layers", columns, rows, attributes), "".join("<p class=small>%s.</p>" % _escape(note) for note in layers.notes),
         ident="layers",
     )  # fmt: skip
 
 
 def _layer_row(layer: Layer) -> List[str]:
-    """Return the table row of a layer."""
+    """Return the cells of a layer's row in the table of layers."""
     comparison = layer.comparison
     verdict = "agrees" if comparison.ok else "wrong %s" % comparison.verdict
     if comparison.verdict == "mismatch":
@@ -256,7 +256,7 @@ def _layer_row(layer: Layer) -> List[str]:
 
 
 def _count_operators(operators: Sequence[str]) -> str:
-    """List operators, each with the number of its occurrences."""
+    """Format operators with the number of their occurrences: "ADD, CONV_2D ×2"."""
     return ", ".join(
         name if count == 1 else "%s \N{MULTIPLICATION SIGN}%d" % (name, count)
         for name, count in Counter(operators).items()
@@ -264,7 +264,7 @@ def _count_operators(operators: Sequence[str]) -> str:
 
 
 def _render_fused_nodes(layers: Optional[Layers]) -> str:
-    """Return the section of the fused nodes, and of the values that the file does not hold."""
+    """Return the section of fused nodes and of values that the file does not hold; "" without both."""
     if layers is None:
         return ""
     fused = [layer for layer in layers.layers if len(layer.nodes) > 1]
@@ -284,7 +284,7 @@ def _render_fused_nodes(layers: Optional[Layers]) -> str:
 
 
 def _render_fallback_nodes(report: Report) -> str:
-    """Return the section of the nodes in the fallback."""
+    """Return the section of the nodes that ran in the fallback, each with its reason; "" without such nodes."""
     if not report.fallbacks:
         return ""
     rows = [[_render_code(node), reason] for node, reason in report.fallbacks.items()]
@@ -294,7 +294,7 @@ def _render_fallback_nodes(report: Report) -> str:
 
 
 def _render_operators(subject: _Subject) -> str:
-    """Return the section of the operators of the model and of the file."""
+    """Return the section with the number of each operator of the model, and of the converted file."""
     counts = sorted(subject.model.operators().items(), key=lambda item: (-item[1], item[0]))
     most = max((count for _, count in counts), default=1)
     rows: List[List[Any]] = [
@@ -317,7 +317,7 @@ def _render_operators(subject: _Subject) -> str:
 
 
 def _render_sizes(subject: _Subject) -> str:
-    """Return the section of the largest tensors: of the file, else the weights of the model."""
+    """Return the section of the largest tensors: of the converted file if known, else the weights of the model."""
     tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
     if tensors:
         columns = ("tensor", "kind", "type", "read for", ">bytes", "")
@@ -346,7 +346,7 @@ def _render_sizes(subject: _Subject) -> str:
 
 
 def _render_file(file: Optional[Description]) -> str:
-    """Return the section of the facts of the file, and of its other tables."""
+    """Return the section with the facts and remaining tables of the converted file; "" without a file."""
     if file is None:
         return ""
     facts = [
@@ -368,7 +368,7 @@ def _render_file(file: Optional[Description]) -> str:
 
 
 def _format_fact(value: object) -> str:
-    """Format a fact: a number, a text, or a list or dict of them."""
+    """Format a fact as text: a number, a text, or a list or dict of facts."""
     if isinstance(value, dict):
         return ", ".join("%s: %s" % (key, _format_fact(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -377,7 +377,7 @@ def _format_fact(value: object) -> str:
 
 
 def _render_conditions(report: Report) -> str:
-    """Return the section of the conditions of the comparison."""
+    """Return the section on how the outputs were compared: model, oracle, tolerance, inputs, notes."""
     facts = [
         ["model", _render_code(report.model)],
         ["verified", report.subject],

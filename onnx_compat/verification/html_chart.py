@@ -15,12 +15,12 @@ _TOP, _HEIGHT, _LEFT, _RIGHT = 14, 220, 64, 24
 
 
 def draw_bar(part: float, whole: float) -> str:
-    """Draw a bar for a table cell: the part as a share of the whole."""
+    """Return the HTML of a bar in a table cell, whose length is the share part / whole."""
     return '<span class="bar" aria-hidden="true"><i style="width:%.1f%%"></i></span>' % (100.0 * part / (whole or 1))
 
 
 def draw_chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
-    """Draw the relative error of each layer as a mark."""
+    """Return the SVG chart of all layers, in the order of the nodes: a mark for the relative error of each layer."""
     step = max(5.0, min(48.0, 1040.0 / len(layers)))
     width = _LEFT + step * len(layers) + _RIGHT
     parts = ['<svg width="%.0f" height="%d" viewBox="0 0 %.0f %d" role="group" aria-label="Error of each layer">' % (
@@ -43,7 +43,7 @@ def draw_chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
 
 
 def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
-    """Draw the mark of a layer: a stem with a circle if the value agrees, else with a triangle."""
+    """Return the SVG mark of a layer: a stem with a circle if the value agrees, else with a triangle."""
     power, is_beyond = _power_of_error(layer)
     x, y, base = _LEFT + step * (index + 0.5), _y(power), _y(_LOW)
     size = max(2.5, min(5.0, step / 2.5))
@@ -58,15 +58,20 @@ def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
         head += '<line class="blame" x1="%.1f" x2="%.1f" y1="%d" y2="%.1f"/>' % (x, x, _TOP - 8, y - size * 2)
     label = "%d. %s (%s): %s" % (index + 1, layer.node, layer.operator, _describe_error(layer))
     stem = '<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>' % (x, x, base, y)
-    hit = '<rect class="hit" x="%.1f" y="%d" width="%.1f" height="%d"/>' % (x - step / 2, _TOP, step, _HEIGHT - _TOP)
+    hover_area = '<rect class="hit" x="%.1f" y="%d" width="%.1f" height="%d"/>' % (
+        x - step / 2,
+        _TOP,
+        step,
+        _HEIGHT - _TOP,
+    )
     return '<a href="#layer-%d" class="%s%s" aria-label="%s"><title>%s</title>%s%s%s</a>' % (
         index, "pass" if layer.ok else "fail", " culprit" if is_culprit else "", _escape(label), _escape(label),
-        hit, stem, head,
+        hover_area, stem, head,
     )  # fmt: skip
 
 
 def _power_of_error(layer: Layer) -> Tuple[float, bool]:
-    """Return the power of ten of the relative error, limited to the scale, and whether the error is beyond the scale."""
+    """Return log10 of the relative error of a layer, limited to the scale, and whether the error exceeds the scale."""
     if layer.snr is None:  # a value that is no number: the mark only shows whether it agrees
         return (_LOW, False) if layer.ok else (_HIGH, True)
     power = -layer.snr / 20
@@ -76,7 +81,7 @@ def _power_of_error(layer: Layer) -> Tuple[float, bool]:
 
 
 def _describe_error(layer: Layer) -> str:
-    """Format the relative error of a layer."""
+    """Format the relative error of a layer as text; without a signal-to-noise ratio, the verdict."""
     if layer.snr is None:
         return layer.comparison.verdict
     if layer.snr == math.inf:
@@ -87,7 +92,7 @@ def _describe_error(layer: Layer) -> str:
 
 
 def _y(power: float) -> float:
-    """Return the vertical position of a power of ten."""
+    """Return the vertical position in the chart of a power of ten."""
     return _TOP + (_HEIGHT - _TOP) * (_HIGH - power) / (_HIGH - _LOW)
 
 
@@ -96,7 +101,7 @@ def _format_power(power: int) -> str:
 
 
 def _label_interval(count: int) -> int:
-    """Return the number of layers from a label of the horizontal axis to the next, for at most 18 labels."""
+    """Return how many layers lie between two labels of the horizontal axis, so that there are at most 18 labels."""
     intervals: List[int] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     return next((interval for interval in intervals if count / interval <= 18), 2000)
 

@@ -1,4 +1,4 @@
-"""The style sheet of the report page. Texts have a contrast of 4.5 to 1; each colour comes with a sign or a shape."""
+"""The style sheet of the report page. Texts have a contrast of 4.5 to 1; each colour comes with a symbol or a shape."""
 
 __all__ = ["STYLE"]
 

@@ -1,7 +1,8 @@
-"""Compute the intermediate values of a model: on an oracle, on a shim, and inside a converted file.
+"""Compute the intermediate values of a model: on an oracle, on a shim, and inside a converted file or bundle.
 
-A subject has two methods. `values` runs the whole model and returns every value. `alone` runs a single node from the
-expected values of its inputs.
+`OnShim`, `InFile` and `InBundle` are subjects of a verification, with three methods. `values` runs the whole model and
+returns the value of every node. `alone` runs a single node from the expected values of its inputs. `align` converts a
+value to the axis order and the dtype of the model.
 """
 
 import itertools
@@ -28,20 +29,26 @@ Values = Dict[str, Any]
 
 
 def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tuple[Values, Answer]:
-    """Run the model on the oracle. Return the inputs and the output values of every node, and the oracle's answer."""
+    """Run the model on the oracle. Return all values by name, and the oracle's answer.
+
+    The values are the inputs, and the outputs of every node.
+    """
     exposed = _expose_all_values(model)
     answer = run_oracle(exposed, inputs, oracle)
     return {**inputs, **dict(zip((port.name for port in exposed.outputs), answer.outputs))}, answer
 
 
 class _LazyProto:
-    """The proto of a model, which is written when onnxruntime requests its bytes."""
+    """A stand-in for the onnx.ModelProto of a model.
+
+    The model is serialized only when onnxruntime requests the bytes.
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
 
     def SerializeToString(self) -> bytes:  # noqa: N802 (the name of the method of onnx.ModelProto)
-        """Return the bytes of the model."""
+        """Return the serialized model as bytes."""
         graph = self._model.graph
         content: bytes = extract(self._model, graph.nodes, graph.inputs, graph.outputs).SerializeToString()
         return content
@@ -50,7 +57,10 @@ class _LazyProto:
 def _submodel(
     model: Model, inputs: Sequence[ValueInfo], nodes: Sequence[GraphNode], outputs: Sequence[ValueInfo]
 ) -> Model:
-    """Return a model of these nodes, inputs and outputs. A new input replaces the initializer of its name."""
+    """Return a model of some nodes of a model, with these inputs and outputs.
+
+    A new input replaces the initializer of its name.
+    """
     graph = model.graph
     new_inputs = {port.name for port in inputs} - {port.name for port in graph.inputs}
     initializers = {name: stored for name, stored in graph.initializers.items() if name not in new_inputs}
@@ -61,7 +71,7 @@ def _submodel(
 
 
 def _expose_all_values(model: Model) -> Model:
-    """Return the model with every output value of its nodes as an output."""
+    """Return a model with the same nodes, whose outputs are all output values of its nodes."""
     graph = model.graph
     types = {port.name: port.type for port in graph.outputs}
     names = dict.fromkeys(name for node in graph.nodes for name in node.outputs if name)
@@ -69,7 +79,7 @@ def _expose_all_values(model: Model) -> Model:
 
 
 class OnShim:
-    """A model on a shim. Every node's value is an output of the model, so no nodes are fused."""
+    """A model on a shim, as a subject. Every node's value is an output of the model, so no nodes are fused."""
 
     def __init__(self, model: Model, shim: str) -> None:
         self.model = model
@@ -79,7 +89,7 @@ class OnShim:
         self.emitted: Dict[str, Tuple[str, ...]] = {}
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        """Run the model and return the value of every node.
+        """Run the model on the shim and return the value of every node by name.
 
         If the whole model does not run, each node runs alone, from the expected values.
         """
@@ -103,7 +113,7 @@ class OnShim:
         return values
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run a single node from the expected values of its inputs; return its outputs."""
+        """Run a single node from the expected values of its inputs; return its outputs by name."""
         from onnx_compat import prepare
 
         graph = self.model.graph
@@ -120,14 +130,14 @@ class OnShim:
 
 
 def _type_of(value: OutputValue) -> Optional[Type]:
-    """Return the type of a tensor or a sequence."""
+    """Return the ONNX type of a tensor or a sequence; None for None."""
     if isinstance(value, (list, tuple)):
         return SequenceType(_type_of(value[0]) if value else None)
     return None if value is None else TensorType(from_public(value)[1], tuple(np.shape(value)))
 
 
 class InBundle:
-    """A bundle. Its values are the outputs of its parts; values inside a part are unknown."""
+    """A bundle, as a subject. Its values are the outputs of its parts; values inside a part are unknown."""
 
     notes = ["only the outputs of the parts of the bundle are compared, not the values inside a part"]
 
@@ -140,11 +150,14 @@ class InBundle:
         }
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        """Run the bundle and return the outputs of its parts."""
+        """Run the bundle and return the outputs of its parts by name."""
         return self._bundle.values(inputs)
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run only the part that computes the outputs of a node, from the expected values of the part's inputs."""
+        """Run only the part that computes the outputs of a node, from the expected values of the part's inputs.
+
+        Return these outputs by name.
+        """
         return {name: self._bundle.alone(name, expected) for name in node.outputs if name in self.emitted}
 
     def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
@@ -153,7 +166,7 @@ class InBundle:
 
 
 class InFile:
-    """A converted file. The tensor that has the name of a value of the model holds that value."""
+    """A converted file, as a subject. The tensor that has the name of a value of the model holds that value."""
 
     def __init__(
         self, model: Model, path: Union[str, "os.PathLike[str]"], shim: str, channels_last: Sequence[str] = ()
@@ -182,12 +195,12 @@ class InFile:
         self.emitted = {name: tuple(self._operators(name)) for name in self._held if name in self._producers}
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        """Run the file and return the values of the model that it holds."""
+        """Run the file and return the values of the model that the file holds, by name."""
         feeds = {name: self._to_file_order(name, value) for name, value in flatten_sequences(inputs)}
         return {name: value for name, value in self._file.values(feeds).items() if name in self._held}
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run only the operators of the file for a node, from the expected values; return the outputs of the node."""
+        """Run only the file's operators for a node, from the expected values; return the node's outputs by name."""
         values = {}
         for name in node.outputs:
             if name in self._producers:
@@ -196,7 +209,10 @@ class InFile:
         return values
 
     def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
-        """Return a tensor of the file in the axis order and the dtype of the model."""
+        """Return a tensor of the file in the axis order and the dtype of `want`, and remember the axis order.
+
+        Return a value that is no tensor unchanged.
+        """
         if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
             return got
         if got.dtype != want.dtype and "O" not in (got.dtype.kind, want.dtype.kind):
@@ -205,12 +221,12 @@ class InFile:
         return _restore_infinities(got.transpose(order), want)
 
     def _to_file_order(self, name: str, value: OutputValue) -> np.ndarray:
-        """Return a value of the model in the axis order of the file."""
+        """Return a value of the model as an array in the axis order of the file."""
         array, order = _to_array(value), self._orders.get(name)
         return array if order is None else array.transpose(np.argsort(order))
 
     def _sources(self, name: str) -> Set[str]:
-        """Return the nearest values of the model that a tensor is computed from."""
+        """Return the names of the values from which `_steps` computes a tensor: model values that the file holds."""
         inputs = {source for step in self._steps(name) for source in step.inputs}
         return {source for source in inputs if source in self._held and source != name}
 
@@ -218,7 +234,10 @@ class InFile:
         return [step.operator for step in self._steps(name)]
 
     def _steps(self, name: str) -> List[Step]:
-        """Return the operators that compute a tensor from values of the model, in the order in which they run."""
+        """Return the operators of the file that compute a tensor, in the order in which they run.
+
+        Operators before the nearest values of the model that the file holds are left out: these values are inputs.
+        """
         needed, pending = set(), [name]
         while pending:
             step = self._producers.get(pending.pop())
@@ -229,7 +248,7 @@ class InFile:
 
 
 def _to_array(value: OutputValue) -> np.ndarray:
-    """Return a tensor as an array. Raise `UnsupportedError` for a sequence."""
+    """Return a tensor as a numpy array. Raise `UnsupportedError` for a sequence or None."""
     if value is None or isinstance(value, (list, tuple)):
         raise UnsupportedError(
             "the values inside a file can only be compared for tensors, not for sequences",
@@ -240,7 +259,7 @@ def _to_array(value: OutputValue) -> np.ndarray:
 
 
 def _restore_infinities(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Replace the largest finite number by an infinity, where an infinity is expected."""
+    """Replace the largest finite number in `got` by an infinity, where `want` has an infinity of the same sign."""
     # Older delegates of TFLite saturate: they compute the largest number for an infinity, as in masks.
     if got.dtype.kind != "f" or got.shape != want.shape:
         return got
@@ -249,7 +268,7 @@ def _restore_infinities(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 
 
 def _find_axis_order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
-    """Find the permutation of the axes of a tensor of the file that gives the tensor of the model.
+    """Return the permutation of the axes that converts a tensor of the file to the tensor of the model.
 
     The usual permutations are the identity, channels first and channels last. The result is the usual permutation with
     the smallest error. Another permutation is the result if the shapes allow no usual permutation, or if its error is
@@ -273,21 +292,21 @@ def _find_axis_order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
 def _nearest_order(
     got: np.ndarray, want: np.ndarray, orders: Sequence[Tuple[int, ...]]
 ) -> Tuple[Optional[Tuple[int, ...]], float]:
-    """Return the permutation with the smallest error, and that error. Return (None, 0) if no shape fits."""
+    """Return the permutation in `orders` with the smallest error, and that error; (None, 0) if no shape fits."""
     fitting = [order for order in orders if _can_transpose(got, want, order)]
     errors = [_measure_distance(got.transpose(order), want) for order in fitting]
     return (fitting[int(np.argmin(errors))], min(errors)) if fitting else (None, 0.0)
 
 
 def _can_transpose(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> bool:
-    """Return whether the permutation gives the expected shape."""
+    """Return whether `got`, with its axes permuted by `order`, has the shape of `want`."""
     return tuple(got.shape[axis] for axis in order) == want.shape
 
 
 def _measure_distance(got: np.ndarray, want: np.ndarray) -> float:
-    """Return the sum of the absolute errors; for other types than numbers, the number of different elements."""
+    """Return the sum of the absolute differences; for dtypes other than numbers, the number of different elements."""
     if want.dtype.kind not in "fiub":
         return float(np.count_nonzero(got != want))
     with np.errstate(all="ignore"):
-        error = np.abs(got.astype(np.float64) - want.astype(np.float64))
-        return float(np.minimum(np.nan_to_num(error, nan=0.0), 1e30).sum())
+        difference = np.abs(got.astype(np.float64) - want.astype(np.float64))
+        return float(np.minimum(np.nan_to_num(difference, nan=0.0), 1e30).sum())

@@ -1,7 +1,7 @@
-"""Compare the value of every node with the oracle's, and name the first node that departs.
+"""Compare the value of every node with the oracle's value, and find the first node that departs.
 
-A value may depart because the errors of earlier nodes add up. A node whose value departs therefore runs again by itself,
-from exact inputs. The first node that departs then, too, is the culprit.
+A value may depart because the errors of earlier nodes add up. A node whose value departs therefore runs again by
+itself, from the exact values of its inputs. The first node that departs again is the culprit.
 """
 
 import math
@@ -21,7 +21,7 @@ __all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 class Layer(NamedTuple):
     """The comparison of an output value of a node.
 
-    `nodes`: the node, and the nodes before it that the file computes together with it.
+    `nodes`: the node, and the nodes before it that the file computes together with it (fused nodes).
     """
 
     value: str
@@ -30,17 +30,17 @@ class Layer(NamedTuple):
     comparison: Comparison
     snr: Optional[float]  # the signal-to-noise ratio in dB; infinite if the values are equal
     nodes: Tuple[str, ...] = ()
-    emitted: Tuple[str, ...] = ()  # the operators of the file that compute it
+    emitted: Tuple[str, ...] = ()  # the operators of the file that compute the value
     alone: Optional[Comparison] = None  # the comparison from exact inputs, if the node ran by itself
 
     @property
     def ok(self) -> bool:
-        """Return whether the value agrees."""
+        """Return whether the value agrees with the oracle's value."""
         return self.comparison.ok
 
 
 class Layers(NamedTuple):
-    """The comparisons of all nodes, the values that a file does not hold, and the verdict."""
+    """The comparison of every node of a model. `gone`: the values that a file does not hold; `verdict`: a text."""
 
     layers: List[Layer]
     gone: List[MissingValue]
@@ -62,7 +62,7 @@ Comparing = Callable[[str, Any, Any], Iterator[Comparison]]
 def examine_layers(
     model: Model, inputs: Dict[str, Any], subject: Subject, oracle: Optional[str], comparing: Comparing
 ) -> Layers:
-    """Compare the values of all nodes of a subject with those of the oracle, and find the culprit."""
+    """Compare the values of all nodes of a subject with the oracle's values, and find the culprit."""
     expected, answer = expected_values(model, inputs, oracle)
     values = subject.values(inputs, expected)
     for name, value in inputs.items():  # so that the subject knows the axis order of inputs when a node runs by itself
@@ -82,7 +82,10 @@ def examine_layers(
 
 
 def _subgraph_notes(model: Model) -> List[str]:
-    """Return a note on the nodes with subgraphs: the values inside a subgraph exist only while its node runs."""
+    """Return a list with a note on the nodes with subgraphs (If, Loop, Scan); an empty list without such nodes.
+
+    The values inside a subgraph exist only while its node runs, so they are not compared.
+    """
     control_flow = ["'%s' (%s)" % (node.name, node.operator) for node in model.graph.nodes if any(node.subgraphs())]
     if not control_flow:
         return []
@@ -93,9 +96,9 @@ def _subgraph_notes(model: Model) -> List[str]:
 def _find_culprit(
     layers: List[Layer], model: Model, subject: Subject, expected: Dict[str, Any], comparing: Comparing
 ) -> Tuple[Optional[str], str]:
-    """Run the nodes that depart by themselves. Return the first that departs again, and the verdict.
+    """Run each node that departs by itself, in order. Return the name of the first that departs again, and the verdict.
 
-    The comparisons from exact inputs are stored in `layers`.
+    Return None for the name if no node departs again. The comparisons by itself are stored in `layers`.
     """
     nodes = {node.name: node for node in model.graph.nodes}
     departing = [index for index, layer in enumerate(layers) if not layer.ok]
@@ -128,7 +131,7 @@ _NO_VALUES = "no intermediate value can be compared: no tensor of the file has t
 
 
 def _describe_mismatch(layer: Layer) -> str:
-    """Say which node departs, and by how much."""
+    """Return a text that says which node departs first, and by how much."""
     fused = "" if len(layer.nodes) < 2 else " (with %s)" % ", ".join(map(repr, layer.nodes[1:]))
     error = layer.comparison.max_abs_error
     size = layer.comparison.verdict if error is None else "max abs error %.3g" % error
@@ -138,12 +141,18 @@ def _describe_mismatch(layer: Layer) -> str:
 
 
 def _first_mismatch(name: str, items: List[Comparison]) -> Comparison:
-    """Return the first comparison that fails, else the first; `items` are the comparisons of a tensor or a sequence."""
+    """Return the first comparison that fails, else the first comparison, under `name`.
+
+    `items` are the comparisons of one value: one for a tensor, one for each element of a sequence.
+    """
     return next((item for item in items if not item.ok), items[0])._replace(name=name)
 
 
 def _snr(got: OutputValue, want: OutputValue) -> Optional[float]:
-    """Return the signal-to-noise ratio in dB over the finite elements. Return None if the values are not comparable."""
+    """Return the signal-to-noise ratio in dB over the elements that are finite; infinite if the values are equal.
+
+    Return None if the values are no numeric tensors of one shape.
+    """
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:
         return None
     if want.dtype.kind not in "fiu" or got.dtype.kind not in "fiu" or not want.size:

@@ -1,4 +1,4 @@
-"""Explain why a converted file does not hold some values of the model, and which nodes were fused into a tensor of it."""
+"""Explain why a converted file does not hold some values of the model, and which nodes of the model were fused."""
 
 from typing import Dict, List, NamedTuple, Set
 
@@ -8,7 +8,7 @@ __all__ = ["MissingValue", "MissingValues"]
 
 
 class MissingValue(NamedTuple):
-    """A value of the model that the file does not hold, and the reason (`why`)."""
+    """A value of the model that the file does not hold, its node, and the reason (`why`)."""
 
     value: str
     node: str
@@ -17,7 +17,7 @@ class MissingValue(NamedTuple):
 
 
 class MissingValues:
-    """The values of a model that a file does not hold. `held`: the values that it holds."""
+    """The values of a model that a file does not hold (`gone`). `held`: the names of the values that it holds."""
 
     def __init__(self, model: Model, held: Set[str]) -> None:
         self._graph = model.graph
@@ -35,7 +35,10 @@ class MissingValues:
         ]
 
     def fused_nodes(self, node: GraphNode) -> List[str]:
-        """Return the names of the node, and of the nodes before it that the file computes together with it."""
+        """Return the names of the node, and of the earlier nodes that the file computes together with it.
+
+        An earlier node counts if the file does not hold its value.
+        """
         fused: Dict[str, None] = {node.name: None}
         pending = [node]
         while pending:
@@ -48,7 +51,7 @@ class MissingValues:
         return list(fused)
 
     def _known_values(self) -> Set[str]:
-        """Return the values that do not depend on an input, or only on its shape."""
+        """Return the names of the values that are known before the model runs: constants, and functions of shapes."""
         fed = {port.name for port in self._graph.inputs}
         known = set(self._graph.initializers) - fed
         for node in self._graph.nodes:
@@ -57,7 +60,7 @@ class MissingValues:
         return known
 
     def _reason(self, name: str) -> str:
-        """Explain why the file does not hold a value."""
+        """Return why the file does not hold a value: "known before the model runs", "fused into …", "not needed"."""
         if name in self._known:
             return "known before the model runs"
         consumers: Dict[str, None] = {}  # the nearest nodes after the value whose outputs the file holds
@@ -76,5 +79,5 @@ class MissingValues:
 
 
 def _input_names(node: GraphNode) -> List[str]:
-    """Return the values that a node reads, in its subgraphs too."""
+    """Return the names of the values that a node reads, in its subgraphs too."""
     return [name for name in (*node.inputs, *node.captures()) if name]

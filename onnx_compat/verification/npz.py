@@ -1,7 +1,7 @@
-"""Read inputs from a .npz file, and write outputs to it.
+"""Read inputs from a .npz file, and write outputs to a .npz file.
 
-A sequence `s` is stored as `s[0]`, `s[1]`, …. Strings are stored as fixed-width text, without pickled objects. The types
-that numpy lacks (bfloat16, int4 …) are stored as float32 or int8.
+A sequence `s` is stored as `s[0]`, `s[1]`, …. Strings are stored as fixed-width text, without pickled objects. The
+types that numpy lacks (bfloat16, int4 …) are stored as float32 or int8.
 """
 
 import os
@@ -22,7 +22,10 @@ _ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d+)\]$")
 
 
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
-    """Return the values of a .npz file by name, with sequences joined. Raise `InputError` if it is not readable."""
+    """Return the values of a .npz file by name, with sequences joined.
+
+    Raise `InputError` if the file is not readable.
+    """
     try:
         with open(os.fspath(path), "rb") as stream:
             archive = np.load(stream, allow_pickle=False)
@@ -30,17 +33,17 @@ def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     except FileNotFoundError:
         raise InputError("there is no file '%s'" % path, hint="give the .npz file that holds the inputs") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError("'%s' is not a readable .npz file (%s)" % (path, error), hint=_HOW) from error
+        raise InputError("'%s' is not a readable .npz file (%s)" % (path, error), hint=_HINT) from error
     if arrays is None:
-        raise InputError("'%s' holds one unnamed array" % path, hint=_HOW)
+        raise InputError("'%s' holds one unnamed array" % path, hint=_HINT)
     return _join_sequences(arrays)
 
 
-_HOW = "write it with numpy.savez(path, **{input_name: array}), of numbers, bools or text, without pickled objects"
+_HINT = "write it with numpy.savez(path, **{input_name: array}), of numbers, bools or text, without pickled objects"
 
 
 def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Path:
-    """Write the values to a .npz file, atomically. Return its path."""
+    """Write values by name to a .npz file, atomically. Return the path of the file."""
     target = Destination(path)
     with target.scratch() as scratch:
         unfinished = os.path.join(scratch, "outputs.npz")
@@ -54,7 +57,7 @@ def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Pa
 
 
 def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
-    """Yield the arrays to store, with their names; the elements of a sequence one by one."""
+    """Yield (name, array) for each value; each element of a sequence is an entry `name[i]`. Leave out None values."""
     for name, value in values.items():
         if isinstance(value, (list, tuple)):
             for index, element in enumerate(value):
@@ -65,7 +68,10 @@ def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]
 
 
 def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
-    """Join `s[0]`, `s[1]`, … to the sequence `s`. Raise `InputError` if an index is missing."""
+    """Return the values with the entries `s[0]`, `s[1]`, … joined to a list `s`.
+
+    Raise `InputError` if an index is missing.
+    """
     result: Dict[str, Any] = {}
     elements: Dict[str, List[Tuple[int, Any]]] = {}
     for name, value in values.items():
@@ -78,6 +84,6 @@ def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
         items.sort(key=lambda pair: pair[0])
         indices = [index for index, _ in items]
         if indices != list(range(len(items))):
-            raise InputError("the sequence '%s' has gaps: it has the elements %s" % (name, indices), hint=_HOW)
+            raise InputError("the sequence '%s' has gaps: it has the elements %s" % (name, indices), hint=_HINT)
         result[name] = [value for _, value in items]
     return result

@@ -12,7 +12,7 @@ REFERENCE = "reference"
 
 
 class Answer(NamedTuple):
-    """The expected outputs, and the name of the oracle that computed them."""
+    """The answer of the oracle: its name, the expected outputs, and notes on the choice of the oracle."""
 
     oracle: str
     outputs: List[Any]  # in graph order
@@ -20,9 +20,9 @@ class Answer(NamedTuple):
 
 
 def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
-    """Run the model on `oracle`: "onnxruntime" or the name of a shim.
+    """Run the model on `oracle`, which is "onnxruntime" or the name of a shim, and return its answer.
 
-    None selects onnxruntime, or the reference if onnxruntime cannot run the model.
+    None selects onnxruntime, or the reference if onnxruntime is not installed or cannot run the model.
     """
     if oracle is not None and oracle != ONNXRUNTIME:
         return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])
@@ -66,7 +66,7 @@ def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
 
 
 def _session_source(source: object) -> Union[str, bytes]:
-    """Return a model as onnxruntime takes it: a path, so that it finds external data; else bytes."""
+    """Return a model as onnxruntime takes it: bytes, or a path, so that onnxruntime finds external data."""
     serialize: Optional[Callable[[], bytes]] = getattr(source, "SerializeToString", None)
     if serialize is not None:
         return serialize()

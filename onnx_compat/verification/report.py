@@ -57,12 +57,12 @@ class Report(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Return whether every output agrees."""
+        """Return whether every output agrees. False without outputs."""
         return bool(self.outputs) and all(output.ok for output in self.outputs)
 
     @property
     def summary(self) -> str:
-        """Return the verdict in one line."""
+        """Return the verdict, the subject, the oracle and the criterion in one line."""
         failed = [output for output in self.outputs if not output.ok]
         counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
         verb = "agree" if self.ok else "differ"
@@ -71,7 +71,9 @@ class Report(NamedTuple):
         )  # fmt: skip
 
     def _criterion(self, failed: List[Comparison]) -> str:
-        """Format the criterion of the verdict: the tolerance; for a quantised file, the lowest accuracy and its limit."""
+        """Format the criterion of the verdict: the tolerance; for a quantised file, the lowest accuracy and its
+        limit.
+        """
         if self.fidelity is None:
             return " within atol %g + rtol %g * |expected|" % (self.atol, self.rtol)
         accuracies = [output.accuracy for output in failed or self.outputs if output.accuracy is not None]
@@ -86,7 +88,10 @@ class Report(NamedTuple):
         return ": " + "; ".join(texts) if texts else ""
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return JSON values. A number that JSON cannot represent is the string "inf", "-inf" or "nan"."""
+        """Return the report as JSON values.
+
+        A number that JSON cannot represent is the string "inf", "-inf" or "nan".
+        """
         rest = {key: value for key, value in self._asdict().items() if key not in ("inputs", "outputs", "layers")}
         return {
             "ok": self.ok,
@@ -109,7 +114,7 @@ class Report(NamedTuple):
 
 
 def explain(output: Comparison) -> str:
-    """Explain the verdict on an output."""
+    """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`."""
     if output.verdict in ("dtype", "shape", "kind"):
         expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))
         return "wrong %s, expected %s" % (output.verdict, expected)
@@ -127,7 +132,7 @@ def explain(output: Comparison) -> str:
 
 
 def _layers_to_dict(layers: Layers) -> Dict[str, Any]:
-    """Return the comparison of every node as JSON values."""
+    """Return the comparison of every node as a dict of JSON values."""
     return {
         "ok": layers.ok,
         "verdict": layers.verdict,
@@ -146,13 +151,13 @@ def _layers_to_dict(layers: Layers) -> Dict[str, Any]:
 
 
 def _output_to_dict(output: Comparison) -> Dict[str, Any]:
-    """Return a comparison as JSON values."""
+    """Return a comparison of an output as a dict of JSON values."""
     fields = _replace_non_finite(dict(output._asdict(), ok=output.ok))
     return dict(fields, accuracy=None if output.accuracy is None else output.accuracy.to_dict())
 
 
 def _replace_non_finite(fields: Mapping[str, Any]) -> Dict[str, Any]:
-    """Replace infinities and NaN by texts, because JSON lacks these numbers."""
+    """Return the fields with infinities and NaN replaced by strings, because JSON lacks these numbers."""
     return {
         key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in fields.items()

@@ -147,7 +147,10 @@ _OTHER_FILE = (
 
 
 def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
-    """Return inputs by name. A sequence has the order of `names`. Raise `InputError` if it is longer."""
+    """Return inputs by name.
+
+    `names` is the order of a sequence of inputs. Raise `InputError` if the sequence is longer.
+    """
     if isinstance(inputs, Mapping):
         return dict(inputs)
     if len(inputs) > len(names):
@@ -161,7 +164,10 @@ def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence
 def _check_channels_last(
     model: Model, names: Sequence[str], converted: Union[str, "os.PathLike[str]", None]
 ) -> Sequence[str]:
-    """Return the names, if all are ports of the model that have channels. Raise `InputError` without a converted file."""
+    """Return `names` if each is an input or output of the model that has channels; else raise `InputError`.
+
+    Names without a converted file raise `InputError` too.
+    """
     if names and converted is None:
         raise InputError(
             "only a converted file has inputs and outputs with their channels last",
@@ -173,7 +179,10 @@ def _check_channels_last(
 def _run_subject(
     runnable: Union[Runnable, ConvertedFile, Bundle], values: Mapping[str, Any], channels_last: Sequence[str]
 ) -> Union[Outputs, Mapping[str, Any]]:
-    """Run the shim or the file. Convert the ports of `channels_last` to the layout of the file, and back."""
+    """Run the shim or the converted file, and return its outputs.
+
+    Inputs in `channels_last` are transposed to the layout of the file; outputs are transposed back.
+    """
     try:
         results = runnable.run(port_layout.move_channels(values, channels_last, "last"))
     except InputError as error:
@@ -184,14 +193,14 @@ def _run_subject(
 
 
 class _Feeds(NamedTuple):
-    """The inputs of a verification, and the seed if they are generated."""
+    """The inputs of a verification by name, and the seed from which they were generated (None: they were given)."""
 
     values: Dict[str, Any]
     seed: Optional[int]
 
 
 def _select_inputs(inputs: Inputs, infos: Sequence[ValueInfo], seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
-    """Generate the inputs, or read or name those that are given."""
+    """Return the inputs of a verification: generated from the seed, read from a .npz file, or as they are given."""
     if inputs is None:
         return _Feeds(generate(infos, seed, dims), seed)
     if dims:
@@ -210,7 +219,10 @@ def _compare_output(
     quantised: bool,
     fidelity: Optional[float],
 ) -> Iterator[Comparison]:
-    """Compare an output within the tolerance. Add the accuracy for a quantised file; judge by it with a fidelity."""
+    """Compare an output with the expected output within the tolerance; yield a comparison, for a sequence several.
+
+    For a quantised file, the accuracy is measured. With a `fidelity`, the accuracy decides, not the tolerance.
+    """
     for comparison in compare(name, got, want, rtol, atol):
         measured = measure_accuracy(comparison, got, want) if quantised else comparison
         yield measured if fidelity is None else judge_accuracy(measured, fidelity)
@@ -221,7 +233,7 @@ def _order_outputs(
 ) -> List[OutputValue]:
     """Return the outputs in the order of the model. An output that a converted file lacks becomes None.
 
-    `by_name`: look outputs up by name, because a format may change their order.
+    `by_name`: look up each output by name, because a format may change the order of outputs.
     """
     if not by_name:
         return list(outputs)
@@ -235,7 +247,7 @@ def _order_outputs(
 
 
 def _describe_input(name: str, value: OutputValue) -> FedInput:
-    """Return the name, the dtype and the shape of an input."""
+    """Return the name, the dtype and the shape of an input; for a sequence, "sequence" and its length."""
     if value is None or isinstance(value, (list, tuple)):
         return FedInput(name, "sequence" if value is not None else "none", (len(value),) if value is not None else ())
     array = np.asarray(value)

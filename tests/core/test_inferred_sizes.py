@@ -9,6 +9,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import atoms_of, is_equal_shape, is_static
 from onnx_compat.ir.dtypes import bool_, float32, int64, string, uint8
+from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port
@@ -237,17 +238,15 @@ class ChannelsLast(Reference):
 @pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
 @pytest.mark.parametrize("dilations", [(1, 1), (1, 2)])
 def test_the_sizes_of_windows(strides: Any, dilations: Any) -> None:
-    pads = [(1, 0), (2, 1)]
+    window = Window.of((3, 2), strides, dilations)
+    padded = window._replace(pads=((1, 0), (2, 1)))
     functions: List[Tuple[Callable[[Any], Any], int]] = [
-        (lambda x: p.conv(x, FILTERS, strides=strides, dilations=dilations, pads=pads, groups=1), 3),
-        (lambda x: p.conv(x, np.ones((4, 1, 3, 2), "f"), strides=strides, dilations=dilations, pads=pads, groups=2), 4),
-        (lambda x: p.conv_transpose(x, np.ones((2, 3, 3, 2), "f"), strides=strides, dilations=dilations), 3),
-        (
-            lambda x: p.conv_transpose(x, np.ones((2, 3, 3, 2), "f"), strides=strides, dilations=dilations, groups=2),
-            6,
-        ),
-        (lambda x: p.max_pool(x, [3, 2], strides, dilations, pads), 2),
-        (lambda x: p.avg_pool(x, [3, 2], strides, dilations), 2),
+        (lambda x: p.conv(x, FILTERS, window=padded), 3),
+        (lambda x: p.conv(x, np.ones((4, 1, 3, 2), "f"), window=padded, groups=2), 4),
+        (lambda x: p.conv_transpose(x, np.ones((2, 3, 3, 2), "f"), window=window), 3),
+        (lambda x: p.conv_transpose(x, np.ones((2, 3, 3, 2), "f"), window=window, groups=2), 6),
+        (lambda x: p.max_pool(x, padded), 2),
+        (lambda x: p.avg_pool(x, window), 2),
     ]
     for function, channels in functions:
         assert measure(function, IMAGE, IMAGES)

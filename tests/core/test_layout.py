@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onnx_compat import primitives
 from onnx_compat.ir.dims import is_static
 from onnx_compat.ir.dtypes import float32
+from onnx_compat.ir.window import Window
 from onnx_compat.ops.normalization import instance_normalization
 from onnx_compat.ops.shape import depth_to_space, space_to_depth
 from onnx_compat.reference import Reference
@@ -88,26 +89,23 @@ class Making:
         filters = groups * self.number(1, 2)
         w = self.array(filters, shape[1] // groups, *[1 + (size > 1) * self.number(0, 1) for size in shape[2:]])
         bias = self.array(filters)
-        strides = [1] * (rank - 2)
-        pads = [(0, self.number(0, 1)) for _ in strides]
-        return lambda x: primitives.conv(
-            _countable(x, shape), w, bias, strides=strides, dilations=strides, pads=pads, groups=groups
-        )
+        window = Window.of(w.shape[2:], pads=[(0, self.number(0, 1)) for _ in shape[2:]])
+        return lambda x: primitives.conv(_countable(x, shape), w, bias, window=window, groups=groups)
 
     def conv_transpose(self, shape: Any, rank: int) -> Step:
         if rank < 3 or rank > 5:
             return self.relu(shape, rank)
         w = self.array(shape[1], 2, *[self.number(1, 2) for _ in shape[2:]])
-        strides = [self.number(1, 2) for _ in shape[2:]]
-        return lambda x: primitives.conv_transpose(_countable(x, shape), w, strides=strides, dilations=[1] * (rank - 2))
+        window = Window.of(w.shape[2:], [self.number(1, 2) for _ in shape[2:]])
+        return lambda x: primitives.conv_transpose(_countable(x, shape), w, window=window)
 
     def pool(self, shape: Any, rank: int) -> Step:
         if rank < 3 or rank > 5:
             return self.relu(shape, rank)
-        kernel, strides = [min(2, size) for size in shape[2:]], [1] * (rank - 2)
+        window = Window.of([min(2, size) for size in shape[2:]])
         if self.number(0, 1):
-            return lambda x: primitives.avg_pool(x, kernel, strides, strides)
-        return lambda x: primitives.max_pool(x, kernel, strides, strides, [(0, 0)] * (rank - 2))
+            return lambda x: primitives.avg_pool(x, window)
+        return lambda x: primitives.max_pool(x, window)
 
     def relu(self, shape: Any, rank: int) -> Step:
         return primitives.relu
@@ -264,14 +262,15 @@ def _weights(*shape: int) -> Any:
 
 def _same(x: Any, w: Any, stride: int = 1, groups: int = 1) -> Any:
     edge = w.shape[2] // 2
-    return primitives.conv(x, w, strides=[stride] * 2, dilations=[1, 1], pads=[(edge, edge)] * 2, groups=groups)
+    window = Window.of(w.shape[2:], [stride] * 2, pads=[(edge, edge)] * 2)
+    return primitives.conv(x, w, window=window, groups=groups)
 
 
 def _residual(x: Any) -> Any:
     y = primitives.relu(_same(x, _weights(8, 3, 3, 3), 2))
     z = primitives.mul(_same(primitives.relu(_same(y, _weights(8, 8, 3, 3))), _weights(8, 8, 1, 1)), _weights(8, 1, 1))
     z = primitives.add(primitives.relu(primitives.add(y, z)), _weights(1, 8, 1, 1))
-    z = primitives.max_pool(z, [3, 3], [2, 2], [1, 1], [(1, 1), (1, 1)])
+    z = primitives.max_pool(z, Window.of((3, 3), (2, 2), pads=[(1, 1), (1, 1)]))
     z = primitives.reduce_mean(z, [2, 3], keepdims=True)
     return primitives.matmul(primitives.reshape(z, [x.shape[0], 8]), _weights(8, 5))
 
@@ -287,7 +286,7 @@ def _squeeze_and_excite(x: Any) -> Any:
 
 def _up_and_down(x: Any) -> Any:
     down = primitives.relu(_same(x, _weights(4, 3, 3, 3), 2))
-    up = primitives.conv_transpose(down, _weights(4, 6, 2, 2), strides=[2, 2], dilations=[1, 1])
+    up = primitives.conv_transpose(down, _weights(4, 6, 2, 2), window=Window.of((2, 2), (2, 2)))
     both = primitives.concat([up, x], 1)
     return primitives.reduce_mean(_same(both, _weights(2, 9, 3, 3)), [2, 3])
 

@@ -11,6 +11,7 @@ from test_layout import ChannelsLast
 
 from onnx_compat import primitives
 from onnx_compat.ir.dtypes import bool_, float32, int32, int64
+from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port
@@ -270,13 +271,17 @@ def test_states_of_a_loop() -> None:
 def test_an_image_of_sizes_goes_into_a_convolution_channels_last() -> None:
     """Convolutions ask for an order of their own, of the image, of the filter and of what is added."""
     weights = np.random.RandomState(5).uniform(-1, 1, (2, 2, 2)).astype(np.float32)
-    steps: Dict[str, Any] = {"strides": [1], "dilations": [1], "pads": [(0, 1)]}
+    window = Window.of((2,), pads=[(0, 1)])
     image = Operand("x", lambda x, d: x, _physical(0, range(RANK)))
 
     def network(x: Any, y: Any) -> List[Tensor]:
         x, y = primitives.cast(lift(x), float32), primitives.cast(lift(y), float32)
-        of_sizes = primitives.conv(y, weights, **steps)
-        return [primitives.add(primitives.conv(x, weights, **steps), y), of_sizes, primitives.conv(x, y, **steps)]
+        of_sizes = primitives.conv(y, weights, window=window)
+        return [
+            primitives.add(primitives.conv(x, weights, window=window), y),
+            of_sizes,
+            primitives.conv(x, y, window=window),
+        ]
 
     got = run(network, [image, SYMBOLIC[0]], ChannelsLast)
     for array, want in zip(got, network(image.value, SYMBOLIC[0].value)):

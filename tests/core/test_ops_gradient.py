@@ -13,6 +13,7 @@ from onnx_compat import primitives as p
 from onnx_compat.autodiff.elementwise import _BINARY, _UNARY
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import dtypes
+from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
 from onnx_compat.reference.shim import SHIM
 from onnx_compat.shim.emission import emit
@@ -79,17 +80,19 @@ MOVED = {
 }
 
 
-WINDOWS = {"strides": [2, 1], "dilations": [1, 2]}
+WINDOW = Window.of((3, 2), strides=(2, 1), dilations=(1, 2))
+PADDED = WINDOW._replace(pads=((1, 1), (1, 1)))
+POOL = Window.of((2, 3), strides=(2, 1))
 IMAGES = {
     "conv": (
-        lambda x, w, b: p.conv(x, w, b, pads=[(1, 0), (0, 2)], groups=1, **WINDOWS),
+        lambda x, w, b: p.conv(x, w, b, window=WINDOW._replace(pads=((1, 0), (0, 2)))),
         [(2, 2, 5, 5), (4, 2, 3, 2), (4,)],
     ),
-    "grouped": (lambda x, w: p.conv(x, w, pads=[(1, 1), (1, 1)], groups=2, **WINDOWS), [(1, 4, 4, 5), (2, 2, 3, 2)]),
-    "depthwise": (lambda x, w: p.conv(x, w, pads=[(1, 1), (1, 1)], groups=2, **WINDOWS), [(1, 2, 4, 5), (4, 1, 3, 2)]),
-    "transposed": (lambda x, w: p.conv_transpose(x, w, groups=2, **WINDOWS), [(1, 2, 3, 3), (2, 2, 3, 2)]),
-    "max_pool": (lambda x: p.max_pool(x, [2, 3], [2, 1], [1, 1], [(0, 1), (1, 1)]), [(1, 2, 4, 5)]),
-    "avg_pool": (lambda x: p.avg_pool(x, [2, 3], [2, 1], [1, 1]), [(1, 2, 4, 5)]),
+    "grouped": (lambda x, w: p.conv(x, w, window=PADDED, groups=2), [(1, 4, 4, 5), (2, 2, 3, 2)]),
+    "depthwise": (lambda x, w: p.conv(x, w, window=PADDED, groups=2), [(1, 2, 4, 5), (4, 1, 3, 2)]),
+    "transposed": (lambda x, w: p.conv_transpose(x, w, window=WINDOW, groups=2), [(1, 2, 3, 3), (2, 2, 3, 2)]),
+    "max_pool": (lambda x: p.max_pool(x, POOL._replace(pads=((0, 1), (1, 1)))), [(1, 2, 4, 5)]),
+    "avg_pool": (lambda x: p.avg_pool(x, POOL), [(1, 2, 4, 5)]),
 }
 
 

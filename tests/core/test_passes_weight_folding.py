@@ -7,6 +7,7 @@ import pytest
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import float32
+from onnx_compat.ir.window import Window
 from onnx_compat.passes.weight_folding import weight_folding
 from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
@@ -36,8 +37,9 @@ def primitives(function: Callable[[Any], List[Any]], *sizes: Any) -> List[str]:
 
 def layer(x: Any, transposed: bool) -> Any:
     filters = np.random.RandomState(1).standard_normal((4, 3, 3, 2) if transposed else (3, 4, 3, 2)).astype(np.float32)
-    how = {"strides": (1, 1), "dilations": (1, 1), "groups": 1}
-    return p.conv_transpose(x, filters, **how) if transposed else p.conv(x, filters, pads=[(1, 1), (0, 0)], **how)
+    if transposed:
+        return p.conv_transpose(x, filters, window=Window.of((3, 2)))
+    return p.conv(x, filters, window=Window.of((3, 2), pads=[(1, 1), (0, 0)]))
 
 
 def cut(x: Any, *, channels: int = 3, step: int = 1) -> Any:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onnx_compat import primitives
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.ir.window import Window
 from onnx_compat.tracing.values import lift
 
 
@@ -206,9 +207,8 @@ def test_convolutions(data: Any) -> None:
     kernel, strides, dilations, pads, space = _windows(data.draw, rank)
     groups, inner, per = (data.draw(st.integers(1, 3)) for _ in range(3))
     x, w = _numbers(2, groups * inner, *space), _numbers(groups * per, inner, *kernel, seed=1)
-    result = primitives.conv(
-        x, w, np.arange(groups * per, dtype=np.float32), strides=strides, dilations=dilations, pads=pads, groups=groups
-    ).value
+    window = Window.of(kernel, strides, dilations, pads)
+    result = primitives.conv(x, w, np.arange(groups * per, dtype=np.float32), window=window, groups=groups).value
     wide = np.pad(x, [(0, 0), (0, 0), *pads], "constant")
     positions = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
     assert result.shape == (2, groups * per, *positions)
@@ -227,7 +227,8 @@ def test_transposed_convolutions(data: Any) -> None:
     kernel, strides, dilations, _, space = _windows(data.draw, rank)
     groups, inner, per = (data.draw(st.integers(1, 2)) for _ in range(3))
     x, w = _numbers(2, groups * inner, *space), _numbers(groups * inner, per, *kernel, seed=1)
-    result = primitives.conv_transpose(x, w, strides=strides, dilations=dilations, groups=groups).value
+    window = Window.of(kernel, strides, dilations)
+    result = primitives.conv_transpose(x, w, window=window, groups=groups).value
     lengths = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(space, strides, kernel, dilations)]
     expected = np.zeros((2, groups * per, *lengths), np.float32)
     for c, m in itertools.product(range(groups * inner), range(per)):
@@ -250,8 +251,7 @@ def test_pools(data: Any, dtype: Any) -> None:
         padding = pads if pool == "max" else [(0, 0)] * rank
         wide = np.pad(x, [(0, 0), (0, 0), *padding], "constant", constant_values=low)
         positions = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
-        more = {"pads": pads} if pool == "max" else {}
-        result = getattr(primitives, pool + "_pool")(x, kernel, strides, dilations, **more).value
+        result = getattr(primitives, pool + "_pool")(x, Window.of(kernel, strides, dilations, padding)).value
         assert result.dtype == dtype and result.shape == (2, 2, *positions)
         for position in _all(positions):
             taps = np.stack(
@@ -265,7 +265,7 @@ def test_pools(data: Any, dtype: Any) -> None:
 
 def test_many_rows_are_made_some_at_a_time() -> None:
     x, w = _numbers(1, 32, 90, 90), _numbers(3, 32, 3, 3, seed=1)
-    result = primitives.conv(x, w, strides=[1, 1], dilations=[1, 1], pads=[(1, 1), (1, 1)]).value
+    result = primitives.conv(x, w, window=Window.of((3, 3), pads=[(1, 1), (1, 1)])).value
     wide = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], "constant")
     expected = sum(
         np.einsum("nchw,mc->nmhw", wide[:, :, i : i + 90, j : j + 90], w[:, :, i, j])
@@ -279,5 +279,5 @@ def test_windows_of_small_floats_come_back_to_their_values() -> None:
     kind = DType.of("bfloat16")
     x = lift(np.full((1, 1, 3), 1.0, np.float32), kind)
     w = lift(np.full((1, 1, 3), 1.0078125, np.float32), kind)
-    result = primitives.conv(x, w, strides=[1], dilations=[1], pads=[(0, 0)])
+    result = primitives.conv(x, w, window=Window.of((3,)))
     assert result.dtype == kind and float(result.value.reshape(())) == 3.03125

@@ -16,6 +16,7 @@ from onnx_compat.cli.app import cli
 from onnx_compat.cli.options import Settings
 from onnx_compat.execution.support import program_of
 from onnx_compat.ir.dtypes import DType, float32, int64
+from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
@@ -47,7 +48,7 @@ NETWORK = """\
 program graph for channels_first, filters OIHW
 input %0 "x": float32[N, 3, H, W]
 %1: float32[N, 4, H, W] = conv(%0, const float32[4, 3, 3, 3]) \
-{dilations=(1, 1), groups=1, pads=((1, 1), (1, 1)), strides=(1, 1)}  # Conv 'conv' -> 'c'
+{dilations=(1, 1), groups=1, kernel=(3, 3), pads=((1, 1), (1, 1)), strides=(1, 1)}  # Conv 'conv' -> 'c'
 %2: float32[N, 4, H, W] = clip(%1) {high=None, low=0}  # Relu 'relu' -> 'r'
 %3: float32[N, 4*H*W] = reshape(%2, [N, 4*H*W])  # Reshape 'flat' -> 'y'
 output "y" = %3"""
@@ -159,8 +160,9 @@ output "output_2" = %4"""
 
 def test_pending_layouts_are_carried_out_where_the_target_asks_for_them() -> None:
     w = np.ones((5, 3, 1, 1), np.float32)
-    flat = {"strides": (1, 1), "dilations": (1, 1), "pads": [(0, 0), (0, 0)]}
-    printed = text(lambda x: [p.relu(p.conv(x, w, **flat))], Port("x", float32, (1, 3, 8, 6)), emitter=ChannelsLast())
+    pixel = Window.of((1, 1))
+    port = Port("x", float32, (1, 3, 8, 6))
+    printed = text(lambda x: [p.relu(p.conv(x, w, window=pixel))], port, emitter=ChannelsLast())
     assert (
         printed
         == """\
@@ -168,7 +170,7 @@ program model for channels_last, filters HWIO
 input %0 "x": float32[1, 3, 8, 6]
 %1: float32[1, 8, 6, 3] = transpose(%0) {perm=(0, 2, 3, 1)}
 %2: float32[1, 8, 6, 5] = conv(%1, const float32[1, 1, 3, 5]) \
-{dilations=(1, 1), groups=1, pads=((0, 0), (0, 0)), strides=(1, 1)}
+{dilations=(1, 1), groups=1, kernel=(1, 1), pads=((0, 0), (0, 0)), strides=(1, 1)}
 %3: float32[1, 8, 6, 5] = clip(%2) {high=None, low=0}
 %4: float32[1, 5, 8, 6] = transpose(%3) {perm=(0, 3, 1, 2)}
 output "output_0" = %4"""

@@ -12,6 +12,7 @@ from onnx_compat.ir.dims import Dim
 from onnx_compat.ir.dtypes import DType, bool_, float32, int64
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.ir.verifier import verify_program, verify_region
+from onnx_compat.ir.window import Window
 from onnx_compat.passes.weight_folding import weight_folding
 from onnx_compat.primitives import PRIMITIVES
 from onnx_compat.primitives.base import RULES
@@ -22,7 +23,7 @@ from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.recording import record_program
 
 WEIGHTS = np.ones((5, 3, 2, 2), np.float32)
-WINDOW = {"strides": (1, 1), "dilations": (1, 1)}
+WINDOW = Window.of((2, 2))
 
 
 class ChannelsLast(Reference):
@@ -34,7 +35,7 @@ def build_program() -> Program:
     """A convolution, a softmax, a branch, a loop over a scanned axis, and a result whose size the run decides."""
 
     def function(x: Any, n: Any) -> List[Any]:
-        y = p.conv(x, WEIGHTS, pads=[(0, 0), (0, 0)], **WINDOW)  # [N, 5, 3, 5]
+        y = p.conv(x, WEIGHTS, window=WINDOW)  # [N, 5, 3, 5]
         z = p.softmax(p.transpose(p.matmul(y, np.ones((5, 4), np.float32)), (0, 1, 3, 2)), 2)
         (branch,) = p.cond(p.less(n, 2), lambda: [p.neg(z)], lambda: [z])
         rows = p.scan(lambda s, row: [p.add(s, row), row], [np.zeros((5, 4, 3), np.float32)], [z], z.shape[0])
@@ -181,6 +182,11 @@ def a_filter_of_other_channels(program: Program) -> None:
     node.args = (node.args[0], Const(np.ones((5, 2, 2, 2), np.float32), float32))
 
 
+def a_kernel_of_another_size_than_the_filter(program: Program) -> None:
+    node = first(program, "conv")
+    node.params = dict(node.params, window=WINDOW._replace(kernel=(3, 2)))
+
+
 def a_reshape_to_other_elements(program: Program) -> None:
     node = first(program, "reshape")
     node.args = (Const(np.zeros((2, 3), np.float32), float32), Extents((2, 72)))
@@ -223,6 +229,7 @@ DEFECTS = [
     (a_constant_whose_array_has_another_type, "holds an array float64"),
     (a_product_of_matrices_that_do_not_fit, "inner sizes are 5 and 4"),
     (a_filter_of_other_channels, "a filter of 2 channels for 3"),
+    (a_kernel_of_another_size_than_the_filter, "a filter of the sizes"),
     (a_reshape_to_other_elements, "6 elements are reshaped to 144"),
     (a_missing_parameter, "its rule fails: KeyError"),
     (another_target, "its rule fails|a filter of|by its rule"),
@@ -283,9 +290,7 @@ def test_a_trace_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # -- targets -----------------------------------------------------------------------------------------------------------
 def convolution(emitter: Any) -> Program:
-    return record_program(
-        lambda x: [p.conv(x, WEIGHTS, pads=[(0, 0), (0, 0)], **WINDOW)], [Port("x", float32, (1, 3, 4, 6))], emitter
-    )
+    return record_program(lambda x: [p.conv(x, WEIGHTS, window=WINDOW)], [Port("x", float32, (1, 3, 4, 6))], emitter)
 
 
 def test_a_program_of_another_target_is_refused() -> None:
@@ -340,11 +345,27 @@ def test_a_rewrite_leaves_the_program_as_it_is_and_every_producer_right() -> Non
     assert rewrite_region(program.region, lambda _: None) == (program.region, 0)
 
 
+@pytest.mark.parametrize("primitive", ["avg_pool", "conv_transpose"])
+def test_padding_where_the_primitive_has_none_is_refused(primitive: str) -> None:
+    def function(x: Any) -> List[Any]:
+        return [
+            p.avg_pool(x, WINDOW)
+            if primitive == "avg_pool"
+            else p.conv_transpose(x, np.swapaxes(WEIGHTS, 0, 1), window=WINDOW)
+        ]
+
+    program = record_program(function, [Port("x", float32, (1, 3, 4, 6))], Reference())
+    first(program, primitive).params["window"] = WINDOW._replace(pads=((1, 0), (0, 0)))
+    with pytest.raises(VerificationError, match="its window has the padding"):
+        verify_program(program)
+
+
 def test_what_a_fold_drops_is_in_no_size() -> None:
     """The slice of a convolution with open sizes has a size of its own, which the sum behind it has too."""
 
     def function(x: Any) -> List[Any]:
-        y = p.slice(p.conv(x, WEIGHTS, pads=[(1, 1), (0, 0)], **WINDOW), [0, 0, 1, 0], [None, 5, -1, 4], [1, 1, 1, 2])
+        y = p.conv(x, WEIGHTS, window=Window.of((2, 2), pads=[(1, 1), (0, 0)]))
+        y = p.slice(y, [0, 0, 1, 0], [None, 5, -1, 4], [1, 1, 1, 2])
         return [p.relu(p.add(p.mul(y, 2.0), 1.0))]
 
     program = record_program(function, [Port("x", float32, (None, 3, None, None))], Reference())

@@ -10,6 +10,7 @@ from onnx_compat.ir import Const
 from onnx_compat.ir.dims import atoms_of
 from onnx_compat.ir.dtypes import DType, float32, float64, int32
 from onnx_compat.ir.verifier import verify_region
+from onnx_compat.ir.window import Window
 from onnx_compat.passes.weight_folding import weight_folding
 from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
@@ -70,22 +71,22 @@ def fold(
     return [node.primitive for node in nodes], nodes
 
 
-GEOMETRY = {"strides": (1, 1), "dilations": (1, 1)}
+WINDOW = Window.of((2, 2))
 
 
 def convolve(x: Any, bias: Any = None) -> Any:
     """Convolve three channels to five."""
-    return p.conv(x, draw(5, 3, 2, 2), bias, pads=[(0, 0)] * 2, **GEOMETRY)
+    return p.conv(x, draw(5, 3, 2, 2), bias, window=WINDOW)
 
 
 def depthwise(x: Any, bias: Any = None) -> Any:
     """Convolve three channels to six, two of each."""
-    return p.conv(x, draw(6, 1, 2, 2), bias, pads=[(0, 0)] * 2, groups=3, **GEOMETRY)
+    return p.conv(x, draw(6, 1, 2, 2), bias, window=WINDOW, groups=3)
 
 
 def convolve_transpose(x: Any, bias: Any = None) -> Any:
     """Apply a transposed convolution of three channels to five."""
-    return p.conv_transpose(x, draw(3, 5, 2, 2), bias, **GEOMETRY)
+    return p.conv_transpose(x, draw(3, 5, 2, 2), bias, window=WINDOW)
 
 
 LAYERS = [(convolve, 5), (depthwise, 6), (convolve_transpose, 5)]
@@ -170,7 +171,7 @@ def test_a_scale_stays_behind_a_transposed_convolution_in_groups(emitter: Any) -
     """Its weights [C, M / groups, ...] have no axis of M channels. A shift needs the bias alone."""
 
     def layer(x: Any) -> Any:
-        return p.conv_transpose(x, draw(4, 3, 2, 2), groups=2, **GEOMETRY)
+        return p.conv_transpose(x, draw(4, 3, 2, 2), window=WINDOW, groups=2)
 
     scaled, _ = fold(lambda x: [p.mul(layer(x), draw(6, 1, 1))], (2, 4, 5, 5), emitter())
     assert scaled == ["conv_transpose", "mul"]
@@ -180,7 +181,7 @@ def test_a_scale_stays_behind_a_transposed_convolution_in_groups(emitter: Any) -
 
 def test_a_scale_folds_into_a_convolution_in_groups() -> None:
     def layer(x: Any) -> Any:
-        return p.conv(x, draw(6, 2, 2, 2), pads=[(0, 0)] * 2, groups=2, **GEOMETRY)
+        return p.conv(x, draw(6, 2, 2, 2), window=WINDOW, groups=2)
 
     for emitter in EMITTERS:
         left, _ = fold(lambda x: [p.mul(layer(x), draw(6, 1, 1))], (2, 4, 5, 5), emitter())

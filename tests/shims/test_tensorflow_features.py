@@ -59,6 +59,7 @@ def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
     """The shim computes it with stride 1 and subsamples; the SAME pads differ between the strides."""
     from onnx_compat import primitives
     from onnx_compat.ir import dtypes
+    from onnx_compat.ir.window import Window
     from onnx_compat.shim.interface import Port
     from onnx_compat.tracing.recording import record_program
 
@@ -74,7 +75,7 @@ def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
     x = np.random.RandomState(1).uniform(-1, 1, (2, 4, *(size,) * rank)).astype(np.float32)
     beyond = max((-(-size // 2) - 1) * 2 + 5 - size, 0)
     for pads in ([(beyond // 2, beyond - beyond // 2)] * rank, [(2, 2)] * rank, [(0, 1)] * rank):
-        how = {"strides": [2] * rank, "dilations": [2] * rank, "pads": pads, "groups": group}
+        how = {"window": Window.of((3,) * rank, [2] * rank, [2] * rank, pads), "groups": group}
         ports = [Port("x", dtypes.float32, x.shape)]
         program = record_program(lambda x, how=how: [primitives.conv(x, w, **how)], ports, shim.emitter())
         want = primitives.conv(x, w, **how).value

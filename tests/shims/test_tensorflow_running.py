@@ -10,6 +10,7 @@ from onnx_compat import primitives
 from onnx_compat.discovery import selection
 from onnx_compat.errors import OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.ir import dtypes
+from onnx_compat.ir.window import Window
 from onnx_compat.primitives import cond, conv, reduce_sum, relu, scan, while_loop
 from onnx_compat.reference.shim import SHIM as REFERENCE
 from onnx_compat.shim.interface import Port
@@ -43,7 +44,7 @@ def image(*shape: int) -> np.ndarray:
 
 def classify(x: Any) -> List[Any]:
     weights = image(8, 3, 3, 3)
-    y = conv(x, weights, image(8), strides=(2, 2), dilations=(1, 1), pads=((1, 1), (1, 1)))
+    y = conv(x, weights, image(8), window=Window.of((3, 3), (2, 2), pads=[(1, 1)] * 2))
     return [reduce_sum(relu(y), [2, 3])]
 
 
@@ -68,7 +69,7 @@ def test_a_convolution_of_an_image_needs_no_transpose_but_at_the_input(shim: Any
 
 def test_a_depthwise_convolution_is_one(shim: Any) -> None:
     def depthwise(x: Any) -> List[Any]:
-        return [conv(x, image(12, 1, 3, 3), strides=(1, 1), dilations=(1, 1), pads=((1, 1), (1, 1)), groups=6)]
+        return [conv(x, image(12, 1, 3, 3), window=Window.of((3, 3), pads=[(1, 1)] * 2), groups=6)]
 
     compiled = same(shim, depthwise, [Port("x", FLOAT, (None, 6, 5, 5))], [image(2, 6, 5, 5)])
     assert "DepthwiseConv2dNative" in [operation.type for operation in graph_of(compiled).get_operations()]
@@ -177,7 +178,7 @@ def test_a_device_that_is_not_there_is_refused(shim: Any) -> None:
 
 def test_a_rank_that_tensorflow_does_not_know_is_refused_by_name(shim: Any) -> None:
     def four(x: Any) -> List[Any]:
-        return [conv(x, image(1, 1, 1, 1, 1, 1), strides=[1] * 4, dilations=[1] * 4, pads=[(0, 0)] * 4)]
+        return [conv(x, image(1, 1, 1, 1, 1, 1), window=Window.of((1, 1, 1, 1)))]
 
     program = record_program(four, [Port("x", FLOAT, (1, 1, 2, 2, 2, 2))], shim.emitter())
     with pytest.raises(UnsupportedError, match="4 spatial axes"):

@@ -31,7 +31,7 @@ Json = Any  # a parsed JSON value: its structure is only known after a check
 
 
 def describe_keras_file(path: str) -> Description:
-    """Describe a .keras file. Raise `InvalidModelError` if it is damaged."""
+    """Return the description of a .keras file. Raise `InvalidModelError` if the file is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
             config, metadata = _read_json(archive, "config.json"), _read_json(archive, "metadata.json")
@@ -67,7 +67,7 @@ def describe_keras_file(path: str) -> Description:
 
 
 def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
-    """Read a JSON document of the archive."""
+    """Return the content of a JSON file in the archive. Raise `ValueError` if the file is larger than the limit."""
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
         raise ValueError("%s has %d bytes" % (name, info.file_size))
@@ -76,7 +76,7 @@ def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
 
 
 def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
-    """Yield the layers of a model, and those of the models among its layers."""
+    """Yield each layer of a model. A layer that is a model itself is replaced by its layers."""
     for layer in model["config"].get("layers", ()):
         if "layers" in layer["config"]:
             yield from _iterate_layers(layer)
@@ -85,12 +85,12 @@ def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
 
 
 def _is_stock(layer: Dict[str, Any]) -> bool:
-    """Return whether Keras itself defines the class of a layer."""
+    """Return whether Keras itself defines the class of a layer: it is no custom layer."""
     return str(layer.get("module") or "").split(".")[0] == "keras" and not layer.get("registered_name")
 
 
 def _port_rows(model: Dict[str, Any]) -> List[Row]:
-    """Return a row for each input and output of a model."""
+    """Return a table row (kind, name, type, shape) for each input and output of a model."""
     layers = model["config"].get("layers", ())
     by_name = {layer["config"].get("name", layer.get("name")): layer for layer in layers}
     inputs = list(_layer_names(model["config"].get("input_layers")))
@@ -112,7 +112,10 @@ def _layer_names(layers: Json) -> Iterator[str]:
 
 
 def _output_type(layer: Dict[str, Any]) -> Row:
-    """Return the type and the shape of a layer's output."""
+    """Return the dtype and the shape of a layer's output as columns of a row.
+
+    The shape may be absent in the file: None.
+    """
     # The file holds the shapes of the inputs of a layer only.
     config = layer["config"]
     dtype, shape = config.get("dtype"), config.get("batch_shape")

@@ -15,7 +15,7 @@ __all__ = ["FILE", "describe_saved_model"]
 
 FILE = "saved_model.pb"
 _PORT_TYPES = os.path.join("assets.extra", "onnx_compat.json")  # the shims write it: a signature has no names of sizes
-_LARGEST = 1 << 25  # the largest number of characters of it that is read
+_LARGEST = 1 << 25  # the largest number of characters of that file that is read
 _DEFAULT = "serving_default"
 _INITIAL = "__saved_model_init_op"  # a signature that only the loader of TensorFlow runs
 
@@ -44,7 +44,7 @@ Row = Dict[str, Any]
 
 
 def describe_saved_model(path: str) -> Description:
-    """Describe the folder of a SavedModel. Raise `InvalidModelError` if it is damaged."""
+    """Return the description of the folder of a SavedModel. Raise `InvalidModelError` if the file in it is damaged."""
     try:
         saved = _parse_file(os.path.join(path, FILE))
     except OSError as error:
@@ -76,7 +76,7 @@ def describe_saved_model(path: str) -> Description:
 
 
 def _parse_file(path: str) -> Message:
-    """Parse the file of a SavedModel."""
+    """Return the parsed message of a `saved_model.pb`. Raise `ValueError` if the path is no regular file."""
     if not os.path.isfile(path):  # opening a pipe would block
         raise ValueError("'%s' is no file" % path)
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -89,7 +89,7 @@ def _iterate_files(path: str) -> Iterator[str]:
 
 
 def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
-    """Yield the nodes of a graph and of its functions."""
+    """Yield the nodes of a graph, then the nodes of the functions in its library."""
     if graph is not None:
         yield from graph.nodes
         for function in graph.library.functions if graph.library is not None else ():
@@ -97,7 +97,10 @@ def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
 
 
 def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
-    """Yield a row for each input and output of each signature."""
+    """Yield a table row for each input and output of each signature.
+
+    `port_types` is the result of `_read_port_types`.
+    """
     for entry in graph.signatures:
         if entry.name == _INITIAL or entry.signature is None:
             continue
@@ -111,7 +114,7 @@ def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> It
 
 
 def _port_type(port: Message) -> Row:
-    """Return the type and the shape of an input or an output."""
+    """Return the dtype and the shape of an input or an output as columns of a row, with None for an open size."""
     is_listed = 0 <= port.dtype < len(_TYPES)
     axes = None if port.shape is None or port.shape.unknown_rank else port.shape.axes
     sizes = None if axes is None else [axis.size for axis in axes]
@@ -120,9 +123,10 @@ def _port_type(port: Message) -> Row:
 
 
 def _read_port_types(path: str) -> Dict[str, Dict[str, Row]]:
-    """Read the types of the model's inputs and outputs, which have the names of open sizes, by kind and name.
+    """Return the types of the model's inputs and outputs, by kind and name: {"input": {name: row}, "output": …}.
 
-    Return an empty dict if no shim of the library wrote the SavedModel.
+    These types have names for open sizes, which a signature lacks. Return an empty dict if no shim of the library wrote
+    the SavedModel.
     """
     types_path = os.path.join(path, _PORT_TYPES)
     if not os.path.isfile(types_path):

@@ -1,6 +1,6 @@
 """Operators of onnxruntime (the domain com.microsoft), which its optimizer and its quantizer write.
 
-Importing it registers their meanings.
+The import of this package registers their meanings.
 """
 
 from onnx_compat.ops.microsoft import (

@@ -1,4 +1,4 @@
-"""Activations, with the bias or the residual that onnxruntime fuses into them."""
+"""Activations of com.microsoft, with the bias or the residual that onnxruntime fuses into them."""
 
 from typing import TYPE_CHECKING, Optional, Tuple
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @op("Gelu", since=1, domain=DOMAIN)
 def gelu(X: Tensor) -> Tensor:
-    """Return Gelu by erf."""
+    """Return Gelu(X), computed by the error function erf."""
     return activation.gelu(X)
 
 
 @op("BiasGelu", since=1, domain=DOMAIN)
 def bias_gelu(A: Tensor, B: Tensor) -> Tensor:
-    """Return Gelu(A + B)."""
+    """Return Gelu(A + B), computed by the error function erf."""
     return activation.gelu(p.add(A, B))
 
 
@@ -40,7 +40,7 @@ def quick_gelu(X: Tensor, *, alpha: float = 1.702) -> Tensor:
 
 @op("BiasSplitGelu", since=1, domain=DOMAIN)
 def bias_split_gelu(X: Tensor, bias: Tensor) -> Tensor:
-    """Return the first half of the last axis times the Gelu of the second half."""
+    """Split X + bias into two halves of the last axis. Return the first half times the Gelu of the second half."""
     total = p.add(X, bias)
     half = floordiv(total.shape[-1], 2)
     factor, gate = p.split(total, total.rank - 1, [half, total.shape[-1] - half])
@@ -64,6 +64,6 @@ def bias_dropout(
     *,
     seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return Dropout(data + bias) + residual, and the mask."""
+    """Return Dropout(data + bias) + residual, and the mask of the Dropout."""
     output, mask = dropout(ctx, p.add(data, bias), ratio, training_mode, seed=seed)
     return (output if residual is None else p.add(output, residual)), mask

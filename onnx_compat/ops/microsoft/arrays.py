@@ -1,4 +1,4 @@
-"""Operators on arrays that onnxruntime had before ONNX, or that differ slightly from those of ONNX."""
+"""Operators on arrays of com.microsoft that are older than their ONNX counterparts, or differ slightly from them."""
 
 import math
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
@@ -21,7 +21,7 @@ Ints = Optional[Sequence[int]]
 
 @op("Trilu", since=1, domain=DOMAIN)
 def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return the upper or the lower triangle of each matrix."""
+    """Return each matrix with zeros outside of a triangle: the upper from diagonal `k` on, or the lower up to `k`."""
     return constants.trilu(X, k, upper=upper)
 
 
@@ -33,19 +33,19 @@ def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tens
 
 @op("GatherND", since=1, domain=DOMAIN)
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
-    """Return the slices of data at rows of coordinates."""
+    """Return data[row] for each row of coordinates; the rows are the last axis of the indices."""
     return indexing.gather_nd_11(data, indices)
 
 
 @op("Pad", since=1, domain=DOMAIN)
 def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad or crop. The sizes may have the shape [1, 2 * rank]."""
+    """Pad, or crop by negative sizes. `pads` has the shape [2 * rank] or [1, 2 * rank]."""
     return slicing.pad(data, p.reshape(pads, (pads.size,)), value, mode=mode)
 
 
 @op("ExpandDims", since=1, domain=DOMAIN)
 def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
-    """Insert an axis of size 1."""
+    """Insert an axis of size 1 at the position `axis`."""
     return p.unsqueeze(X, [p.axis_of(int(known_number(axis, "the axis of ExpandDims")), X.rank + 1)])
 
 
@@ -61,7 +61,7 @@ def nhwc_max_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the maximum of each window, for images with the channels last."""
+    """Return the maximum of each window of images with the channels last."""
     y, _ = pooling.max_pool(
         ctx,
         channels_first(x),
@@ -99,7 +99,7 @@ def inverse(X: Tensor) -> Tensor:
 
 
 def _select_row(matrix: Tensor, is_selected: Tensor) -> Tensor:
-    """Return the selected row as a matrix of one row."""
+    """Return the row of each matrix for which `is_selected` is True, as [..., 1, columns]."""
     selected = p.where(p.unsqueeze(is_selected, [is_selected.rank]), matrix, lift(0, matrix.dtype))
     return p.reduce_sum(selected, [matrix.rank - 2], keepdims=True)
 
@@ -108,7 +108,7 @@ def _select_row(matrix: Tensor, is_selected: Tensor) -> Tensor:
 def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     """Return the distinct elements in the order of their first index, the inverse indices and the counts.
 
-    After a sort, equal elements are adjacent, and the first of them has the lowest index.
+    After a stable sort, equal elements are adjacent, and the first of them has the lowest index.
     """
     size = x.shape[0]
     values, positions = p.top_k(x, size, 0)
@@ -126,7 +126,7 @@ def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 
 
 def _cosines_and_sines(count: Any, size: Any, dtype: DType) -> Tuple[Tensor, Tensor]:
-    """Return cos and sin of 2 * pi * k * j / size for k < count and j < size: [size, count]."""
+    """Return cos and sin of 2 * pi * k * j / size, each [size, count]: row j < size, column k < count."""
     steps = p.mod(p.mul(p.unsqueeze(p.iota(size), [1]), p.iota(count)), lift(size, int64))
     angle = p.mul(p.cast(steps, dtype), p.div(lift(2 * math.pi, dtype), p.cast(lift(size, int64), dtype)))
     return p.cos(angle), p.sin(angle)
@@ -140,7 +140,7 @@ def _check_transform(signal_ndim: int, onesided: int, normalized: int) -> None:
 
 @op("Rfft", since=1, domain=DOMAIN)
 def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
-    """Return the Fourier transform of the last axis. Real and imaginary parts are along a new last axis."""
+    """Return the one-sided Fourier transform of the last axis, with real and imaginary part along a new last axis."""
     _check_transform(signal_ndim, onesided, normalized)
     cosines, sines = _cosines_and_sines(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
     return p.stack([p.matmul(X, cosines), p.neg(p.matmul(X, sines))], X.rank)
@@ -150,7 +150,7 @@ def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int 
 def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
     """Return the inverse of Rfft for a signal of even length.
 
-    Each frequency but the first and the last counts twice.
+    Each frequency but the first and the last counts twice, because its conjugate is left out of the input.
     """
     _check_transform(signal_ndim, onesided, normalized)
     count = X.shape[-2]

@@ -1,4 +1,7 @@
-"""Attention of onnxruntime with a key head for each query head: Attention, MultiHeadAttention and its decoder form."""
+"""Attention operators of com.microsoft in which each query head has a key head of its own.
+
+They are Attention, MultiHeadAttention and DecoderMaskedMultiHeadAttention.
+"""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
@@ -20,13 +23,15 @@ Maybe = Optional[Tensor]
 
 
 class _ScoreRules:
-    """The attributes that the operators have in common."""
+    """Attributes of attention scores: the scale, the value added for padding keys, and whether a causal mask
+    applies.
+    """
 
-    def __init__(self, scale: float, fill: float, forward: bool = False) -> None:
+    def __init__(self, scale: float, padding_value: float, is_causal: bool = False) -> None:
         self.scale = scale
-        #: Added to the score of a padding key. It is finite, so a row of padding only is a mean.
-        self.fill = fill
-        self.forward = forward
+        #: Added to the score of a padding key. It is finite, so a sample of padding alone gives the mean of its values.
+        self.padding_value = padding_value
+        self.is_causal = is_causal
 
 
 @op("Attention", since=1, domain=DOMAIN)
@@ -49,7 +54,10 @@ def attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> List[Maybe]:
-    """Return attention over queries, keys and values that are one product of the input."""
+    """Return multi-head attention, and the present keys and values as one tensor (None if they are not requested).
+
+    Queries, keys and values are parts of one product: input @ weights + bias.
+    """
     if do_rotary or past_present_share_buffer:
         raise UnsupportedError(
             "Attention with do_rotary or past_present_share_buffer is supported by onnxruntime on GPUs only"
@@ -83,7 +91,10 @@ def multi_head_attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> List[Tensor]:
-    """Return attention over heads. Keys and values of rank 4 are complete caches."""
+    """Return [multi-head attention, present keys, present values, scores before the softmax].
+
+    A key or a value of rank 4, [batch, heads, steps, size], is already split into heads; the bias is not added to it.
+    """
     if past_sequence_length is not None or cache_indirection is not None:
         raise UnsupportedError("MultiHeadAttention with a buffer that past and present share is not supported")
     q, k, v = _split_inputs(query, key, value, bias, num_heads)
@@ -116,7 +127,11 @@ def decoder_masked_multi_head_attention(
     past_present_share_buffer: int = 0,
     scale: float = 0.0,
 ) -> List[Tensor]:
-    """Return attention of a decoding step. In a shared buffer, the steps after this step do not change."""
+    """Return [attention of one decoding step, present keys, present values, scores before the softmax].
+
+    If past and present share a buffer, the present keys and values have the size of the buffer. Steps after this step
+    are copied from the past.
+    """
     if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
         raise UnsupportedError("DecoderMaskedMultiHeadAttention with several beams is not supported")
     q, k, v = _split_inputs(query, key, value, bias, num_heads)
@@ -136,7 +151,10 @@ def decoder_masked_multi_head_attention(
 
 
 def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return queries, keys and values as [batch, heads, steps, size], from any of their input formats."""
+    """Return queries, keys and values as [batch, heads, steps, size].
+
+    The inputs may be packed: all three in `query`, or keys and values in `key`. A `bias` is added to parts of rank 3.
+    """
     if query.rank == 5:  # [batch, steps, heads, 3, size]
         parts = [_merge_heads(take_slice(query, n, 3)) for n in range(3)]
     elif key is None:
@@ -163,12 +181,12 @@ def _merge_heads(x: Tensor) -> Tensor:
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, mask: Maybe, attention_bias: Maybe, past_length: Extent, rules: _ScoreRules
 ) -> Tuple[Tensor, Tensor]:
-    """Return the output [batch, steps, heads * size], and the scores before the softmax."""
+    """Return softmax(scores) @ v as [batch, steps, heads * size], and the scores, with all masks added."""
     steps, total = q.shape[2], k.shape[2]
-    bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.fill)
+    bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.padding_value)
     if attention_bias is not None:
         bias = attention_bias if bias is None else p.add(attention_bias, bias)
-    if rules.forward and not is_equal(steps, 1):
+    if rules.is_causal and not is_equal(steps, 1):
         rows, columns = attention_weights.position_grid(steps, total, past_length)
         bias = attention_weights.additive_mask([p.less_equal(columns, rows)], bias, q.dtype)
     scores = p.matmul(p.mul(q, attention_weights.attention_scale(q, rules.scale)), k, transpose_y=True)
@@ -177,7 +195,10 @@ def _attend(
 
 
 def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
-    """Return which keys are not padding, broadcast over heads, from any of the formats of a mask."""
+    """Return which keys are not padding, as booleans that broadcast to [batch, heads, queries, keys].
+
+    The mask has rank 2 or 3, with 1 for a key and 0 for padding, or rank 1 (`_key_bounds`).
+    """
     if mask.rank == 2:
         return p.greater(p.unsqueeze(mask, [1, 2]), 0)
     if mask.rank == 3:
@@ -191,7 +212,7 @@ def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
 
 
 def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
-    """Return the end of the keys of each sample, and the start if it is given.
+    """Return the end of the keys of each sample, and their start, or None if the mask has no starts.
 
     A mask of rank 1 has the format [ends] or [ends, starts], or it has lengths and two lists of offsets. The offsets
     refer to a batch without padding and add no information.

@@ -1,4 +1,4 @@
-"""Weights of 2, 4 or 8 bits, packed into bytes, with a scale for each block."""
+"""Operators with block-quantized weights of 2, 4 or 8 bits, packed into bytes, with a scale for each block."""
 
 from typing import Any, Optional
 
@@ -14,7 +14,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _unpack(packed: Tensor, bits: int, length: Extent) -> Tensor:
-    """Return the first `length` numbers in the bytes of the last axis, the lowest bits of a byte first."""
+    """Unpack the first `length` numbers from the bytes of the last axis, the lowest bits of a byte first."""
     if bits not in (2, 4, 8):
         raise UnsupportedError("weights of %d bits are not supported" % bits, hint="quantize to 2, 4 or 8 bits")
     if bits == 8:
@@ -41,10 +41,10 @@ def matmul_nbits(
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Tensor:
-    """Return A times the transposed dequantized weights B.
+    """Return A times the transposed dequantized weights B, plus the bias.
 
-    `g_idx` is the block of each input feature, where blocks are not contiguous. The accuracy level is a minimum, which
-    the dtype of A satisfies.
+    `g_idx` is the block of each input feature, where blocks are not contiguous. `accuracy_level` is a lower limit,
+    which the dtype of A satisfies.
     """
     if weight_prepacked:
         raise UnsupportedError("weights packed for a GPU cannot be read", hint="export with weight_prepacked=0")
@@ -61,7 +61,10 @@ def matmul_nbits(
 
 
 def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent) -> Tensor:
-    """Return the zero point of each block: packed like the weights, or floats. The default is half the range."""
+    """Return the zero point of each block, [rows, blocks]; without `packed`, the default 2 ** (bits - 1) as a scalar.
+
+    Integer zero points are packed into bytes like the weights; floats are not.
+    """
     if packed is None:
         return lift(2 ** (bits - 1), uint8)
     if packed.dtype.kind == "f":
@@ -81,7 +84,7 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Tensor:
-    """Gather quantized slices, then dequantize them. An index out of range selects zeros."""
+    """Gather slices of block-quantized data, then dequantize the slices. An index out of range gives zeros."""
     axis, blocked = p.axis_of(gather_axis, data.rank), p.axis_of(quantize_axis, data.rank)
     if data.dtype.kind == "f":
         extent = data.shape[blocked]
@@ -100,7 +103,7 @@ def gather_block_quantized(
 
 
 def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
-    """Return the quantized numbers and their zero points, as bytes."""
+    """Return the quantized numbers and their zero points, each number in a byte (int8 or uint8)."""
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)
         numbers = _unpack(data, bits, data.shape[-1] * (8 // bits))
@@ -120,11 +123,12 @@ def _is_valid_index(indices: Tensor, extent: Extent) -> Tensor:
 
 
 def _replace_invalid(indices: Tensor, extent: Extent) -> Tensor:
+    """Replace each index that is out of range by 0."""
     return p.where(_is_valid_index(indices, extent), indices, lift(0, indices.dtype))
 
 
 def _zero_invalid(y: Tensor, indices: Tensor, axis: int, extent: Extent) -> Tensor:
-    """Replace the slices of invalid indices by zeros."""
+    """Replace the slices of y that belong to indices out of range by zeros."""
     trailing_rank = y.rank - axis - indices.rank
     valid = p.reshape(_is_valid_index(indices, extent), (1,) * axis + indices.shape + (1,) * trailing_rank)
     return p.where(valid, y, lift(0, y.dtype))

@@ -1,4 +1,4 @@
-"""Helpers of the operators of onnxruntime: their domain, and layouts of images."""
+"""Helpers of the operators of com.microsoft: the name of the domain, and transposes between layouts of images."""
 
 from onnx_compat import primitives as p
 from onnx_compat.tracing.values import Tensor

@@ -1,4 +1,4 @@
-"""Operators that onnxruntime fuses with the operators that follow: a sum, a factor, an activation."""
+"""Conv, Gemm and MatMul of com.microsoft, fused with the operators that follow: a sum, a factor, an activation."""
 
 from functools import wraps
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -50,7 +50,10 @@ def _find_activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]
 
 
 def _activate(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
-    """Apply an activation with the given parameters that it has; absent parameters have the activation's defaults."""
+    """Apply an activation by name. Absent parameters have the activation's defaults.
+
+    The activation takes the parameters that it has from `parameters`.
+    """
     function, names = _find_activation(name)
     return function(
         x, **{parameter: parameters[parameter] for parameter in names if parameters.get(parameter) is not None}
@@ -83,7 +86,7 @@ def fused_conv(
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
 @wraps(fused_conv, assigned=())  # the same signature
 def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
-    """Return FusedConv for images with the channels last; filters have the channels first."""
+    """Return FusedConv of images with the channels last. The filters W have the channels first."""
     return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 
 
@@ -140,7 +143,7 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """Return alpha * A' @ B', where A' and B' may be transposed. A known operand absorbs alpha."""
+    """Return alpha * A' @ B', where A' and B' may be transposed. alpha is multiplied into a known operand."""
     left, right = _transpose_operand(A, transA, transBatchA), _transpose_operand(B, transB, transBatchB)
     if B.known:
         return matmul(left, right * alpha)
@@ -150,7 +153,10 @@ def fused_matmul(
 
 
 def _transpose_operand(x: Tensor, transpose_matrix: int, move_batch_axis: int) -> Tensor:
-    """Move the first axis behind the other batch axes if `move_batch_axis`, then swap the last two axes if requested."""
+    """Transpose an operand of FusedMatMul: swap the last two axes if `transpose_matrix`.
+
+    If `move_batch_axis`, move the first axis to the last but one position before that.
+    """
     axes: List[int] = list(range(x.rank))
     if x.rank < 2:
         return x

@@ -1,4 +1,4 @@
-"""GroupQueryAttention of onnxruntime: fewer key heads than query heads, and a cache length for each sample."""
+"""GroupQueryAttention of com.microsoft: fewer key heads than query heads, and a cache length for each sample."""
 
 from typing import Any, List, Optional, Tuple
 
@@ -53,7 +53,10 @@ def group_query_attention(
     softcap: float = 0.0,
     v_quant_type: str = "NONE",
 ) -> List[Maybe]:
-    """Return grouped-query attention, and the updated caches."""
+    """Return [grouped-query attention, key cache, value cache, requested scores or None].
+
+    Without key and value, `query` holds queries, keys and values in its last axis.
+    """
     _check_inputs(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
     assert seqlens_k is not None and total_sequence_length is not None
     if key is None or value is None:
@@ -87,7 +90,7 @@ def group_query_attention(
 
 
 def _check_inputs(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
-    """Raise an error for inputs that are not supported or missing."""
+    """Raise UnsupportedError for an input that is not supported, and InvalidModelError for missing lengths."""
     if k_scale is not None or v_scale is not None:
         raise UnsupportedError("GroupQueryAttention with a quantized cache is not supported")
     if norm is not None or window:
@@ -99,7 +102,10 @@ def _check_inputs(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, leng
 def _select_angles(
     cos: Maybe, sin: Maybe, positions: Maybe, past_lengths: Maybe, steps: Extent
 ) -> Tuple[Tensor, Tensor]:
-    """Return the cosines and sines of each step, [batch or 1, steps, half]."""
+    """Return the cosines and sines of the rotary embedding for each step, [batch or 1, steps, half a head].
+
+    Without `positions`, the steps follow the past: past length, past length + 1, …
+    """
     if cos is None or sin is None:
         raise InvalidModelError("do_rotary needs cos_cache and sin_cache")
     if positions is None:
@@ -109,12 +115,15 @@ def _select_angles(
 
 
 def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, total: Extent) -> Tensor:
-    """Return the cache [batch, heads, slots, size] with the new steps after those of each sample, then zeros."""
+    """Return the cache [batch, heads, slots, size]: past_lengths[b] past steps of sample b, the new steps, then zeros.
+
+    Without a past, return the new steps alone, split into `count` heads.
+    """
     if past is None or past_lengths is None:
         return attention_weights.split_heads(new, count)
-    batch, _, room, size = past.shape
-    slots = maximum(room, total)
-    cache = p.pad(past, [0] * 4, [0, 0, slots - room, 0])
+    batch, _, past_slots, size = past.shape
+    slots = maximum(past_slots, total)
+    cache = p.pad(past, [0] * 4, [0, 0, slots - past_slots, 0])
     is_filled = p.less(p.reshape(p.iota(slots, int32), (1, 1, slots, 1)), p.reshape(past_lengths, (batch, 1, 1, 1)))
     cache = p.transpose(p.where(is_filled, cache, 0), (0, 2, 1, 3))
     steps = p.reshape(new, (batch, new.shape[1], count, size))
@@ -122,12 +131,18 @@ def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, tot
 
 
 def _pad_bias(bias: Tensor, slots: Extent) -> Tensor:
-    """Pad the bias with zeros for the slots of the cache that no step has reached. These slots are masked."""
+    """Pad the bias [..., keys] with zeros to the number of slots.
+
+    The mask excludes the added slots, which hold no step yet.
+    """
     return p.pad(bias, [0] * 4, [0, 0, 0, maximum(slots - bias.shape[3], 0)])
 
 
 def _softmax_with_sink(scores: Tensor, sink: Maybe, smooth: bool) -> Tensor:
-    """Return a softmax with an additional score for each head (by default 0), whose weight is dropped."""
+    """Return the softmax of scores with an attention sink: an additional score for each head, whose weight is dropped.
+
+    `smooth` without a sink is a sink of 0. Without both, return the usual softmax.
+    """
     if sink is None and not smooth:
         return p.softmax(scores, -1)
     column: Any = lift(0, scores.dtype) if sink is None else p.reshape(sink, (1, sink.shape[0], 1, 1))

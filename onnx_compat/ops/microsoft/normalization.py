@@ -1,4 +1,7 @@
-"""Normalization of sums, and normalization operators that onnxruntime writes in the domain ai.onnx."""
+"""Normalization operators of onnxruntime, fused with a residual sum or with embeddings.
+
+onnxruntime writes two of them in the domain ai.onnx.
+"""
 
 from typing import TYPE_CHECKING, Optional, Sequence, Tuple
 
@@ -26,14 +29,17 @@ op("LayerNormalization", since=1)(layer_normalization)
 def simplified_layer_normalization(
     ctx: "Context", X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Normalized:
-    """Divide by the root mean square, then scale; return also 1 / root mean square."""
+    """Divide X by its root mean square (RMS) over the axes from `axis` on, then scale.
+
+    Return also 1 / RMS (None if unused).
+    """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     return y, _inverse_rms(X, axes, epsilon, stash_type) if ctx.wants(1) else None
 
 
 def _inverse_rms(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1) -> Tensor:
-    """Return 1 / root mean square."""
+    """Return 1 / sqrt(mean(x * x) + epsilon) over the axes, which keep size 1."""
     wide = p.cast(x, compute_dtype(x, stash))
     return p.div(1.0, p.sqrt(p.reduce_mean(p.mul(wide, wide), axes, keepdims=True) + epsilon))
 
@@ -49,7 +55,7 @@ def skip_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Normalized:
-    """Return LayerNormalization(input + skip + bias), its statistics, and the sum."""
+    """Return LayerNormalization of s = input + skip + bias: (output, mean, 1 / standard deviation, s)."""
     total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
 
@@ -58,9 +64,9 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     ctx: "Context", input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
 ) -> Normalized:
-    """Return RMSNormalization(input + skip + bias), its statistics, and the sum.
+    """Return RMSNormalization of s = input + skip + bias: (output, 0 for the mean, 1 / root mean square, s).
 
-    The operator has no mean; the output of the mean is 0.
+    Statistics that are not requested have the value None.
     """
     total = _sum_inputs(input, skip, bias)
     factor = _inverse_rms(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
@@ -89,9 +95,9 @@ def embed_layer_normalization(
     epsilon: float = 1e-12,
     mask_index_type: Optional[int] = None,
 ) -> Normalized:
-    """Return the normalized sum of the embeddings of words, positions and segments.
+    """Return LayerNormalization of the sum s of word, position and segment embeddings: (output, lengths, s).
 
-    The second output counts the ones in the mask of each sequence; it is 0 without a mask.
+    A length is the number of ones in the mask of a sequence; 0 without a mask.
     """
     batch, length = input_ids.shape
     total = p.add(gather(word_embedding, input_ids), _position_embeddings(position_embedding, position_ids, length))

@@ -1,7 +1,7 @@
 """Quantized elementwise operators and pools that onnxruntime's quantizer writes (QOperator format).
 
-Most of them are DequantizeLinear, float operator, QuantizeLinear. Sums and products add the zero point before they
-round, as onnxruntime does, which matters for halves.
+Most of them are recorded as DequantizeLinear, float operator, QuantizeLinear. Sums and products add the zero point
+before they round, as onnxruntime does. The order decides how a half is rounded.
 """
 
 from typing import Any, Callable, Dict, List, Optional, Sequence
@@ -34,12 +34,13 @@ op("DequantizeLinear", since=1, domain=DOMAIN)(older_version(dequantize_linear, 
 def _apply_dequantized(
     function: Callable[[Tensor], Tensor], x: Tensor, x_scale: Tensor, x_zero: Zero, y_scale: Tensor, y_zero: Zero
 ) -> Tensor:
-    """Apply a function of floats to quantized numbers."""
+    """Dequantize x, apply a function of floats, and quantize the result by y_scale and y_zero (None: 0)."""
     y = function(dequantize_linear(x, x_scale, x_zero))
     return quantize_linear(y, y_scale, lift(0, x.dtype) if y_zero is None else y_zero)
 
 
 def _zero_point_number(zero: Zero) -> Any:
+    """Return a zero point as a float32 scalar; 0 for None."""
     return lift(0, float32) if zero is None else p.cast(as_scalar(zero), float32)
 
 
@@ -54,7 +55,7 @@ def qlinear_add(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    """Return the quantized sum of quantized tensors."""
+    """Return the sum of quantized tensors, quantized by C_scale and C_zero_point."""
     if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
         total = p.add(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
         return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
@@ -77,7 +78,7 @@ def qlinear_mul(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    """Return the quantized product of quantized tensors."""
+    """Return the product of quantized tensors, quantized by C_scale and C_zero_point."""
     if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
         total = p.mul(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
         return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
@@ -90,7 +91,7 @@ def qlinear_mul(
 def qlinear_sigmoid(
     X: Tensor, X_scale: Tensor, X_zero_point: Zero = None, Y_scale: Tensor = REQUIRED, Y_zero_point: Zero = None
 ) -> Tensor:
-    """Return the quantized sigmoid."""
+    """Return the sigmoid of a quantized tensor, quantized by Y_scale and Y_zero_point."""
     return _apply_dequantized(p.sigmoid, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
 
 
@@ -104,7 +105,7 @@ def qlinear_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> Tensor:
-    """Return the quantized LeakyRelu."""
+    """Return the LeakyRelu of a quantized tensor, quantized by Y_scale and Y_zero_point."""
 
     def leaky(x: Tensor) -> Tensor:
         return activation.leaky_relu(x, alpha=alpha)
@@ -123,10 +124,10 @@ def qlinear_softmax(
     axis: int = -1,
     opset: int,
 ) -> Tensor:
-    """Return the quantized softmax.
+    """Return the softmax of a quantized tensor, quantized by y_scale and y_zero_point.
 
-    `opset` selects the Softmax over one axis (13 and later) or over all axes from the axis on. onnxruntime rounds 1 /
-    scale down to an integer number of steps.
+    `opset` selects the softmax over one axis (13 and later) or over all axes from `axis` on. onnxruntime rounds 1 /
+    y_scale down to an integer number of steps.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
@@ -137,14 +138,17 @@ def qlinear_softmax(
 
 
 def _has_whole_steps(scale: Tensor) -> bool:
-    """Return whether 1 / scale is an integer."""
+    """Return whether 1 / scale is an integer, up to 1e-4. The scale must be known."""
     steps = 1 / scale.value.astype("float64")  # type: ignore[union-attr]  # callers pass known scales
     return bool((abs(steps - steps.round()) < 1e-4).all())
 
 
 @op("QLinearConcat", since=1, domain=DOMAIN)
 def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
-    """Concatenate quantized tensors, each with its scale and its zero point."""
+    """Concatenate quantized tensors along an axis. The result is quantized by Y_scale and Y_zero_point.
+
+    `inputs` are triples: a tensor, its scale, its zero point.
+    """
     triples = list(zip(inputs[0::3], inputs[1::3], inputs[2::3]))
     if prefers_float_form(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
         numbers = [dequantize_linear(*triple) for triple in triples]
@@ -165,7 +169,7 @@ def qlinear_where(
     z_scale: Tensor,
     z_zero_point: Tensor,
 ) -> Tensor:
-    """Return X where the condition holds, else Y, quantized again."""
+    """Return X where the condition holds, else Y, both quantized again by z_scale and z_zero_point."""
     x = _apply_dequantized(lambda x: x, X, x_scale, x_zero_point, z_scale, z_zero_point)
     return p.where(condition, x, _apply_dequantized(lambda y: y, Y, y_scale, y_zero_point, z_scale, z_zero_point))
 
@@ -186,7 +190,7 @@ def qlinear_average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the quantized mean of each window."""
+    """Return the mean of each window of a quantized image, quantized by y_scale and y_zero_point."""
     how: Dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
 
     def pool(x: Tensor) -> Tensor:
@@ -196,7 +200,10 @@ def qlinear_average_pool(
 
 
 def _adapt_layout(function: Callable[[Tensor], Tensor], last: int) -> Callable[[Tensor], Tensor]:
-    """Return a function of channels-last images from a function of channels-first images."""
+    """Return a function of channels-last images that calls `function`, which takes channels-first images.
+
+    Return `function` itself if not `last`.
+    """
     return (lambda x: channels_last(function(channels_first(x)))) if last else function
 
 
@@ -204,7 +211,7 @@ def _adapt_layout(function: Callable[[Tensor], Tensor], last: int) -> Callable[[
 def qlinear_global_average_pool(
     X: Tensor, x_scale: Tensor, x_zero_point: Tensor, y_scale: Tensor, y_zero_point: Tensor, *, channels_last: int = 0
 ) -> Tensor:
-    """Return the quantized mean over the spatial axes.
+    """Return the mean of a quantized image over the spatial axes, quantized by y_scale and y_zero_point.
 
     The sum is exact; a single factor converts it to the mean in the new scale.
     """
@@ -230,7 +237,7 @@ def qlinear_reduce_mean(
     axes: Sequence[int],
     keepdims: int,
 ) -> Tensor:
-    """Return the quantized mean over axes."""
+    """Return the mean of a quantized tensor over axes (by default all), quantized again."""
 
     def mean(x: Tensor) -> Tensor:
         return p.reduce_mean(x, normalize_axes(axes or range(x.rank), x.rank), keepdims=bool(keepdims))

@@ -1,4 +1,7 @@
-"""Products and convolutions of quantized numbers, and of numbers that are quantized for a product."""
+"""Matrix products, convolutions and LSTM of com.microsoft on quantized numbers.
+
+Some of them quantize their input first (dynamic quantization).
+"""
 
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -42,7 +45,10 @@ def qlinear_conv_in_either_layout(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the quantized convolution, for images with the channels first or last. Filters have them first."""
+    """Return QLinearConv of images with the channels first, or last if `channels_last`.
+
+    Filters have the channels first.
+    """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x
     parameters = [x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B]
@@ -60,7 +66,7 @@ def matmul_integer_to_float(
     b_zero_point: Optional[Tensor] = None,
     bias: Optional[Tensor] = None,
 ) -> Tensor:
-    """Return the matrix product of integers, times their scales, plus a bias."""
+    """Return the matrix product of integers minus their zero points, times both scales, plus a bias."""
     total = matmul_integer(A, B, a_zero_point, b_zero_point)
     y = p.mul(p.cast(total, a_scale.dtype), p.mul(p.reshape(a_scale, ()), b_scale))
     return y if bias is None else p.add(y, bias)
@@ -70,7 +76,10 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tensor:
-    """Return the product of A, quantized to uint8 by the range of its elements, with quantized weights."""
+    """Quantize A to uint8 by the range of its elements.
+
+    Return its product with the quantized weights B, plus a bias.
+    """
     a, a_scale, a_zero_point = dynamic_quantize_linear(A)
     return matmul_integer_to_float(a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)
 
@@ -91,7 +100,10 @@ def qgemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return Gemm of quantized matrices. C has the scale of the product. The result is quantized if y_scale is given."""
+    """Return Gemm of quantized matrices, as floats, or quantized again if `y_scale` is given.
+
+    C is int32 with the scale a_scale * b_scale.
+    """
     left, right = (p.transpose(x, (1, 0)) if is_transposed else x for x, is_transposed in ((A, transA), (B, transB)))
     parameters = [a_scale, a_zero_point, b_scale, b_zero_point, C]
     if y_scale is not None and y_zero_point is not None and prefers_float_form(*parameters, y_scale, y_zero_point):
@@ -135,7 +147,7 @@ def dynamic_quantize_lstm(
     hidden_size: Optional[int] = None,
     input_forget: int = 0,
 ) -> List[Tensor]:
-    """Return an LSTM with quantized weights, which are transposed compared to LSTM.
+    """Return an LSTM with quantized weights, whose last two axes are transposed compared to the weights of LSTM.
 
     The input is quantized as a whole, without the steps after the longest sequence. The state is quantized at each
     step.
@@ -150,7 +162,10 @@ def dynamic_quantize_lstm(
 
 
 def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
-    """Return a product with quantized weights, whose values are quantized. Each direction has its parameters."""
+    """Return a Product that quantizes its values dynamically and multiplies them by quantized weights.
+
+    `scales` and `zero_points` have an entry for each direction of the LSTM.
+    """
 
     def product(x: Tensor, weights: Tensor, bias: Optional[Tensor], k: int) -> Tensor:
         scale, zero = (take_slice(parameters, k) for parameters in (scales, zero_points))
@@ -160,6 +175,6 @@ def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
 
 
 def _zero_after(x: Tensor, count: Tensor) -> Tensor:
-    """Replace the steps of the first axis from `count` on by zeros."""
+    """Replace x[count:] by zeros. `count` is a run-time scalar."""
     is_before_end = p.less(p.iota(x.shape[0], DType.of("int32")), p.cast(count, DType.of("int32")))
     return p.where(p.reshape(is_before_end, (x.shape[0],) + (1,) * (x.rank - 1)), x, lift(0, x.dtype))

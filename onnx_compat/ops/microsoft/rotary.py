@@ -1,4 +1,4 @@
-"""RotaryEmbedding of onnxruntime."""
+"""RotaryEmbedding of com.microsoft."""
 
 from typing import Any
 
@@ -23,9 +23,10 @@ def rotary_embedding(
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
 ) -> Tensor:
-    """Rotate pairs of features by the angles of their positions. A single position is that of the first step.
+    """Rotate pairs of features by the angles of their positions.
 
-    Two attributes do not change the result: is_packed_batching affects speed, and onnxruntime never applied scale.
+    A `position_ids` of one element is that of the first step. Two attributes do not change the result:
+    is_packed_batching affects speed, and onnxruntime never applied scale.
     """
     if position_ids.rank == 1:
         steps = p.iota(input.shape[1 if input.rank == 3 else 2], position_ids.dtype)

@@ -1,4 +1,7 @@
-"""Operators of classical machine learning: the domain ai.onnx.ml. Importing it registers their meanings."""
+"""Operators of classical machine learning: the domain ai.onnx.ml.
+
+The import of this package registers their meanings.
+"""
 
 from onnx_compat.ops.ml import features, labels, linear, maps, svm, trees
 

@@ -28,7 +28,10 @@ POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
-    """Return a batch of rows of features in this dtype. A vector is one row."""
+    """Return x as a matrix [rows, features] in this dtype.
+
+    A vector is one row. Raises InvalidModelError for a higher rank.
+    """
     x = p.cast(x, dtype)
     if x.rank == 1:
         return p.reshape(x, (1, x.shape[0]))
@@ -38,14 +41,14 @@ def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
 
 
 def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]) -> Optional[Tensor]:
-    """Return the labels of the classes, integers or strings; None without labels."""
+    """Return the class labels as a vector: strings if `strings` has any, else integers; None without labels."""
     if strings:
         return lift(np.asarray(list(strings), object), string)
     return lift(np.asarray(ints, np.int64), int64) if ints else None
 
 
 def select_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
-    """Return one of two labels for each row, as integers where there are no labels."""
+    """Return `positive` for each row where the condition holds, else `negative`, in the labels' dtype or int64."""
     dtype = int64 if labels is None else labels.dtype
     return p.where(condition, lift(positive, dtype), lift(negative, dtype))
 
@@ -64,12 +67,12 @@ def apply_post_transform(scores: Tensor, name: str) -> Tensor:
 
 
 def _softmax_zero(scores: Tensor) -> Tensor:
-    """Return a softmax without the scores that are 0 or nearly 0, which stay 0."""
+    """Return a softmax over the scores whose absolute value exceeds 1e-7. The other scores stay 0, or nearly 0."""
     largest = p.reduce_max(scores, [-1], True)
-    counts = p.greater(p.abs(scores), 1e-7)
+    is_nonzero = p.greater(p.abs(scores), 1e-7)
     powers = p.exp(p.sub(scores, largest))
-    total = p.reduce_sum(p.where(counts, powers, 0.0), [-1], True)
-    return p.div(p.where(counts, powers, p.mul(scores, p.exp(p.neg(largest)))), total)
+    total = p.reduce_sum(p.where(is_nonzero, powers, 0.0), [-1], True)
+    return p.div(p.where(is_nonzero, powers, p.mul(scores, p.exp(p.neg(largest)))), total)
 
 
 def _probit(x: Tensor) -> Tensor:
@@ -83,9 +86,10 @@ def _probit(x: Tensor) -> Tensor:
 
 
 def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
-    """Return the scores of two classes from the score of the second class.
+    """Return the scores [rows, 2] of both classes from `score`, the score [rows, 1] of the second class.
 
-    `mixed`: the decision boundary is 0, not 1/2.
+    `name` is the post_transform. Without LOGISTIC or PROBIT, the first score is -score if `mixed` (the decision
+    boundary is 0), else 1 - score (the boundary is 1/2).
     """
     if name == "LOGISTIC":
         return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)
@@ -95,5 +99,5 @@ def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
 
 
 def transform_single_score(score: Tensor, name: str) -> Tensor:
-    """Apply a post_transform to a single score. Only PROBIT changes it, as in onnxruntime."""
+    """Apply the post_transform `name` to the only score of a row. As in onnxruntime, only PROBIT has an effect."""
     return _probit(score) if name == "PROBIT" else score

@@ -14,9 +14,10 @@ _LEAST = 1e-7
 
 
 def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
-    """Return the probabilities [rows, classes], by the iteration of libsvm.
+    """Return class probabilities [rows, classes] from decision values of pairs of classes, [rows, pairs].
 
-    All rows iterate together; a row stops when its error is below the tolerance.
+    The iteration is that of libsvm. `a` and `b` are the parameters of Platt scaling for each pair. All rows iterate
+    together; a row stops when its error is below the tolerance.
     """
     pairwise = _pairwise_probabilities(scores, a, b, classes)
     matrix = _matrix(pairwise, classes)
@@ -41,7 +42,10 @@ def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float],
 
 
 def _pairwise_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
-    """Return the probability of class i given class i or j, [rows, classes, classes]."""
+    """Return r[i, j], the probability of class i given class i or j, by Platt scaling: [rows, classes, classes].
+
+    r[i, j] = sigmoid(-(a * score + b)) for i < j, and r[j, i] = 1 - r[i, j].
+    """
     count = classes * (classes - 1) // 2
     slopes, offsets = (lift(np.asarray(list(parameters)[:count], np.float32)) for parameters in (a, b))
     probabilities = p.sigmoid(p.neg(p.add(p.mul(scores, slopes), offsets)))
@@ -57,7 +61,7 @@ def _pairwise_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[floa
 
 
 def _matrix(pairwise: Tensor, classes: int) -> Tensor:
-    """Return Q of the paper: the sum over j of r_ji * r_ji on the diagonal, -r_ji * r_ij elsewhere."""
+    """Return the matrix Q of the paper: the sum of r_ji * r_ji over j on the diagonal, -r_ji * r_ij elsewhere."""
     transposed = p.transpose(pairwise, [0, 2, 1])
     squares = p.reduce_sum(p.mul(transposed, transposed), [2], True)
     diagonal = lift(np.eye(classes, dtype=bool))
@@ -65,12 +69,13 @@ def _matrix(pairwise: Tensor, classes: int) -> Tensor:
 
 
 def _gradient(matrix: Tensor, estimate: Tensor) -> "tuple[Tensor, Tensor]":
+    """Return matrix @ estimate (half the gradient), and estimate^T @ matrix @ estimate, [rows, 1], for each row."""
     q = p.reduce_sum(p.mul(matrix, p.unsqueeze(estimate, [1])), [2])
     return q, p.reduce_sum(p.mul(q, estimate), [1], True)
 
 
 def _improve(matrix: Tensor, estimate: Tensor, classes: int) -> Tensor:
-    """Return the estimate after an iteration: each class in turn moves to where its derivative is 0."""
+    """Return the estimate after an iteration of coordinate descent: each class moves to where its derivative is 0."""
     q, total = _gradient(matrix, estimate)
     for k in range(classes):
         row = p.reshape(p.slice_axis(matrix, 1, k, k + 1), estimate.shape)

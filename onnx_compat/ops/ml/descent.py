@@ -1,4 +1,4 @@
-"""Descent of all rows through all trees at once, level by level."""
+"""Descent of all rows through all decision trees at once, level by level."""
 
 from typing import Any, List
 
@@ -18,7 +18,7 @@ _UNROLLED = 32
 
 
 def find_leaves(x: Tensor, forest: Forest) -> Tensor:
-    """Return the positions in the forest's arrays, [rows, trees], of the leaves that the rows reach."""
+    """Return the leaf that each row reaches in each tree, as a position in the arrays of the forest: [rows, trees]."""
     table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1
     count = x.shape[0]
@@ -41,7 +41,7 @@ def find_leaves(x: Tensor, forest: Forest) -> Tensor:
 
 
 class _Step:
-    """A step from any positions to their children."""
+    """Descend one level: map the current position of each row in each tree, [rows, trees], to a child of it."""
 
     def __init__(self, table: Tensor, width: int, count: Extent, forest: Forest) -> None:
         self.flat = p.reshape(table, (count * width,))
@@ -55,14 +55,16 @@ class _Step:
 
 
 def _select_child(features: Tensor, positions: Tensor, child: Tensor, forest: Forest) -> Tensor:
-    """Return the child that each comparison selects.
+    """Return the child that the comparison at each position selects: child - 1 if the comparison holds, else child.
 
-    Comparisons are not negated: TensorFlow rewrites not (x <= y) to x > y, which differs for NaN.
+    `child` has the position of the second child. Comparisons are not negated: TensorFlow rewrites not (x <= y) to x >
+    y, which differs for NaN.
     """
     return p.sub(child, p.cast(_condition_holds(features, positions, forest), int64))
 
 
 def _condition_holds(features: Tensor, positions: Tensor, forest: Forest) -> Tensor:
+    """Return whether the comparison of the features with the threshold at each position holds, also for NaN."""
     threshold = p.take(lift(forest.threshold), positions, 0)
     kinds = sorted(set(forest.kind.tolist()))
     holds = _compare(features, threshold, kinds[0])
@@ -83,7 +85,7 @@ def _compare(x: Tensor, threshold: Tensor, kind: int) -> Tensor:
 
 
 def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
-    """Return the values that the nodes compare, as columns after a column of -inf."""
+    """Return the values that nodes compare, [rows, 1 + columns]: a column of -inf, then the columns of the forest."""
     parts: List[Tensor] = [p.full((x.shape[0], 1), -np.inf, x.dtype)]
     group: List[Column] = []
     for column in [*forest.columns, None]:
@@ -96,7 +98,7 @@ def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
 
 
 def _build_columns(x: Tensor, group: List[Column]) -> Tensor:
-    """Return columns of one kind: several features, or one set membership."""
+    """Return the values of columns of one kind: several features, or a single set membership."""
     features = [column.feature for column in group]
     values = _take_features(x, features)
     if group[0].members is not None:
@@ -113,7 +115,7 @@ def _take_features(x: Tensor, features: List[int]) -> Tensor:
 
 
 def _membership(values: Tensor, column: Column) -> Tensor:
-    """Return 1 where the feature is a member of the set (or NaN, if that counts), else 0."""
+    """Return 1 where the feature is a member of the set, else 0. NaN is a member if `column.low`."""
     is_member: Any = p.equal(
         values, lift(np.asarray(column.members or (), np.float64).reshape(1, -1).astype(values.dtype.numpy))
     )

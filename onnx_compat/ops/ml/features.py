@@ -1,4 +1,4 @@
-"""Operators that compute features: selection, scaling, imputation, encoding."""
+"""Operators of ai.onnx.ml that compute features: selection, scaling, imputation, encoding."""
 
 import math
 from typing import Any, List, Sequence
@@ -17,14 +17,14 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("ArrayFeatureExtractor", since=1, domain=DOMAIN)
 def array_feature_extractor(X: Tensor, Y: Tensor) -> Tensor:
-    """Return the elements at these indices of the last axis. A vector gives a matrix of one row."""
+    """Return the elements of X at the indices Y of the last axis. A vector X gives a matrix of one row."""
     x = p.unsqueeze(X, [0]) if X.rank == 1 else X
     return p.take(x, p.reshape(Y, (Y.size,)), -1)
 
 
 @op("Binarizer", since=1, domain=DOMAIN)
 def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
-    """Return 1 where X is above the threshold, else 0. Integers are compared with the floor of the threshold."""
+    """Return 1 where X exceeds the threshold, else 0. Integers are compared with the floor of the threshold."""
     bound: Any = threshold
     if X.dtype.kind != "f":
         if not X.dtype.min <= threshold <= X.dtype.max:
@@ -35,7 +35,10 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 
 @op("FeatureVectorizer", since=1, domain=DOMAIN)
 def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
-    """Concatenate the features of all inputs, each truncated or zero-padded to its size."""
+    """Concatenate the features of all inputs.
+
+    `inputdimensions` is the size to which each input is truncated or zero-padded.
+    """
     if inputdimensions and len(inputdimensions) != len(X):
         raise InvalidModelError("inputdimensions has %d entries for %d inputs" % (len(inputdimensions), len(X)))
     parts: List[Tensor] = []
@@ -62,7 +65,7 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
-    """Replace a value, which may be NaN, by another value or by that of its feature."""
+    """Replace each element equal to a value, which may be NaN, by the imputed value (of its feature or of all)."""
     floats = X.dtype.kind == "f"
     values, replaced_value = (
         (imputed_value_floats, replaced_value_float) if floats else (imputed_value_int64s, replaced_value_int64)
@@ -78,22 +81,22 @@ def imputer(
 
 @op("Normalizer", since=1, domain=DOMAIN)
 def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
-    """Divide each row by its maximum, its L1 norm or its L2 norm. A row where that is 0 stays."""
+    """Divide each row by its maximum, its L1 norm or its L2 norm. A row whose divisor would be 0 does not change."""
     x = p.cast(X, float32)
     if norm == "MAX":
-        size = p.reduce_max(x, [-1], True)
+        divisor = p.reduce_max(x, [-1], True)
     elif norm == "L1":
-        size = p.reduce_sum(p.abs(x), [-1], True)
+        divisor = p.reduce_sum(p.abs(x), [-1], True)
     elif norm == "L2":
-        size = p.sqrt(p.reduce_sum(p.mul(x, x), [-1], True))
+        divisor = p.sqrt(p.reduce_sum(p.mul(x, x), [-1], True))
     else:
         raise InvalidModelError("norm is MAX, L1 or L2, not %r" % norm)
-    return p.div(x, p.where(p.equal(size, 0.0), 1.0, size))
+    return p.div(x, p.where(p.equal(divisor, 0.0), 1.0, divisor))
 
 
 @op("OneHotEncoder", since=1, domain=DOMAIN)
 def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: Strings = None, zeros: int = 1) -> Tensor:
-    """Return 1 at the index of the category along a new last axis; a repeated category counts at its last index.
+    """Encode categories as one-hot vectors along a new last axis. A repeated category has its last index.
 
     With zeros=0 an unknown category is an error. A compiled program cannot raise it, so the result is NaN.
     """
@@ -114,7 +117,10 @@ def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: String
 
 @op("Scaler", since=1, domain=DOMAIN)
 def scaler(X: Tensor, *, offset: Sequence[float] = (), scale: Sequence[float] = ()) -> Tensor:
-    """Return (X - offset) * scale, for each feature or with one number for all features."""
+    """Return (X - offset) * scale.
+
+    `offset` and `scale` have a number for each feature, or a number for all features.
+    """
     x = p.cast(X, float32)
     if offset:
         x = p.sub(x, lift(np.asarray(offset, np.float32)))

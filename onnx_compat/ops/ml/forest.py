@@ -1,7 +1,7 @@
-"""Trees as arrays: all nodes of an ensemble in level order, with adjacent children.
+"""Decision trees as arrays: all nodes of an ensemble in level order, with adjacent children.
 
-Each comparison becomes <=, < or == by swapping the children. A membership in a set becomes a feature of its own. Leaves
-point to themselves, so that every row may take as many steps as the deepest tree has levels.
+Each comparison becomes <=, < or == by swapping the children. A membership in a set becomes a feature of its own. A leaf
+is its own child, so that every row may take as many steps as the deepest tree has levels.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -32,7 +32,10 @@ LEQ, LT, EQ = 0, 1, 4
 
 
 class Nodes(NamedTuple):
-    """The nodes as a model lists them: children by their index, modes by their index in MODES."""
+    """The nodes of all trees in the order of the model.
+
+    `true` and `false` are indices of children, `mode` indexes MODES.
+    """
 
     feature: np.ndarray
     threshold: np.ndarray
@@ -45,7 +48,7 @@ class Nodes(NamedTuple):
 
 
 class Column(NamedTuple):
-    """The value that a node compares.
+    """A column of values that nodes compare with thresholds.
 
     Without `members` it is a feature, with NaN replaced by -inf if `low`. With `members` it is whether the feature is a
     member, where NaN counts as a member if `low`.
@@ -57,7 +60,11 @@ class Column(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The nodes in level order, with the roots first. Column 0 is -inf for every row; the comparison of a leaf holds."""
+    """The nodes of all trees in level order, the roots first. Each array has an entry for each position in this order.
+
+    `columns` describes the columns of compared values from column 1 on. Column 0 is -inf for every row, so that the
+    comparison of a leaf always holds and selects the leaf itself.
+    """
 
     column: np.ndarray
     threshold: np.ndarray
@@ -72,17 +79,17 @@ class Forest(NamedTuple):
 
 
 class _NormalizedNodes(NamedTuple):
-    """The nodes with the comparisons <=, < and == only."""
+    """The comparison of each node as <=, < or ==: kind, whether children are swapped, and whether it holds for NaN."""
 
     kind: np.ndarray
     swapped: np.ndarray
     missing: np.ndarray
 
 
-def build_forest(nodes: Nodes, numbers: bool) -> Forest:
-    """Return the forest of the nodes. `numbers`: no feature can be NaN."""
+def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
+    """Return the forest of the nodes. `has_no_nan`: no feature can be NaN, so that NaN needs no treatment."""
     normalized = _normalize_comparisons(nodes)
-    missing = np.zeros(len(nodes.mode), bool) if numbers else normalized.missing
+    missing = np.zeros(len(nodes.mode), bool) if has_no_nan else normalized.missing
     inner = nodes.mode != LEAF
     uses_low_column = missing & inner & (normalized.kind != EQ)
     uses_low_column &= ~np.isnan(nodes.threshold) & ~((normalized.kind == LT) & np.isneginf(nodes.threshold))
@@ -110,7 +117,7 @@ def build_forest(nodes: Nodes, numbers: bool) -> Forest:
 
 
 def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
-    """Rewrite x > t to x <= t with the children swapped, and x >= t to x < t.
+    """Rewrite each comparison to <=, < or == with swapped children: x > t becomes x <= t, and x >= t becomes x < t.
 
     The rewrite sends NaN the opposite way, which `missing` corrects. A comparison with a threshold NaN never holds.
     """
@@ -126,7 +133,10 @@ def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
 
 
 def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
-    """Return the distinct compared columns, sorted by kind, and the number of the column of each node."""
+    """Return the distinct columns that nodes compare, sorted by kind, and the number of the column of each node.
+
+    Numbers begin at 1; leaves have number 0.
+    """
     node_columns: List[Tuple[int, Column]] = []
     for k in np.flatnonzero(nodes.mode != LEAF).tolist():
         feature = int(nodes.feature[k])
@@ -151,7 +161,11 @@ def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.nd
 def _lay_out_levels(
     roots: np.ndarray, inner: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray, int]:
-    """Return the node at each position in level order, the position of its second child, and the depth."""
+    """Arrange the nodes in level order.
+
+    Return the node at each position, the position of its second child, and the depth. Raises InvalidModelError if the
+    nodes do not form trees.
+    """
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
     children: List[np.ndarray] = []
@@ -173,7 +187,10 @@ def _lay_out_levels(
 def index_nodes(
     ids: Sequence[Tuple[int, int]], mode: np.ndarray, true: Sequence[int], false: Sequence[int]
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
-    """Return the index of each node (tree, node), the indices of both children, and the roots."""
+    """Return the index of each node by (tree, node) number, the indices of both children, and the indices of the roots.
+
+    A leaf is its own child. Raises InvalidModelError if the nodes do not form trees.
+    """
     indices = {name: k for k, name in enumerate(ids)}
     if len(indices) < len(ids):
         raise InvalidModelError("two nodes of one tree have the same number")
@@ -197,7 +214,10 @@ def index_nodes(
 
 
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
-    """Return the set of each BRANCH_MEMBER node. The sets are one list, in which NaN ends a set."""
+    """Return the set of each BRANCH_MEMBER node, by the index of the node.
+
+    `values` lists all sets, each ended by a NaN.
+    """
     member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
     if not member_nodes:
         return {}

@@ -1,4 +1,4 @@
-"""Mappings between labels."""
+"""Operators that map values to other values by a table: CategoryMapper and LabelEncoder."""
 
 from typing import Any, Optional
 
@@ -17,7 +17,10 @@ from onnx_compat.tracing.values import Tensor, known_array, lift
 def _map_values(
     x: Tensor, keys: np.ndarray, values: np.ndarray, default: Any, dtype: DType, nan: bool = False
 ) -> Tensor:
-    """Return the value of the first key that equals each element; the default without an equal key."""
+    """Return values[k] for each element of x, where keys[k] is the first equal key; `default` without an equal key.
+
+    With `nan`, NaN equals NaN.
+    """
     if len(keys) != len(values):
         raise InvalidModelError(
             "a LabelEncoder has %d keys and %d values; their numbers must be equal" % (len(keys), len(values))
@@ -42,7 +45,10 @@ def category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map strings to integers or back. The last entry of a repeated category counts, so the search is reversed."""
+    """Map strings to integers, or integers to strings.
+
+    A repeated category has its last entry, so the search is reversed.
+    """
     numbers, names = _as_array(cats_int64s or (), int64)[::-1], _as_array(cats_strings or (), string)[::-1]
     if X.dtype.kind == "s":
         return _map_values(X, names, numbers, default_int64, int64)
@@ -53,7 +59,7 @@ def category_mapper(
 def label_encoder_1(
     X: Tensor, *, classes_strings: Strings = (), default_int64: int = -1, default_string: str = "_Unused"
 ) -> Tensor:
-    """Map strings to their index in a list or back. The last index of a repeated string counts."""
+    """Map strings to their index in `classes_strings`, or indices to strings. A repeated string has its last index."""
     names, indices = _as_array(classes_strings or (), string), np.arange(len(classes_strings or ()))
     if X.dtype.kind == "s":
         return _map_values(X, names[::-1], indices[::-1], default_int64, int64)
@@ -74,7 +80,10 @@ def label_encoder_2(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map keys to values. In this version a NaN key never matches."""
+    """Map each element of X that equals a key to the value of that key, any other element to the default.
+
+    In this version a NaN key never matches.
+    """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
     values, dtype = _values(values_floats, values_int64s, values_strings, None)
     default = {"f": default_float, "i": default_int64, "s": default_string}[dtype.kind]
@@ -98,7 +107,10 @@ def label_encoder(
     values_strings: Strings = None,
     values_tensor: Optional[Tensor] = None,
 ) -> Tensor:
-    """Map keys to values. A NaN key matches NaN."""
+    """Map each element of X that equals a key to the value of that key, any other element to the default.
+
+    A NaN key matches NaN.
+    """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)
     if default_tensor is not None:
@@ -111,7 +123,10 @@ def label_encoder(
 def _keys_of_dtype(
     description: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]
 ) -> Any:
-    """Return the list that is given. Raises InvalidModelError if its dtype differs."""
+    """Return the keys, a list or a tensor, as an array of `dtype`. Raises InvalidModelError for keys of another kind.
+
+    `description` names the keys in the error.
+    """
     values, key_dtype = _values(floats, ints, strings, tensor)
     if key_dtype.kind != dtype.kind:
         raise InvalidModelError("the %s are %s, not %s" % (description, key_dtype.name, dtype.name))
@@ -119,6 +134,7 @@ def _keys_of_dtype(
 
 
 def _values(floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
+    """Return the list or the tensor that is given, as an array, and its dtype. Raises InvalidModelError without any."""
     if tensor is not None:
         return known_array(tensor, "the labels").reshape(-1), tensor.dtype
     for values, dtype in ((floats, float32), (ints, int64), (strings, string)):

@@ -1,4 +1,4 @@
-"""Aggregation of leaf weights: the sum, mean, minimum or maximum for each target."""
+"""Aggregation of the weights of the leaves of decision trees: sum, mean, minimum or maximum for each target."""
 
 from typing import Any, NamedTuple, Optional, Sequence
 
@@ -24,7 +24,10 @@ AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
 
 class Weights(NamedTuple):
-    """The weights of leaves: the node, the target and the weight of each entry."""
+    """The weights of leaves: entry k adds weight[k] to the score of target[k] for a row that reaches the leaf node[k].
+
+    `targets` is the number of targets.
+    """
 
     node: np.ndarray
     target: np.ndarray
@@ -35,9 +38,10 @@ class Weights(NamedTuple):
 def aggregate(
     positions: Tensor, forest: Forest, weights: Weights, function: str, dtype: DType, base: Any = ()
 ) -> Tensor:
-    """Return the scores [rows, targets] of the leaves that the rows reach, plus the base values.
+    """Return the scores [rows, targets]: the aggregated weights of the leaves that a row reaches, plus base values.
 
-    A target without any weight is 0, also with a base value. With one target, a leaf without a weight counts as 0.
+    If no leaf of a row has a weight for a target, that score is 0, without the base value. With a single target, a leaf
+    without a weight has the weight 0.
     """
     if function not in AGGREGATES:
         raise InvalidModelError("the aggregate function is one of %s, not %r" % (", ".join(AGGREGATES), function))
@@ -53,7 +57,7 @@ def aggregate(
 
 
 def add_base_values(scores: Tensor, base: Any) -> Tensor:
-    """Return the scores plus the base values, if there are any."""
+    """Return the scores plus the base values, one for each target; return the scores if `base` is empty."""
     return p.add(scores, lift(np.asarray(base, scores.dtype.numpy))) if len(base) else scores
 
 
@@ -63,20 +67,23 @@ def has_weight(positions: Tensor, forest: Forest, weights: Weights) -> Tensor:
 
 
 def is_always_weighted(forest: Forest, weights: Weights, target: int) -> Optional[bool]:
-    """Return whether all leaves (True) or no leaves (False) have a weight for a target; None for some leaves."""
+    """Return True if all leaves have a weight for the target, False if none has one, None if only some have one."""
     is_present = _weight_presence(forest, weights)[forest.leaf, target]
     return bool(is_present.all()) if is_present.all() or not is_present.any() else None
 
 
 def _take_rows(positions: Tensor, table: np.ndarray) -> Tensor:
-    """Return the rows of the table: [rows, trees, targets]."""
+    """Return the row of the table at each position: [rows, trees, targets] from a table [positions, targets]."""
     if table.shape[1] == 1:  # a vector is faster to look up
         return p.unsqueeze(p.take(lift(np.ascontiguousarray(table[:, 0])), positions, 0), [2])
     return p.take(lift(table), positions, 0)
 
 
 def _weight_table(forest: Forest, weights: Weights, function: str) -> Any:
-    """Return the weights of each position in the forest; absent weights are the neutral element."""
+    """Return the weights of each position in the forest, [positions, targets].
+
+    A leaf without a weight has the neutral element of the function (0, inf or -inf); with a single target, 0.
+    """
     neutral = {"MIN": np.inf, "MAX": -np.inf}.get(function, 0.0)
     table = np.full((_node_count(forest), weights.targets), neutral)
     if weights.targets == 1:
@@ -87,6 +94,7 @@ def _weight_table(forest: Forest, weights: Weights, function: str) -> Any:
 
 
 def _weight_presence(forest: Forest, weights: Weights) -> Any:
+    """Return whether each position has a weight for each target, [positions, targets]; True for inner nodes."""
     is_present = np.zeros((_node_count(forest), weights.targets), bool)
     is_present[weights.node, weights.target] = True
     return is_present[forest.origin] | ~forest.leaf[:, None]
@@ -99,7 +107,10 @@ def _node_count(forest: Forest) -> int:
 def reachable_weights(
     node: Sequence[int], target: Sequence[int], weight: np.ndarray, targets: int, forest: Forest
 ) -> Weights:
-    """Return the weights without those of nodes that no row can reach as a leaf."""
+    """Return the weights of nodes that are leaves of the forest.
+
+    Weights of inner nodes and of unreachable nodes have no effect.
+    """
     nodes, ids = np.asarray(node, np.int64), np.asarray(target, np.int64)
     if not len(nodes) == len(ids) == len(weight):
         raise InvalidModelError(

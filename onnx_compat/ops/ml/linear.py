@@ -1,4 +1,4 @@
-"""Linear classifiers and regressors."""
+"""LinearClassifier and LinearRegressor."""
 
 from typing import List, Optional, Sequence
 
@@ -24,7 +24,7 @@ from onnx_compat.tracing.values import Tensor, lift
 def _linear_scores(
     x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int
 ) -> Tensor:
-    """Return x times the coefficients (a row for each class or target) plus the intercepts."""
+    """Return x times the coefficients plus the intercepts, [rows, count], for `count` classes or targets."""
     table = np.asarray(coefficients, np.float32)
     if count <= 0 or table.size % count:
         raise InvalidModelError("%d coefficients cannot be divided among %d classes or targets" % (table.size, count))
@@ -43,7 +43,7 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return the labels and the scores of a linear classifier."""
+    """Return the label of each row, and its scores for the classes: X times the coefficients plus the intercepts."""
     x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)
     names = list(classlabels_strings or classlabels_ints or ())
@@ -74,7 +74,7 @@ def linear_regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Tensor:
-    """Return the scores of a linear regression."""
+    """Return the scores of a linear regression: X times the coefficients plus the intercepts."""
     scores = _linear_scores(as_rows(X, float32), coefficients, intercepts, targets)
     return (
         transform_single_score(scores, post_transform) if targets == 1 else apply_post_transform(scores, post_transform)

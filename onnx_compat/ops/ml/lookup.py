@@ -1,4 +1,4 @@
-"""Search of values in a known list of keys."""
+"""Search for values in a known list of keys."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _FEW = 32
 
 
 def first_indices(x: Tensor, keys: np.ndarray, nan: bool = False) -> Tensor:
-    """Return the index of the first equal key for each element of x; the number of keys without an equal key.
+    """Return, for each element of x, the index of the first key that equals it; len(keys) if no key does.
 
     The result is int64 of the shape of x. With `nan`, NaN equals NaN.
     """
@@ -28,14 +28,17 @@ def first_indices(x: Tensor, keys: np.ndarray, nan: bool = False) -> Tensor:
 
 
 def _find_by_comparison(x: Tensor, keys: np.ndarray) -> Tensor:
-    """Return the first of all equal keys, by comparing with each key and a sentinel that is always equal."""
+    """Return the index of the first equal key, by comparing x with every key.
+
+    A sentinel after the last key equals everything, so that the index is len(keys) without an equal key.
+    """
     matches: Any = p.equal(p.unsqueeze(x, [x.rank]), lift(keys, x.dtype))
     matches = p.pad(p.cast(matches, int64), [0] * (x.rank + 1), [0] * x.rank + [1], value=1)
     return p.argmax(matches, x.rank)
 
 
 def _find_by_bisection(x: Tensor, keys: np.ndarray) -> Tensor:
-    """Return the first equal key, by bisection of the sorted keys."""
+    """Return the index of the first equal key, by binary search in the sorted keys; len(keys) without an equal key."""
     order = np.argsort(keys, kind="stable")
     order = order[keys[order] == keys[order]]  # without NaN
     ascending, first = np.unique(keys[order], return_index=True)

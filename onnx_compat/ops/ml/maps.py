@@ -1,4 +1,7 @@
-"""Maps: from maps to rows of features, and from scores to maps. The keys of a map ascend, as in std::map."""
+"""Operators on maps: from maps to rows of features, and from scores to maps.
+
+The keys of a map ascend, as in std::map.
+"""
 
 from typing import Any, Callable, List
 
@@ -19,7 +22,7 @@ _CASTS = {"TO_FLOAT": float32, "TO_STRING": string, "TO_INT64": int64}
 
 @op("CastMap", since=1, domain=DOMAIN)
 def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
-    """Return the values of a map as one row: in sequence, or at the index of their key (SPARSE)."""
+    """Return the values of a map as a row [1, count]: in the order of keys (DENSE), or at the index key (SPARSE)."""
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         raise InvalidModelError(
             "a CastMap has cast_to=%r and map_form=%r; onnx defines TO_FLOAT, TO_STRING, TO_INT64 and DENSE, SPARSE"
@@ -35,13 +38,19 @@ def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE",
 
 
 def _scatter_row(indices: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
-    """Return a vector with the values at their indices. Values at the index `length` are dropped."""
+    """Return a vector of this length with the values at their indices, and `empty` elsewhere.
+
+    Values at the index `length` are dropped.
+    """
     row = p.broadcast_to(empty, (length + 1,))
     return p.slice_axis(p.scatter_nd(row, p.unsqueeze(indices, [1]), values), 0, 0, length)
 
 
 def _cast_values(values: Tensor, dtype: DType) -> Tensor:
-    """Cast numbers to text as C's %f does, and text to numbers. The values must be known."""
+    """Cast values to a dtype: numbers to text as C's %f does, and text to numbers.
+
+    A cast from or to text raises NeedsKnownError if the values are not known.
+    """
     if values.dtype == dtype:
         return values
     if "s" not in (values.dtype.kind, dtype.kind):
@@ -64,7 +73,7 @@ def _parse_integer(text: str) -> int:
 
 @op("DictVectorizer", since=1, domain=DOMAIN)
 def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
-    """Return the value of each key of the vocabulary as one row, zero (or empty) without such a key."""
+    """Return a row [1, words] with the map's value for each key of the vocabulary; 0 or "" for an absent key."""
     words = label_tensor(int64_vocabulary, string_vocabulary)
     if words is None or words.value is None:
         raise InvalidModelError("a DictVectorizer needs its vocabulary")
@@ -81,7 +90,7 @@ def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabu
 
 @op("ZipMap", since=1, domain=DOMAIN)
 def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: Strings = None) -> SequenceValue:
-    """Return a map from labels to scores for each row. The last score of a repeated label counts."""
+    """Return a sequence with a map for each row, from labels to scores. A repeated label has its last score."""
     names: List[Any] = [*(classlabels_strings or classlabels_int64s or ())]
     scores = p.unsqueeze(X, [0]) if X.rank == 1 else X
     if is_static(scores.shape[1]) and scores.shape[1] != len(names):

@@ -1,4 +1,4 @@
-"""Support vector machines."""
+"""Support vector machines: SVMClassifier and SVMRegressor."""
 
 from typing import Any, List, NamedTuple, Sequence, Tuple
 
@@ -38,7 +38,7 @@ def _kernel(name: str, params: Any) -> _Kernel:
 
 
 def _kernel_products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
-    """Return the kernel of each row with each vector: [rows, vectors]."""
+    """Return the kernel function of each row with each support vector: [rows, vectors]."""
     table = lift(np.ascontiguousarray(vectors.T))
     if kernel.name == "RBF":
         # The squares of the differences: the difference of large squares would lose precision.
@@ -64,9 +64,9 @@ def svm_regressor(
     rho: Sequence[float] = (),
     support_vectors: Sequence[float] = (),
 ) -> Tensor:
-    """Return the score of a support vector machine, or of a linear model without support vectors.
+    """Return the score of a support vector machine, or of a linear model if n_supports is 0.
 
-    As in onnxruntime, a post_transform does not change a single score.
+    `one_class` replaces a score by 1 if it is positive, else -1. As in onnxruntime, a post_transform has no effect.
     """
     x, weights = as_rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
@@ -94,7 +94,11 @@ def svm_classifier(
     support_vectors: Sequence[float] = (),
     vectors_per_class: Ints = None,
 ) -> List[Tensor]:
-    """Return the labels and the scores of a support vector classifier."""
+    """Return the label of each row, and its scores.
+
+    The scores are a probability or a score for each class, or, without `prob_a`, a decision value for each pair of
+    classes.
+    """
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:
         raise InvalidModelError("an SVMClassifier needs the labels of its classes")
@@ -130,7 +134,7 @@ def _class_pairs(classes: int) -> List[Tuple[int, int]]:
 
 
 def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
-    """Return the decision between each pair of classes.
+    """Return the decision value of each pair of classes (one-vs-one), [rows, pairs]; positive for the first class.
 
     As in libsvm, class i against j has the weights of the vectors of i in row j - 1. The weights of the vectors of j
     are in row i.
@@ -149,7 +153,7 @@ def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: 
 
 
 def _votes(scores: Tensor, classes: int) -> Tensor:
-    """Return how many decisions each class wins."""
+    """Return how many decisions between pairs each class wins: [rows, classes]."""
     votes = np.zeros((2, classes * (classes - 1) // 2, classes), np.float32)
     for k, (i, j) in enumerate(_class_pairs(classes)):
         votes[0, k, i] = votes[1, k, j] = 1

@@ -1,4 +1,7 @@
-"""Ensembles of decision trees. `descent` finds the leaves of the rows, `leaves` aggregates their weights."""
+"""Ensembles of decision trees.
+
+`descent` finds the leaf that each row reaches, `leaves` aggregates the leaves' weights.
+"""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -34,7 +37,7 @@ from onnx_compat.tracing.values import Tensor, known_array
 
 
 class _Trees(NamedTuple):
-    """A forest, the index of each node that the model names, and the dtype of comparisons."""
+    """A forest, the index of each node by its (tree, node) number, and the dtype in which features are compared."""
 
     forest: Forest
     node_indices: Dict[Tuple[int, int], int]
@@ -42,7 +45,10 @@ class _Trees(NamedTuple):
 
 
 def _attribute_array(values: Any, tensor: Optional[Tensor], description: str) -> np.ndarray:
-    """Return an attribute that is a list of floats or, for more precision, a tensor."""
+    """Return an attribute that is a list of floats or, for more precision, a tensor, as a vector.
+
+    `tensor` has precedence.
+    """
     if tensor is not None:
         return known_array(tensor, description).reshape(-1)
     return np.asarray(values or (), np.float32)
@@ -53,7 +59,7 @@ def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
 
 
 def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
-    """Return the forest of the nodes as versions 1 to 5 of classifier and regressor list them."""
+    """Build the forest from the attributes `nodes_*` of TreeEnsembleClassifier or TreeEnsembleRegressor."""
     ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
     count = len(ids)
     names = [_mode_name(mode) for mode in attributes["nodes_modes"] or ()]
@@ -113,7 +119,7 @@ def tree_ensemble_regressor(
     target_weights: Floats = None,
     target_weights_as_tensor: Optional[Tensor] = None,
 ) -> Tensor:
-    """Return the scores of an ensemble of regression trees."""
+    """Return the scores [rows, targets] of an ensemble of regression trees."""
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(target_weights, target_weights_as_tensor, "the weights")
     targets = int(n_targets or 1 + max(target_ids or (0,)))
@@ -162,7 +168,7 @@ def tree_ensemble_classifier(
     nodes_values_as_tensor: Optional[Tensor] = None,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return the labels and the scores of an ensemble of classification trees."""
+    """Return the label of each row, and its scores [rows, classes], of an ensemble of classification trees."""
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(class_weights, class_weights_as_tensor, "the weights")
     base = _attribute_array(base_values, base_values_as_tensor, "the base values")
@@ -217,7 +223,10 @@ def tree_ensemble(
     post_transform: int = 0,
     tree_roots: Sequence[int],
 ) -> Tensor:
-    """Return the scores of an ensemble of trees. Its leaves have their own numbers; here they follow the nodes."""
+    """Return the scores [rows, targets] of an ensemble of trees.
+
+    The model numbers leaves apart from the other nodes. Here leaf k is node k + the number of the other nodes.
+    """
     splits = known_array(nodes_splits, "the thresholds").reshape(-1)
     table = known_array(leaf_weights, "the weights").reshape(-1)
     inner_modes, leaf_count = known_array(nodes_modes, "the modes").reshape(-1).astype(np.int64), len(table)

@@ -24,7 +24,7 @@ _Presence = Union[bool, Tensor]
 def classify_two(
     positions: Tensor, forest: Forest, weights: Weights, base: np.ndarray, name: str, dtype: DType
 ) -> Tuple[Tensor, Tensor]:
-    """Return whether each row belongs to the second class, and the scores of both classes."""
+    """Return whether each row belongs to the second class, and the scores [rows, 2] after the post_transform `name`."""
     sums = aggregate(positions, forest, weights, "SUM", dtype)
     first, second = p.slice_axis(sums, 1, 0, 1), p.slice_axis(sums, 1, 1, 2)
     has_first, has_second = (
@@ -50,7 +50,7 @@ def classify_two(
 
 
 def _class_presence(positions: Tensor, forest: Forest, weights: Weights, target: int) -> _Presence:
-    """Return whether the leaves of a row have a weight for a class: for all rows, for none, or for each row."""
+    """Return whether the leaves of a row have a weight for a class: a bool if all rows agree, else [rows, 1]."""
     constant = is_always_weighted(forest, weights, target)
     return p.slice_axis(has_weight(positions, forest, weights), 1, target, target + 1) if constant is None else constant
 

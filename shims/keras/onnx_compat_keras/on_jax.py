@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from onnx_compat.shim import DType, Sizes, UnsupportedError
+from onnx_compat.shim import DType, Sizes, UnsupportedError, Window
 from onnx_compat_keras.arrays import Arrays
 from onnx_compat_keras.arrays.sizes import numbers
 from onnx_compat_keras.devices import scope
@@ -171,21 +171,20 @@ class JaxArrays(Arrays):
         w: Array,
         bias: Optional[Array] = None,
         *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
+        window: Window,
         groups: int,
         spread: Optional[Ints] = None,
     ) -> Array:
+        """Convolve; `spread` is the distance of the elements of the image, with zeros between them."""
         space = "012345678"[: x.ndim - 2]
         numbers_of = ("N%sC" % space, "%sIO" % space, "N%sC" % space)
         out = lax.conv_general_dilated(
             x,
             w,
-            strides,
-            pads,
+            window.strides,
+            window.pads,
             spread,
-            dilations,
+            window.dilations,
             numbers_of,
             feature_group_count=groups,
             preferred_element_type=x.dtype,
@@ -195,41 +194,31 @@ class JaxArrays(Arrays):
     def depthwise_conv(self, x: Array, w: Array, bias: Optional[Array] = None, **params: Any) -> Array:
         return self.conv(x, jnp.expand_dims(w[0], -2), bias, **params)
 
-    def conv_transpose(
-        self, x: Array, w: Array, bias: Optional[Array] = None, *, strides: Ints, dilations: Ints, groups: int
-    ) -> Array:
+    def conv_transpose(self, x: Array, w: Array, bias: Optional[Array] = None, *, window: Window, groups: int) -> Array:
         kernel, (inputs, outputs) = w.shape[:-2], w.shape[-2:]
         space = tuple(range(len(kernel)))
         split = jnp.reshape(w, (*kernel, groups, inputs // groups, outputs))
         joined = jnp.reshape(jnp.swapaxes(split, -3, -2), (*kernel, inputs // groups, groups * outputs))
-        full = [((size - 1) * dilation,) * 2 for size, dilation in zip(kernel, dilations)]
-        return self.conv(
-            x, jnp.flip(joined, space), bias, strides=(1,) * len(kernel), dilations=dilations, pads=full, groups=groups,
-            spread=strides,
-        )  # fmt: skip
+        full = [((size - 1) * dilation,) * 2 for size, dilation in zip(kernel, window.dilations)]
+        dense = Window.of(kernel, None, window.dilations, full)
+        return self.conv(x, jnp.flip(joined, space), bias, window=dense, groups=groups, spread=window.strides)
 
     def _reduce_windows(
-        self,
-        x: Array,
-        start: Number,
-        combine: Callable[[Array, Array], Array],
-        kernel: Ints,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
+        self, x: Array, start: Number, combine: Callable[[Array, Array], Array], window: Window
     ) -> Array:
+        kernel, strides, dilations, pads = window
         around = ((0, 0), *pads, (0, 0))
         return lax.reduce_window(
             x, np.asarray(start, x.dtype), combine, (1, *kernel, 1), (1, *strides, 1), around, None, (1, *dilations, 1)
         )
 
-    def max_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Array:
+    def max_pool(self, x: Array, window: Window) -> Array:
         least = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else jnp.iinfo(x.dtype).min
-        return self._reduce_windows(x, least, lax.max, kernel, strides, dilations, pads)
+        return self._reduce_windows(x, least, lax.max, window)
 
-    def avg_pool(self, x: Array, kernel: Ints, strides: Ints, dilations: Ints) -> Array:
-        total = self._reduce_windows(self.widen(x), 0, lax.add, kernel, strides, dilations, [(0, 0)] * len(kernel))
-        return (total / self.like(int(np.prod(kernel)), total)).astype(x.dtype)
+    def avg_pool(self, x: Array, window: Window) -> Array:
+        total = self._reduce_windows(self.widen(x), 0, lax.add, window)
+        return (total / self.like(int(np.prod(window.kernel)), total)).astype(x.dtype)
 
     def upsample(self, x: Array, factors: Sequence[int], mode: str) -> Array:
         if mode == "bilinear":

@@ -8,8 +8,7 @@ from typing import Sequence, Tuple
 
 import torch
 
-from onnx_compat.shim import Const, DType, Ref
-from onnx_compat_keras.framework_types import Ints, Pads
+from onnx_compat.shim import Const, DType, Ref, Window
 from onnx_compat_keras.on_torch_windows import Windows
 
 __all__ = ["Unsigned64"]
@@ -150,10 +149,10 @@ class Unsigned64(Windows):
     def argsort(self, x: torch.Tensor, axis: int, descending: bool) -> torch.Tensor:
         return super().argsort(_flip_sign_bit(x) if self.unsigned else x, axis, descending)
 
-    def max_pool(self, x: torch.Tensor, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> torch.Tensor:
+    def max_pool(self, x: torch.Tensor, window: Window) -> torch.Tensor:
         if not self.unsigned:
-            return super().max_pool(x, kernel, strides, dilations, pads)
-        return _flip_sign_bit(super().max_pool(_flip_sign_bit(x), kernel, strides, dilations, pads))
+            return super().max_pool(x, window)
+        return _flip_sign_bit(super().max_pool(_flip_sign_bit(x), window))
 
     def scatter_rows(self, table: torch.Tensor, rows: torch.Tensor, new: torch.Tensor, reduction: str) -> torch.Tensor:
         if not self.unsigned or reduction not in ("max", "min"):

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from onnx_compat.shim import Window
 from onnx_compat_keras.arrays import Arrays
-from onnx_compat_keras.framework_types import Ints, Pads
+from onnx_compat_keras.framework_types import Pads
 
 __all__ = ["Windows"]
 
@@ -57,64 +58,25 @@ class Windows(Arrays):
         return self._filters[id(w), form]
 
     def conv(
-        self,
-        x: torch.Tensor,
-        w: torch.Tensor,
-        bias: Optional[torch.Tensor] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int,
+        self, x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor] = None, *, window: Window, groups: int
     ) -> torch.Tensor:
         space = tuple(range(w.ndim - 2))
         filters = self._filter(w, "conv", lambda w: w.permute((w.ndim - 1, w.ndim - 2, *space)))
-        return self._convolve(x, filters, bias, strides, dilations, pads, groups)
+        return _convolve(x, filters, bias, window, groups)
 
     def depthwise_conv(
-        self,
-        x: torch.Tensor,
-        w: torch.Tensor,
-        bias: Optional[torch.Tensor] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int,
+        self, x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor] = None, *, window: Window, groups: int
     ) -> torch.Tensor:
         filters = self._filter(w, "depthwise", lambda w: w.movedim(-1, 0))
-        return self._convolve(x, filters, bias, strides, dilations, pads, groups)
-
-    def _convolve(
-        self,
-        x: torch.Tensor,
-        w: torch.Tensor,
-        bias: torch.Tensor,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int,
-    ) -> torch.Tensor:
-        x = _channels_first(x)
-        kernel = _CONV[x.ndim - 2]
-        if all(low == high for low, high in pads):
-            return _channels_last(kernel(x, w, bias, strides, [low for low, _ in pads], dilations, groups))
-        return _channels_last(kernel(_pad_space(x, pads, 0.0), w, bias, strides, 0, dilations, groups))
+        return _convolve(x, filters, bias, window, groups)
 
     def conv_transpose(
-        self,
-        x: torch.Tensor,
-        w: torch.Tensor,
-        bias: Optional[torch.Tensor] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        groups: int,
+        self, x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor] = None, *, window: Window, groups: int
     ) -> torch.Tensor:
         space = tuple(range(w.ndim - 2))
         kernel = _TRANSPOSED[x.ndim - 2]
         filters = self._filter(w, "transposed", lambda w: w.permute((w.ndim - 2, w.ndim - 1, *space)))
-        out = kernel(_channels_first(x), filters, bias, strides, 0, 0, groups, dilations)
+        out = kernel(_channels_first(x), filters, bias, window.strides, 0, 0, groups, window.dilations)
         return _channels_last(out)
 
     def upsample(self, x: torch.Tensor, factors: Sequence[int], mode: str) -> torch.Tensor:
@@ -122,36 +84,45 @@ class Windows(Arrays):
         scales = [float(factor) for factor in factors]
         return _channels_last(F.interpolate(_channels_first(x), scale_factor=scales, mode=mode, **options))
 
-    def max_pool(self, x: torch.Tensor, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> torch.Tensor:
+    def max_pool(self, x: torch.Tensor, window: Window) -> torch.Tensor:
+        kernel, strides, dilations, pads = window
         pool = _MAX_POOL.get(len(kernel))
         if pool is None or not x.is_floating_point():
             least = -np.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
             value = torch.tensor(least, dtype=x.dtype, device=x.device)
             padded = self.pad_constant(x, [(0, 0), *pads, (0, 0)], value)
-            return _combine_windows(torch.maximum, padded, kernel, strides, dilations)
+            return _combine_windows(torch.maximum, padded, window)
         x = _channels_first(x)
         if all(low == high <= size // 2 for (low, high), size in zip(pads, kernel)):
             return _channels_last(pool(x, kernel, strides, [low for low, _ in pads], dilations))
         return _channels_last(pool(_pad_space(x, pads, -np.inf), kernel, strides, 0, dilations))
 
-    def avg_pool(self, x: torch.Tensor, kernel: Ints, strides: Ints, dilations: Ints) -> torch.Tensor:
-        pool = _AVG_POOL.get(len(kernel))
-        if pool is not None and all(dilation == 1 for dilation in dilations):
-            return _channels_last(pool(_channels_first(x), kernel, strides))
+    def avg_pool(self, x: torch.Tensor, window: Window) -> torch.Tensor:
+        pool = _AVG_POOL.get(len(window.kernel))
+        if pool is not None and not window.is_dilated:
+            return _channels_last(pool(_channels_first(x), window.kernel, window.strides))
         wide = self.widen(x)
-        total = _combine_windows(torch.add, wide, kernel, strides, dilations)
-        return (total / int(np.prod(kernel))).to(x.dtype)
+        total = _combine_windows(torch.add, wide, window)
+        return (total / int(np.prod(window.kernel))).to(x.dtype)
+
+
+def _convolve(
+    x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor], window: Window, groups: int
+) -> torch.Tensor:
+    """Convolve an image with channels last by a filter in the order of torch."""
+    x = _channels_first(x)
+    kernel, pads = _CONV[x.ndim - 2], window.pads
+    if all(low == high for low, high in pads):
+        low_pads = [low for low, _ in pads]
+        return _channels_last(kernel(x, w, bias, window.strides, low_pads, window.dilations, groups))
+    return _channels_last(kernel(_pad_space(x, pads, 0.0), w, bias, window.strides, 0, window.dilations, groups))
 
 
 def _combine_windows(
-    combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    x: torch.Tensor,
-    kernel: Ints,
-    strides: Ints,
-    dilations: Ints,
+    combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], x: torch.Tensor, window: Window
 ) -> torch.Tensor:
     """Combine the elements of each window, a spatial axis at a time: a window is a box."""
-    for axis, (taps, stride, dilation) in enumerate(zip(kernel, strides, dilations), 1):
+    for axis, (taps, stride, dilation, _) in enumerate(zip(*window), 1):
         count = max((int(x.shape[axis]) - (taps - 1) * dilation - 1) // stride + 1, 0)
         tap_slices: List[torch.Tensor] = []
         for tap in range(taps):

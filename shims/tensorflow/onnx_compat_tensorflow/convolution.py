@@ -4,8 +4,9 @@ from typing import Callable, Optional, Sequence
 
 import numpy as np
 
+from onnx_compat.shim import Window
 from onnx_compat_tensorflow.framework_types import TfTensor
-from onnx_compat_tensorflow.windows import Pads, Window, Windows, full
+from onnx_compat_tensorflow.windows import Windows, full
 
 __all__ = ["Convolution"]
 
@@ -17,18 +18,8 @@ class Convolution(Windows):
 
     # -- dense ---------------------------------------------------------------------------------------------------------
     def conv(
-        self,
-        x: TfTensor,
-        w: TfTensor,
-        bias: Optional[TfTensor] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int = 1,
+        self, x: TfTensor, w: TfTensor, bias: Optional[TfTensor] = None, *, window: Window, groups: int = 1
     ) -> TfTensor:
-        window = self._window(w, strides, dilations, pads)
-
         def apply(window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
             convolve = {2: self._convolve_2d, 3: self._convolve_3d}.get(len(window.strides))
             if convolve is None:
@@ -40,10 +31,6 @@ class Convolution(Windows):
             return self.apply_to_groups(lambda part, weight: convolve(window, part, weight), x, w, groups, -1)
 
         return self.add_bias(self.apply_on_plane(window, apply, x, w), bias)
-
-    def _window(self, w: TfTensor, strides: Ints, dilations: Ints, pads: Pads) -> Window:
-        kernel = self.shape_list(w)[: len(strides)]
-        return Window(tuple(kernel), tuple(strides), tuple(dilations), tuple((low, high) for low, high in pads))
 
     def _convolve_2d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
         x, padding, window = self.pad_for_kernel(
@@ -64,7 +51,7 @@ class Convolution(Windows):
 
         The padding is computed for stride 1, because SAME with strides pads less.
         """
-        x, padding, steps = self.pad_for_kernel(x, window.with_unit_strides(), explicit=False)
+        x, padding, steps = self.pad_for_kernel(x, _with_unit_strides(window), explicit=False)
 
         def apply(x: TfTensor, w: TfTensor) -> TfTensor:
             return convolve(x, w, strides=strides, padding=padding, **{dilations: list(steps.dilations)})
@@ -75,29 +62,20 @@ class Convolution(Windows):
 
     # -- depthwise -----------------------------------------------------------------------------------------------------
     def depthwise_conv(
-        self,
-        x: TfTensor,
-        w: TfTensor,
-        bias: Optional[TfTensor] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int = 1,
+        self, x: TfTensor, w: TfTensor, bias: Optional[TfTensor] = None, *, window: Window, groups: int = 1
     ) -> TfTensor:
-        if len(strides) > 2:
+        if len(window.strides) > 2:
             narrow = self.reshape_to(w, [*self.lengths(w)[1:-1], 1, self.dim(w, -1)])
-            return self.conv(x, narrow, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
+            return self.conv(x, narrow, bias, window=window, groups=groups)
         filters = self.shape_list(w)[-1]
         multiplier = -1 if filters is None else filters // groups
         table = self.reshape_to(w, [*self.lengths(w)[1:-1], groups, multiplier])
-        window = self._window(table, strides, dilations, pads)
         return self.add_bias(self.apply_on_plane(window, self._convolve_depthwise, x, table), bias)
 
     def _convolve_depthwise(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
         op, dtype, holds = "DepthwiseConv2dNative", self.accumulation_dtype(x), self.features.holds
         if window.strides[0] != window.strides[1] and not holds("unequal strides of " + op, dtype):
-            return self.subsample(self._convolve_depthwise(window.with_unit_strides(), x, w), window.strides)
+            return self.subsample(self._convolve_depthwise(_with_unit_strides(window), x, w), window.strides)
         if window.is_dilated and not holds("dilated " + op, dtype):
             return self._convolve_dilated(self.tf.compat.v1.nn.depthwise_conv2d, "rate", [1, 1, 1, 1], window, x, w)
         # Not "EXPLICIT", although the kernel may know it: some releases fuse it with a bias, lose the padding, and end
@@ -107,17 +85,8 @@ class Convolution(Windows):
 
     # -- transposed ----------------------------------------------------------------------------------------------------
     def conv_transpose(
-        self,
-        x: TfTensor,
-        w: TfTensor,
-        bias: Optional[TfTensor] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        groups: int = 1,
+        self, x: TfTensor, w: TfTensor, bias: Optional[TfTensor] = None, *, window: Window, groups: int = 1
     ) -> TfTensor:
-        window = self._window(w, strides, dilations, [(0, 0)] * len(strides))
-
         def apply(window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
             if len(window.strides) > 3:
                 raise self.unsupported_space("transposed convolution", len(window.strides))
@@ -162,3 +131,7 @@ class Convolution(Windows):
             options["dilations"] = full(window.dilations)
         op = "Conv2DBackpropInput" if is_2d else "Conv3DBackpropInputV2"
         return self.op(op, x, w, input_sizes=sizes, **options)
+
+
+def _with_unit_strides(window: Window) -> Window:
+    return window._replace(strides=(1,) * len(window.strides))

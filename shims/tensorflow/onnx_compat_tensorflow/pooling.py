@@ -1,22 +1,20 @@
 """Pools by TensorFlow's kernels; by slices, axis by axis, where a kernel lacks the dilation or dtype."""
 
-from typing import Callable, Sequence
+from typing import Callable
 
 import numpy as np
 
+from onnx_compat.shim import Window
 from onnx_compat_tensorflow.framework_types import TfTensor
-from onnx_compat_tensorflow.windows import Pads, Window, Windows, full
+from onnx_compat_tensorflow.windows import Windows, full
 
 __all__ = ["Pooling"]
-
-Ints = Sequence[int]
 
 
 class Pooling(Windows):
     """max_pool and avg_pool of `onnx_compat.primitives.linear`."""
 
-    def max_pool(self, x: TfTensor, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> TfTensor:
-        window = Window(tuple(kernel), tuple(strides), tuple(dilations), tuple((low, high) for low, high in pads))
+    def max_pool(self, x: TfTensor, window: Window) -> TfTensor:
         return self.apply_on_plane(window, self._max, x)
 
     def _max(self, window: Window, x: TfTensor) -> TfTensor:
@@ -31,8 +29,7 @@ class Pooling(Windows):
         )
         return self.op(op, x, ksize=full(window.kernel), **self.options(padding, window))
 
-    def avg_pool(self, x: TfTensor, kernel: Ints, strides: Ints, dilations: Ints) -> TfTensor:
-        window = Window(tuple(kernel), tuple(strides), tuple(dilations), ((0, 0),) * len(kernel))
+    def avg_pool(self, x: TfTensor, window: Window) -> TfTensor:
         return self.apply_on_plane(window, self._mean, x)
 
     def _mean(self, window: Window, x: TfTensor) -> TfTensor:

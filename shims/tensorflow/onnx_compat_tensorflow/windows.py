@@ -1,48 +1,20 @@
 """The base of convolutions and pools: windows, padding for the kernels, groups and dilations."""
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Const, Dim, Extent, Ref, UnsupportedError
+from onnx_compat.shim import Const, Dim, Extent, Ref, UnsupportedError, Window
 from onnx_compat_tensorflow.framework_types import TfTensor
 from onnx_compat_tensorflow.linear import Linear
 from onnx_compat_tensorflow.shape import Shape
 
-__all__ = ["Pads", "Window", "Windows"]
-
-Pads = Sequence[Tuple[int, int]]
+__all__ = ["Windows", "full", "full_pads"]
 
 
-class Window(NamedTuple):
-    """A sliding window with an entry for each spatial axis."""
-
-    #: Each an int, or None in a convolution whose filter has no static size.
-    kernel: Tuple[Any, ...]
-    strides: Tuple[int, ...]
-    dilations: Tuple[int, ...]
-    pads: Tuple[Tuple[int, int], ...]
-
-    @property
-    def is_dilated(self) -> bool:
-        return any(step != 1 for step in self.dilations)
-
-    @property
-    def full_pads(self) -> List[int]:
-        """The padding of every axis, batch and channels included, as a flat list."""
-        return [0, 0, *(size for pair in self.pads for size in pair), 0, 0]
-
-    def with_unit_strides(self) -> "Window":
-        """Return the window with stride 1."""
-        return self._replace(strides=(1,) * len(self.strides))
-
-    def without_pads(self) -> "Window":
-        """Return the window without padding."""
-        return self._replace(pads=((0, 0),) * len(self.pads))
-
-    def as_plane(self) -> "Window":
-        """Return a window of a single axis with an axis of length 1 before it."""
-        return Window((1, *self.kernel), self.strides * 2, (1, *self.dilations), ((0, 0), *self.pads))
+def full_pads(window: Window) -> List[int]:
+    """Return the padding of every axis, batch and channels included, as a flat list."""
+    return [0, 0, *(size for pair in window.pads for size in pair), 0, 0]
 
 
 def full(values: Sequence[int]) -> List[int]:
@@ -61,12 +33,16 @@ class Windows(Linear, Shape):
     """The helpers of convolutions and pools."""
 
     def apply_on_plane(self, window: Window, apply: Callable[..., Any], x: TfTensor, *weights: TfTensor) -> TfTensor:
-        """Return `apply(window, x, *weights)`; with a single spatial axis, add a second axis of length 1 for the call."""
+        """Return `apply(window, x, *weights)`; with a single spatial axis, add a second axis of length 1 for the call.
+
+        Both axes have the stride of the single axis, because some kernels take no unequal strides.
+        """
         if len(window.strides) != 1:
             return apply(window, x, *weights)
         tall = self.raw.ExpandDims(input=x, axis=1)
         wide = [self.reshape_to(w, [1, *self.lengths(w)]) for w in weights]
-        return self.raw.Squeeze(input=apply(window.as_plane(), tall, *wide), axis=[1])
+        plane = window.as_plane()._replace(strides=window.strides * 2)
+        return self.raw.Squeeze(input=apply(plane, tall, *wide), axis=[1])
 
     def in_accumulation_dtype(self, convolve: Callable[..., Any], *tensors: TfTensor) -> TfTensor:
         """Convolve in the dtype in which sums of products are computed, then cast back."""
@@ -103,7 +79,7 @@ class Windows(Linear, Shape):
         self, x: TfTensor, window: Window, explicit: bool, value: float = 0, same: bool = True
     ) -> Tuple[Any, str, Window]:
         """Return x, the padding mode of the kernel, and the window for it; pad x first where the kernel cannot."""
-        if not any(window.full_pads):
+        if not window.is_padded:
             return x, "VALID", window
         if same and self._is_same(self.shape_list(x)[1:-1], window):
             return x, "SAME", window
@@ -118,9 +94,9 @@ class Windows(Linear, Shape):
         for size, kernel, stride, dilation, pair in zip(sizes, *window):
             if kernel is None or (size is None and stride != 1):
                 return False
-            reach = (kernel - 1) * dilation + 1
+            span = (kernel - 1) * dilation + 1
             excess = (
-                reach - 1 if size is None or stride == 1 else max((-(-size // stride) - 1) * stride + reach - size, 0)
+                span - 1 if size is None or stride == 1 else max((-(-size // stride) - 1) * stride + span - size, 0)
             )
             if pair != (excess // 2, excess - excess // 2):
                 return False
@@ -130,7 +106,7 @@ class Windows(Linear, Shape):
         """Return the attributes of a kernel for this window."""
         options: Dict[str, Any] = {"strides": full(window.strides), "padding": padding}
         if padding == "EXPLICIT":
-            options["explicit_paddings"] = window.full_pads
+            options["explicit_paddings"] = full_pads(window)
         if dilations and window.is_dilated:
             options["dilations"] = full(window.dilations)
         return options

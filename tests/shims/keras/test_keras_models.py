@@ -20,6 +20,7 @@ from onnx_compat_keras.functional import functional
 from onnx_compat import primitives as p
 from onnx_compat.errors import ConversionError, InvalidModelError
 from onnx_compat.ir import dtypes
+from onnx_compat.ir.window import Window
 from onnx_compat.reference.shim import SHIM as REFERENCE
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.recording import record_program
@@ -34,14 +35,13 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 def network(x: Any) -> List[Any]:
     """Compute strided, depthwise and transposed convolutions, pools, and batch normalizations as composed."""
-    unit: Any = {"strides": (1, 1), "dilations": (1, 1)}
-    h = p.conv(x, numbers(8, 3, 3, 3), numbers(8), strides=(2, 2), dilations=(1, 1), pads=((0, 1), (0, 1)))
+    h = p.conv(x, numbers(8, 3, 3, 3), numbers(8), window=Window.of((3, 3), (2, 2), pads=[(0, 1)] * 2))
     h = p.clip(h * numbers(8, 1, 1) + numbers(8, 1, 1), 0, 6)
-    same = ((1, 1), (1, 1))
-    h = p.conv(h, numbers(16, 1, 3, 3), None, pads=same, groups=8, **unit) + 0.5
-    h = p.conv(h, numbers(16, 4, 1, 1), None, pads=((0, 0), (0, 0)), groups=4, **unit)
-    h = p.conv_transpose(h, numbers(16, 4, 2, 2), numbers(4), strides=(2, 2), dilations=(1, 1))
-    h = p.max_pool(h, (3, 3), (2, 2), (1, 1), same)
+    edges = [(1, 1)] * 2
+    h = p.conv(h, numbers(16, 1, 3, 3), window=Window.of((3, 3), pads=edges), groups=8) + 0.5
+    h = p.conv(h, numbers(16, 4, 1, 1), window=Window.of((1, 1)), groups=4)
+    h = p.conv_transpose(h, numbers(16, 4, 2, 2), numbers(4), window=Window.of((2, 2), (2, 2)))
+    h = p.max_pool(h, Window.of((3, 3), (2, 2), pads=edges))
     return [p.softmax(p.matmul(p.reduce_mean(h, (2, 3)), numbers(4, 5), numbers(5)), -1), h]
 
 

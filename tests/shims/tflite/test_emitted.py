@@ -12,6 +12,7 @@ from programs import check_program
 
 from onnx_compat import primitives
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.ir.window import Window
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.recording import record_program
 
@@ -34,7 +35,7 @@ def names(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") 
 
 def convolve(x: Any, pads: Any = ((1, 1), (1, 1)), strides: Any = (1, 1), groups: int = 1, fan_in: int = 4) -> Any:
     w = np.random.RandomState(0).rand(8, fan_in, 3, 3).astype(np.float32)
-    return primitives.conv(x, w, strides=strides, dilations=(1, 1), pads=pads, groups=groups)
+    return primitives.conv(x, w, window=Window.of((3, 3), strides, pads=pads), groups=groups)
 
 
 def test_padding_has_the_name_same_where_it_is_that() -> None:

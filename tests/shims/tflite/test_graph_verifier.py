@@ -19,6 +19,7 @@ from onnx_compat_tflite.signatures import join_models
 from onnx_compat import primitives as p
 from onnx_compat.errors import VerificationError
 from onnx_compat.ir.dtypes import float32, int32
+from onnx_compat.ir.window import Window
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
 
@@ -29,7 +30,7 @@ def model() -> fb.ModelSpec:
     """A convolution, a product, moves, a branch and a loop."""
 
     def function(x: Any, n: Any) -> List[Any]:
-        y = p.conv(x, WEIGHTS, pads=[(1, 1), (1, 1)], strides=(1, 1), dilations=(1, 1))
+        y = p.conv(x, WEIGHTS, window=Window.of(WEIGHTS.shape[2:], pads=[(1, 1), (1, 1)]))
         z = p.matmul(p.reshape(p.softmax(y, 3), (2, 4, 30)), np.ones((30, 7), np.float32))
         heads = p.concat([p.transpose(z, (2, 0, 1)), np.ones((1, 2, 4), np.float32)], 0)
         (branch,) = p.cond(p.less(n, 2), lambda: [p.neg(heads)], lambda: [p.exp(heads)])

@@ -15,6 +15,7 @@ from programs import check_program, names, program
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.ir.window import Window
 from onnx_compat.ops.activation import elu, gelu, leaky_relu, mish, prelu, softplus
 from onnx_compat.ops.recurrent import lstm
 from onnx_compat.reference import Reference
@@ -319,15 +320,8 @@ def test_an_output_is_no_copy_of_an_unread_value() -> None:
 
 def test_a_reshape_to_the_same_sizes_is_nothing_beside_an_open_batch() -> None:
     def layer(x: Any) -> Any:
-        w, unit_steps = np.ones((2, 1, 3, 3), np.float32), (1, 1)
-        return p.conv(
-            p.reshape(x, (x.shape[0], 1, 8, 6)),
-            w,
-            strides=unit_steps,
-            dilations=unit_steps,
-            pads=(unit_steps, unit_steps),
-            groups=1,
-        )
+        image, filters = p.reshape(x, (x.shape[0], 1, 8, 6)), np.ones((2, 1, 3, 3), np.float32)
+        return p.conv(image, filters, window=Window.of((3, 3), pads=[(1, 1)] * 2))
 
     recorded_program = build(program(layer, ("n", 8, 6, 1)), Kernels()).subgraphs[0].operators
     assert [op.builtin for op in recorded_program] == ["CONV_2D", "TRANSPOSE"]
@@ -384,10 +378,10 @@ def test_layers_that_share_large_weights_still_do(size: int, folded: bool, befor
 
 
 def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
-    filters, unit_steps = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+    filters = np.ones((6, 3, 1, 1), np.float32)
 
     def convolve(x: Any, w: Any, bias: Any) -> Any:
-        return p.conv(x, w, bias, strides=unit_steps, dilations=unit_steps, pads=((0, 0), (0, 0)), groups=1)
+        return p.conv(x, w, bias, window=Window.of((1, 1)))
 
     def before(x: Any, w: Any, bias: Any) -> Any:
         return convolve(p.add(p.relu(convolve(x, np.ones((3, 3, 1, 1), np.float32), None)), 2.0), w, bias)
@@ -424,8 +418,8 @@ def test_a_convolution_of_single_pixels_has_what_is_before_it_in_its_filters(ker
     """A larger one has borders, which would be changed too."""
 
     def convolve(x: Any, taps: int) -> Any:
-        w, unit_steps, pad = np.ones((3, 3, taps, taps), np.float32), (1, 1), (taps // 2,) * 2
-        return p.conv(x, w, strides=unit_steps, dilations=unit_steps, pads=(pad, pad), groups=1)
+        w = np.ones((3, 3, taps, taps), np.float32)
+        return p.conv(x, w, window=Window.of((taps, taps), pads=[(taps // 2,) * 2] * 2))
 
     def layers(x: Any) -> Any:
         return convolve(p.add(p.relu(convolve(x, 1)), np.ones((3, 1, 1), np.float32)), kernel)

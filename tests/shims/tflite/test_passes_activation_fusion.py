@@ -9,6 +9,7 @@ from onnx_compat_tflite.kernels import Kernels
 from programs import check_program, program
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 
 SHAPE = (1, 4, 6, 6)
 FILTER = np.random.RandomState(0).standard_normal((8, 4, 3, 3)).astype(np.float32)
@@ -16,12 +17,12 @@ HERE = features.kernels()
 
 
 def layer(x: Any, stride: int = 1) -> Any:
-    return p.conv(x, FILTER, strides=(stride,) * 2, dilations=(1, 1), pads=((1, 1), (1, 1)), groups=1)
+    return p.conv(x, FILTER, window=Window.of((3, 3), (stride,) * 2, pads=[(1, 1)] * 2))
 
 
 def spread(x: Any) -> Any:
     w = FILTER.transpose(1, 0, 2, 3)
-    return p.conv_transpose(x, w, strides=(2, 2), dilations=(1, 1), groups=1)
+    return p.conv_transpose(x, w, window=Window.of((3, 3), (2, 2)))
 
 
 def bounds(operators: Any) -> List[str]:
@@ -57,8 +58,7 @@ def test_through_parts_that_are_moved_and_joined() -> None:
 
 def test_of_volumes() -> None:
     w = FILTER[:, :, None]
-    where = {"strides": (1,) * 3, "dilations": (1,) * 3, "pads": ((0, 0),) * 3, "groups": 1}
-    result = check_program(lambda x: p.relu(p.conv(x, w, **where)), (1, 4, 2, 5, 6))
+    result = check_program(lambda x: p.relu(p.conv(x, w, window=Window.of((1, 3, 3)))), (1, 4, 2, 5, 6))
     assert [op.options.get("fused_activation_function") for op in result if op.builtin == "CONV_3D"] == ["RELU"]
     assert "RELU" not in [op.builtin for op in result]
 

@@ -9,6 +9,7 @@ from onnx_compat_tflite.build import build
 from programs import check_program, program
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 
 RANDOM = np.random.RandomState(0)
 W, V = (RANDOM.standard_normal((4, 6)).astype(np.float32) for _ in range(2))
@@ -71,13 +72,10 @@ def test_what_bounds_a_sum_keeps_the_bias_behind_it() -> None:
 
 
 def test_a_layer_with_a_bias_that_is_computed_keeps_it() -> None:
-    filters, unit_steps = np.ones((6, 3, 1, 1), np.float32), (1, 1)
+    filters = np.ones((6, 3, 1, 1), np.float32)
 
     def layer(x: Any, bias: Any) -> Any:
-        return p.add(
-            p.conv(x, filters, p.tanh(bias), strides=unit_steps, dilations=unit_steps, pads=((0, 0), (0, 0)), groups=1),
-            2.0,
-        )
+        return p.add(p.conv(x, filters, p.tanh(bias), window=Window.of((1, 1))), 2.0)
 
     assert "ADD" in kinds(layer, (1, 3, 4, 5), (6,))
 

@@ -7,6 +7,7 @@ import programs
 import pytest
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 
 RANDOM = np.random.RandomState(0)
 W = 0.1 * RANDOM.standard_normal((8, 8, 3, 3)).astype(np.float32)
@@ -16,7 +17,7 @@ SCALE, SHIFT = (RANDOM.standard_normal((8, 1, 1)).astype(np.float32) for _ in ra
 def conv(x: Any, kernel: int = 3) -> Any:
     pads = ((kernel // 2, kernel // 2),) * 2
     filters = np.ascontiguousarray(W[..., :kernel, :kernel])
-    return p.conv(x, filters, None, strides=(1, 1), dilations=(1, 1), pads=pads, groups=1)
+    return p.conv(x, filters, window=Window.of((kernel, kernel), pads=pads))
 
 
 def normal(x: Any, scale: Any = SCALE, shift: Any = SHIFT) -> Any:

@@ -12,6 +12,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 
 RANDOM = np.random.RandomState(0)
 
@@ -20,7 +21,7 @@ def convolve(x: Any, filters: int, groups: int, kernel: int = 1, strides: Sequen
     w = RANDOM.standard_normal((filters, x.shape[1] // groups, kernel, kernel)).astype(np.float32)
     pads = [(kernel // 2, kernel // 2)] * 2
     bias = RANDOM.standard_normal(filters).astype(np.float32)
-    return p.conv(x, w, bias, strides=strides, dilations=(1, 1), pads=pads, groups=groups)
+    return p.conv(x, w, bias, window=Window.of((kernel, kernel), strides, pads=pads), groups=groups)
 
 
 def shuffle_channels(x: Any, groups: int) -> Any:

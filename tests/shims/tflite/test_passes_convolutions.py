@@ -7,6 +7,7 @@ import pytest
 from programs import check_program
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 
 RANDOM = np.random.RandomState(0)
 
@@ -23,7 +24,8 @@ def depthwise(kernel: Any, stride: int = 1, dilation: int = 1, held: bool = Fals
 
     def convolve(x: Any) -> Any:
         rank = len(kernel)
-        y = p.conv(x, w, bias, strides=(stride,) * rank, dilations=(dilation,) * rank, pads=pads, groups=6)
+        window = Window.of(kernel, (stride,) * rank, (dilation,) * rank, pads)
+        y = p.conv(x, w, bias, window=window, groups=6)
         return p.relu(y) if held else y
 
     return convolve
@@ -72,7 +74,7 @@ def test_very_many_taps_stay_together() -> None:
 def spread(kernel: Any, strides: Any, filters: int = 5, biased: bool = True, groups: int = 1) -> Any:
     w = RANDOM.standard_normal((4, filters, *kernel)).astype(np.float32)
     bias = RANDOM.standard_normal(filters * groups).astype(np.float32) if biased else None
-    return lambda x: p.conv_transpose(x, w, bias, strides=strides, dilations=(1,) * len(strides), groups=groups)
+    return lambda x: p.conv_transpose(x, w, bias, window=Window.of(kernel, strides), groups=groups)
 
 
 @pytest.mark.parametrize("biased", [True, False])
@@ -88,13 +90,13 @@ def test_weights_and_biases_that_are_computed_stay_where_they_are() -> None:
     w = RANDOM.standard_normal((4, 5, 2, 2)).astype(np.float32)
 
     def block(x: Any, w: Any, bias: Any = None) -> Any:
-        return p.conv_transpose(x, w, bias, strides=(2, 2), dilations=(1, 1), groups=1)
+        return p.conv_transpose(x, w, bias, window=Window.of((2, 2), (2, 2)))
 
     assert "TRANSPOSE_CONV" in names(lambda x, bias: block(x, w, p.tanh(bias)), (1, 4, 3, 5), (5,))
     assert "TRANSPOSE_CONV" in names(lambda x, w: block(x, p.tanh(w)), (1, 4, 3, 5), (4, 5, 2, 2))
 
     def wide(x: Any, w: Any, bias: Any = None, groups: int = 6) -> Any:
-        return p.conv(x, w, bias, strides=(1, 1), dilations=(1, 1), pads=((3, 3), (3, 3)), groups=groups)
+        return p.conv(x, w, bias, window=Window.of((7, 7), pads=[(3, 3)] * 2), groups=groups)
 
     shape, filters = (1, 6, 9, 9), (6, 1, 7, 7)
     assert names(lambda x, w: wide(x, p.tanh(w)), shape, filters).count("DEPTHWISE_CONV_2D") == 1
@@ -131,9 +133,7 @@ def test_windows_that_overlap_or_leave_gaps_stay() -> None:
 
 def test_patches_that_are_convolved_are_no_blocks() -> None:
     w = RANDOM.standard_normal((5, 4, 2, 2)).astype(np.float32)
-    patches = names(
-        lambda x: p.conv(x, w, strides=(2, 2), dilations=(1, 1), pads=((0, 0),) * 2, groups=1), (1, 4, 4, 6)
-    )
+    patches = names(lambda x: p.conv(x, w, window=Window.of((2, 2), (2, 2))), (1, 4, 4, 6))
     assert patches == ["CONV_2D"]
 
 
@@ -146,7 +146,7 @@ FILTER = RANDOM.standard_normal((8, 3, 3, 3)).astype(np.float32)
 
 
 def stem(x: Any) -> Any:
-    return p.conv(x, FILTER, strides=(2, 2), dilations=(1, 1), pads=((1, 1), (1, 1)), groups=1)
+    return p.conv(x, FILTER, window=Window.of((3, 3), (2, 2), pads=[(1, 1)] * 2))
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 8, 10), (None, 3, None, None)])
@@ -159,7 +159,7 @@ def test_an_image_is_padded_before_its_channels_are_put_last(shape: Any) -> None
 def test_padding_of_more_than_the_image_is_not_that_of_a_convolution(axis: int) -> None:
     def convolve(x: Any, taps: int) -> Any:
         w = np.ones((3, x.shape[1], taps, taps), np.float32)
-        return p.conv(x, w, strides=(1, 1), dilations=(1, 1), pads=((0, 0),) * 2, groups=1)
+        return p.conv(x, w, window=Window.of((taps, taps)))
 
     def pad_image(x: Any, *more: int) -> Any:
         return convolve(p.pad(convolve(x, 1), (*more, 1, 1), (0, 0, 1, 1)), 3)
@@ -181,19 +181,19 @@ def test_what_others_read_too_is_padded_where_it_is() -> None:
 # -- pools -------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("batch", [2, None])
 def test_volumes_are_pooled_by_kernels(batch: Any) -> None:
-    where: Any = ((2, 3, 2), (1, 2, 2), (1, 1, 1))
+    window = Window.of((2, 3, 2), (1, 2, 2))
     shape = (batch, 2, 4, 5, 6)
-    assert names(lambda x: p.max_pool(x, *where, [(0, 0)] * 3), shape, fed=[(2, *shape[1:])]).count("MAX_POOL_2D") == 2
-    assert names(lambda x: p.avg_pool(x, *where), shape, fed=[(2, *shape[1:])]).count("AVERAGE_POOL_2D") == 2
+    assert names(lambda x: p.max_pool(x, window), shape, fed=[(2, *shape[1:])]).count("MAX_POOL_2D") == 2
+    assert names(lambda x: p.avg_pool(x, window), shape, fed=[(2, *shape[1:])]).count("AVERAGE_POOL_2D") == 2
     open_sizes = (None, 2, None, 5, 6)
-    assert "MAX_POOL_2D" not in names(lambda x: p.max_pool(x, *where, [(0, 0)] * 3), open_sizes, fed=[(2, *shape[1:])])
+    assert "MAX_POOL_2D" not in names(lambda x: p.max_pool(x, window), open_sizes, fed=[(2, *shape[1:])])
 
 
 def test_a_pool_along_some_of_three_axes_is_one_operator() -> None:
     shape = (1, 4, 6, 4, 4)
     for kernel in ((1, 2, 2), (3, 1, 1)):
-        result = names(lambda x, k=kernel: p.avg_pool(x, k, k, (1, 1, 1)), shape)
+        result = names(lambda x, k=kernel: p.avg_pool(x, Window.of(k, k)), shape)
         assert result.count("AVERAGE_POOL_2D") == 1
-        result = names(lambda x, k=kernel: p.max_pool(x, k, k, (1, 1, 1), [(0, 0)] * 3), shape)
+        result = names(lambda x, k=kernel: p.max_pool(x, Window.of(k, k)), shape)
         assert result.count("MAX_POOL_2D") == 1
-    assert "AVERAGE_POOL_2D" not in names(lambda x: p.avg_pool(x, (1, 1), (1, 1), (1, 1)), (1, 4, 6, 4))
+    assert "AVERAGE_POOL_2D" not in names(lambda x: p.avg_pool(x, Window.of((1, 1))), (1, 4, 6, 4))

@@ -8,6 +8,7 @@ import pytest
 from onnx_compat_tflite import features
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 from onnx_compat.ops.shape import depth_to_space, space_to_depth
 
 W = np.random.RandomState(0).standard_normal((48, 48, 3, 3)).astype(np.float32) / 10
@@ -16,7 +17,7 @@ W = np.random.RandomState(0).standard_normal((48, 48, 3, 3)).astype(np.float32) 
 def conv(x: Any, filters: int, kernel: int = 3) -> Any:
     own = np.ascontiguousarray(W[:filters, : x.shape[1], :kernel, :kernel])
     pads = ((kernel // 2, kernel // 2),) * 2
-    return p.conv(x, own, W[0, :filters, 0, 0], strides=(1, 1), dilations=(1, 1), pads=pads, groups=1)
+    return p.conv(x, own, W[0, :filters, 0, 0], window=Window.of((kernel, kernel), pads=pads))
 
 
 #: Beside an open batch, the six axes of a block cannot be fewer.

@@ -7,6 +7,7 @@ import programs
 import pytest
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 
 W = np.random.RandomState(0).standard_normal((8, 32, 3, 3)).astype(np.float32) / 5
 FOCUS = ((0, 0), (1, 0), (0, 1), (1, 1))
@@ -14,7 +15,8 @@ FOCUS = ((0, 0), (1, 0), (0, 1), (1, 1))
 
 def conv(x: Any, kernel: int = 3, stride: int = 1, pad: int = 1) -> Any:
     own = np.ascontiguousarray(W[:, : x.shape[1], :kernel, :kernel])
-    return p.conv(x, own, W[0, :8, 0, 0], strides=(stride,) * 2, dilations=(1, 1), pads=((pad, pad),) * 2, groups=1)
+    window = Window.of((kernel, kernel), (stride, stride), pads=[(pad, pad)] * 2)
+    return p.conv(x, own, W[0, :8, 0, 0], window=window)
 
 
 def every(x: Any, axis: int, start: int, step: int = 2) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from programs import check_program
 
 from onnx_compat import primitives as p
+from onnx_compat.ir.window import Window
 
 RANDOM = np.random.RandomState(0)
 OPEN = (None, 4, None, None)
@@ -14,10 +15,10 @@ OPEN = (None, 4, None, None)
 
 def spread(x: Any, kernel: Sequence[int], strides: Sequence[int], cut: Sequence[Tuple[int, int]], **more: Any) -> Any:
     """With so much cut off at the beginning and the end of each axis of an image."""
-    groups, dilations = more.get("groups", 1), more.get("dilations", (1,) * len(kernel))
+    groups, window = more.get("groups", 1), Window.of(kernel, strides, more.get("dilations"))
     w = np.random.RandomState(1).standard_normal((4, 6 // groups, *kernel)).astype(np.float32)
     bias = np.arange(6, dtype=np.float32)
-    y = p.conv_transpose(x, w, bias, strides=tuple(strides), dilations=dilations, groups=groups)
+    y = p.conv_transpose(x, w, bias, window=window, groups=groups)
     starts, ends = zip(*[(low, size - high) for (low, high), size in zip(cut, y.shape[2:])])
     return p.slice(y, [0, 0, *starts], [None, None, *ends], [1] * y.rank)
 
@@ -82,7 +83,7 @@ def test_volumes_are_cut() -> None:
 def test_what_others_read_whole_stays_whole() -> None:
     def both(x: Any) -> Any:
         w = np.random.RandomState(1).standard_normal((4, 6, 4, 4)).astype(np.float32)
-        y = p.conv_transpose(x, w, strides=(2, 2), dilations=(1, 1), groups=1)
+        y = p.conv_transpose(x, w, window=Window.of((4, 4), (2, 2)))
         inner = p.slice(y, [0, 0, 1, 1], [None, None, -1, -1], [1] * 4)
         return p.add(p.reduce_max(y, [2, 3], True), inner)
 
@@ -93,7 +94,7 @@ def test_what_others_read_whole_stays_whole() -> None:
 def test_every_second_place_and_channels_that_are_cut_stay() -> None:
     def cut(x: Any, steps: Sequence[int], channels: Tuple[int, Any]) -> Any:
         w = np.random.RandomState(1).standard_normal((4, 6, 4, 4)).astype(np.float32)
-        y = p.conv_transpose(x, w, strides=(2, 2), dilations=(1, 1), groups=1)
+        y = p.conv_transpose(x, w, window=Window.of((4, 4), (2, 2)))
         return p.slice(y, [0, channels[0], 1, 1], [None, channels[1], -1, -1], steps)
 
     for steps, channels in (([1, 1, 2, 2], (0, None)), ([1] * 4, (1, 4)), ([1] * 4, (0, 5))):

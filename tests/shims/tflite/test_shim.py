@@ -14,6 +14,7 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat import primitives
 from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.ir.window import Window
 from onnx_compat.reference.shim import SHIM as REFERENCE
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.recording import record_program
@@ -148,8 +149,8 @@ def test_int64_is_divided_exactly() -> None:
 def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
     """XNNPACK leaves them as they are in the memory; what comes after has the delegate again."""
     weights = np.ones((3, 3, 2, 2), np.float32)
-    apart: Any = {"strides": [2, 1], "dilations": [2, 2], "pads": [(1, 2), (2, 2)], "groups": 1}
-    program = record(lambda x: [primitives.conv(x, weights, **apart)], Port("x", FLOAT, ("n", 3, "h", "w")))
+    window = Window.of((2, 2), (2, 1), (2, 2), [(1, 2), (2, 2)])
+    program = record(lambda x: [primitives.conv(x, weights, window=window)], Port("x", FLOAT, ("n", 3, "h", "w")))
     compiled: Any = SHIM.compile(program)
     before = compiled.native
     for batch in (2, 0, 1):
@@ -200,7 +201,7 @@ def test_a_file_of_open_size_may_take_only_large_ones(tmp_path: Path) -> None:
     def shorten(x: Any) -> Any:
         w = np.ones((2, 2, 8), np.float32) / 16
         for _ in range(4):
-            x = primitives.conv(x, w, strides=(4,), dilations=(1,), pads=((0, 0),), groups=1)
+            x = primitives.conv(x, w, window=Window.of((8,), (4,)))
         return [x]
 
     path = tmp_path / "sounds.tflite"

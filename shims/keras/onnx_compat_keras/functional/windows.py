@@ -4,8 +4,8 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.shim import UnsupportedError, dtypes
-from onnx_compat_keras.framework_types import Handle, Ints, Pads
+from onnx_compat.shim import UnsupportedError, Window, dtypes
+from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.base import Base, Known
 from onnx_compat_keras.functional.shape import Shape
 from onnx_compat_keras.functional.slicing import cut
@@ -17,91 +17,67 @@ class Windows(Shape, Base):
     """The primitives of `onnx_compat.primitives.linear`."""
 
     # -- convolutions --------------------------------------------------------------------------------------------------
-    def conv(
-        self,
-        x: Handle,
-        w: Handle,
-        bias: Optional[Handle] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int,
-    ) -> Handle:
-        space = len(strides)
+    def conv(self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int) -> Handle:
+        space = len(window.strides)
         self._check_space(space)
         if self._sums_in_float16():
-            return self._through_float32(
-                self.conv, x, w, bias, strides=strides, dilations=dilations, pads=pads, groups=groups
-            )
+            return self._through_float32(self.conv, x, w, bias, window=window, groups=groups)
         if isinstance(w, Known) and (bias is None or isinstance(bias, Known)):
-            kernel, dilations = _resolve_dilations(np.asarray(w.array), strides, dilations)
-            x, padding = self._padding_for_layer(x, kernel.shape[:space], strides, dilations, pads)
+            filters, window = _resolve_dilations(np.asarray(w.array), window)
+            x, padding = self._padding_for_layer(x, window)
             return self.layer(
-                "Conv%dD" % space, x, weights=_weights(kernel, bias), filters=kernel.shape[-1],
-                kernel_size=kernel.shape[:space], strides=_unify(strides), padding=padding, dilation_rate=_unify(dilations),
-                groups=groups, use_bias=bias is not None, data_format="channels_last", kernel_initializer="zeros",
+                "Conv%dD" % space, x, weights=_weights(filters, bias), filters=filters.shape[-1],
+                kernel_size=window.kernel, strides=_unify(window.strides), padding=padding,
+                dilation_rate=_unify(window.dilations), groups=groups, use_bias=bias is not None,
+                data_format="channels_last", kernel_initializer="zeros",
             )  # fmt: skip
-        if not all(stride == 1 for stride in strides) and not all(dilation == 1 for dilation in dilations):
+        if window.is_dilated and not all(stride == 1 for stride in window.strides):
             raise UnsupportedError("Keras has no convolution with strides and dilations")
         if groups > 1:
             raise UnsupportedError("the filter of a grouped Keras layer is a weight")
-        x, padding = self._padding_for_layer(x, w.shape[:space], strides, dilations, pads)
+        x, padding = self._padding_for_layer(x, window._replace(kernel=tuple(w.shape[:space])))
         out = self.ops.conv(
-            self.tensor(x), self.tensor(w), strides=_unify(strides), padding=padding, data_format="channels_last",
-            dilation_rate=_unify(dilations),
+            self.tensor(x), self.tensor(w), strides=_unify(window.strides), padding=padding,
+            data_format="channels_last", dilation_rate=_unify(window.dilations),
         )  # fmt: skip
         return out if bias is None else self.ops.add(out, self.tensor(bias))
 
     def depthwise_conv(
-        self,
-        x: Handle,
-        w: Handle,
-        bias: Optional[Handle] = None,
-        *,
-        strides: Ints,
-        dilations: Ints,
-        pads: Pads,
-        groups: int,
+        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int
     ) -> Handle:
-        space = len(strides)
+        space = len(window.strides)
         if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
             raise UnsupportedError("the filter of a depthwise Keras layer is a weight")
         if self._sums_in_float16():
-            return self._through_float32(
-                self.depthwise_conv, x, w, bias, strides=strides, dilations=dilations, pads=pads, groups=groups
-            )
+            return self._through_float32(self.depthwise_conv, x, w, bias, window=window, groups=groups)
         filters = np.asarray(w.array)[0]
-        if space > 2 or len(set(strides)) > 1 or x.shape[-1] is None:
-            grouped = Known(filters[..., None, :], w.dtype)
-            return self.conv(x, grouped, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
-        kernel, dilations = _resolve_dilations(filters, strides, dilations)
-        if len(set(dilations)) > 1:
-            kernel, dilations = _spread(kernel, dilations)
-        x, padding = self._padding_for_layer(x, kernel.shape[:space], strides, dilations, pads)
-        multiplier = kernel.shape[-1] // groups
-        split = kernel.reshape(*kernel.shape[:-1], groups, multiplier)
+        if space > 2 or len(set(window.strides)) > 1 or x.shape[-1] is None:
+            return self.conv(x, Known(filters[..., None, :], w.dtype), bias, window=window, groups=groups)
+        filters, window = _resolve_dilations(filters, window)
+        if len(set(window.dilations)) > 1:
+            filters, window = _spread(filters, window)
+        x, padding = self._padding_for_layer(x, window)
+        multiplier = filters.shape[-1] // groups
+        split = filters.reshape(*filters.shape[:-1], groups, multiplier)
         return self.layer(
-            "DepthwiseConv%dD" % space, x, weights=_weights(split, bias), kernel_size=kernel.shape[:space],
-            strides=_unify(strides), padding=padding, dilation_rate=_unify(dilations), depth_multiplier=multiplier,
-            use_bias=bias is not None, data_format="channels_last", depthwise_initializer="zeros",
+            "DepthwiseConv%dD" % space, x, weights=_weights(split, bias), kernel_size=window.kernel,
+            strides=_unify(window.strides), padding=padding, dilation_rate=_unify(window.dilations),
+            depth_multiplier=multiplier, use_bias=bias is not None, data_format="channels_last",
+            depthwise_initializer="zeros",
         )  # fmt: skip
 
     def conv_transpose(
-        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, strides: Ints, dilations: Ints, groups: int
+        self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int
     ) -> Handle:
-        space = len(strides)
+        space, strides = len(window.strides), window.strides
         self._check_space(space)
         if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
             raise UnsupportedError("the filter of a transposed Keras convolution is a weight")
         if self._sums_in_float16():
-            return self._through_float32(
-                self.conv_transpose, x, w, bias, strides=strides, dilations=dilations, groups=groups
-            )
+            return self._through_float32(self.conv_transpose, x, w, bias, window=window, groups=groups)
         if groups > 1:
-            return self._convolve_groups(x, w, bias, strides, dilations, groups)
-        kernel, _ = _spread(np.asarray(w.array), dilations)
-        kernel = np.swapaxes(kernel, -1, -2)
+            return self._convolve_groups(x, w, bias, window, groups)
+        kernel = np.swapaxes(_spread(np.asarray(w.array), window)[0], -1, -2)
         wide = [max(size, stride) for size, stride in zip(kernel.shape, strides)]
         kernel = np.pad(kernel, [(0, more - size) for more, size in zip(wide, kernel.shape)] + [(0, 0)] * 2)
         out = self.layer(
@@ -109,14 +85,12 @@ class Windows(Shape, Base):
             kernel_size=kernel.shape[:space], strides=_unify(strides), padding="valid", use_bias=bias is not None,
             data_format="channels_last", kernel_initializer="zeros",
         )  # fmt: skip
-        excess = [more - size for more, size in zip(wide, [(n - 1) * d + 1 for n, d in zip(w.array.shape, dilations)])]
+        excess = [more - span for more, span in zip(wide, window.spans)]
         if not any(excess):
             return out
         return cut(self.ops, out, (slice(None), *(slice(None, -more or None) for more in excess), slice(None)))
 
-    def _convolve_groups(
-        self, x: Handle, w: Known, bias: Handle, strides: Ints, dilations: Ints, groups: int
-    ) -> Handle:
+    def _convolve_groups(self, x: Handle, w: Known, bias: Handle, window: Window, groups: int) -> Handle:
         """Convolve each group with a layer of its own and concatenate: Keras has no transposed convolution in groups."""
         width, outputs = w.array.shape[-2] // groups, w.array.shape[-1]
         parts: List[Handle] = []
@@ -124,22 +98,19 @@ class Windows(Shape, Base):
             part = cut(self.ops, x, (Ellipsis, slice(k * width, (k + 1) * width)))
             filters = Known(w.array[..., k * width : (k + 1) * width, :], w.dtype)
             shift = None if bias is None else Known(bias.array[k * outputs : (k + 1) * outputs], bias.dtype)
-            parts.append(self.conv_transpose(part, filters, shift, strides=strides, dilations=dilations, groups=1))
+            parts.append(self.conv_transpose(part, filters, shift, window=window, groups=1))
         return self.layer("Concatenate", parts, axis=-1)
 
-    def _padding_for_layer(
-        self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads
-    ) -> Tuple[Any, str]:
+    def _padding_for_layer(self, x: Handle, window: Window) -> Tuple[Any, str]:
         """Return the image and the padding mode of the layer; pad the image first unless "same" pads alike."""
         x = self.tensor(x)
-        if not any(any(pair) for pair in pads):
+        if not window.is_padded:
             return x, "valid"
-        spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations)]
-        if all(map(_is_same, x.shape[1:-1], spans, strides, pads)):
+        if _is_same(x, window):
             return x, "same"
         dtype = self.computed or self.out.dtype
         zero = Known(np.zeros((), dtype.numpy), dtype)
-        return self.pad_constant(x, [(0, 0), *pads, (0, 0)], zero), "valid"
+        return self.pad_constant(x, [(0, 0), *window.pads, (0, 0)], zero), "valid"
 
     def _check_space(self, space: int) -> None:
         if space not in (1, 2, 3):
@@ -163,32 +134,28 @@ class Windows(Shape, Base):
         return self.ops.cast(out, "float16")
 
     # -- pools -------------------------------------------------------------------------------------------------------
-    def max_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Pads) -> Handle:
+    def max_pool(self, x: Handle, window: Window) -> Handle:
         x = self.tensor(x)
         dtype = self.out.dtype
-        self._check_pool(kernel, dilations)
+        _check_pool(window)
         if dtype.kind != "f":
             raise UnsupportedError("Keras pools floats only")
         padding = "valid"
-        if any(any(pair) for pair in pads):
-            if all(map(_is_same, x.shape[1:-1], kernel, strides, pads)):
+        if window.is_padded:
+            if _is_same(x, window):
                 padding = "same"
             else:
-                x = self.ops.pad(x, [(0, 0), *pads, (0, 0)], constant_values=-float("inf"))
-        return self._pooling_layer("Max", x, kernel, strides, padding)
+                x = self.ops.pad(x, [(0, 0), *window.pads, (0, 0)], constant_values=-float("inf"))
+        return self._pooling_layer("Max", x, window, padding)
 
-    def avg_pool(self, x: Handle, kernel: Ints, strides: Ints, dilations: Ints) -> Handle:
-        self._check_pool(kernel, dilations)
-        return self._pooling_layer("Average", self.tensor(x), kernel, strides, "valid")
+    def avg_pool(self, x: Handle, window: Window) -> Handle:
+        _check_pool(window)
+        return self._pooling_layer("Average", self.tensor(x), window, "valid")
 
-    def _check_pool(self, kernel: Ints, dilations: Ints) -> None:
-        if len(kernel) not in (1, 2, 3) or any(dilation != 1 for dilation in dilations):
-            raise UnsupportedError("Keras pools over one to three spatial axes, without dilations")
-
-    def _pooling_layer(self, kind: str, x: Handle, kernel: Ints, strides: Ints, padding: str) -> Handle:
+    def _pooling_layer(self, kind: str, x: Handle, window: Window, padding: str) -> Handle:
         return self.layer(
-            "%sPooling%dD" % (kind, len(kernel)), x, pool_size=_unify(kernel), strides=_unify(strides), padding=padding,
-            data_format="channels_last",
+            "%sPooling%dD" % (kind, len(window.kernel)), x, pool_size=_unify(window.kernel),
+            strides=_unify(window.strides), padding=padding, data_format="channels_last",
         )  # fmt: skip
 
     # -- products ------------------------------------------------------------------------------------------------------
@@ -227,8 +194,17 @@ def _weights(kernel: np.ndarray, bias: Optional[Known]) -> List[np.ndarray]:
     return [np.ascontiguousarray(kernel)] + ([] if bias is None else [np.ascontiguousarray(bias.array)])
 
 
-def _is_same(size: Optional[int], span: int, stride: int, pads: Tuple[int, int]) -> bool:
-    """Return whether "same" pads alike: half on each side, the odd element after."""
+def _check_pool(window: Window) -> None:
+    if len(window.kernel) not in (1, 2, 3) or window.is_dilated:
+        raise UnsupportedError("Keras pools over one to three spatial axes, without dilations")
+
+
+def _is_same(x: Handle, window: Window) -> bool:
+    """Return whether "same" pads alike: half on each side of an axis, the odd element after."""
+    return all(map(_is_same_axis, x.shape[1:-1], window.spans, window.strides, window.pads))
+
+
+def _is_same_axis(size: Optional[int], span: int, stride: int, pads: Tuple[int, int]) -> bool:
     if stride == 1:
         total = span - 1
     elif size is None:
@@ -238,19 +214,18 @@ def _is_same(size: Optional[int], span: int, stride: int, pads: Tuple[int, int])
     return tuple(pads) == (total // 2, total - total // 2)
 
 
-def _resolve_dilations(kernel: np.ndarray, strides: Sequence[int], dilations: Sequence[int]) -> Tuple[np.ndarray, Any]:
+def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
     """Insert zeros between the taps of a filter with strides and dilations, because a Keras layer has only one of them."""
-    if all(dilation == 1 for dilation in dilations) or all(stride == 1 for stride in strides):
-        return kernel, dilations
-    return _spread(kernel, dilations)
+    if all(stride == 1 for stride in window.strides):
+        return filters, window
+    return _spread(filters, window)
 
 
-def _spread(kernel: np.ndarray, dilations: Sequence[int]) -> Tuple[np.ndarray, Any]:
-    if all(dilation == 1 for dilation in dilations):
-        return kernel, dilations
-    spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel.shape, dilations)]
-    wide = np.zeros(
-        (*spans, *kernel.shape[-2:]) if kernel.ndim > len(spans) + 1 else (*spans, kernel.shape[-1]), kernel.dtype
-    )
-    wide[tuple(slice(None, None, dilation) for dilation in dilations)] = kernel
-    return wide, (1,) * len(spans)
+def _spread(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
+    """Insert zeros between the taps of a filter. Return the filter, and the window without dilations."""
+    if not window.is_dilated:
+        return filters, window
+    spans = tuple(window.spans)
+    wide = np.zeros((*spans, *filters.shape[len(spans) :]), filters.dtype)
+    wide[tuple(slice(None, None, dilation) for dilation in window.dilations)] = filters
+    return wide, window._replace(kernel=spans, dilations=(1,) * len(spans))

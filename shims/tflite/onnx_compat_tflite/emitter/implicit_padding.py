@@ -1,25 +1,26 @@
 """Native convolutions and pools whose padding the kernel computes: SAME, also for unknown sizes.
 
-As primitives, the padding of an unknown size takes a dozen operators, and a mean without it several dozen.
+As primitives, the padding of an unknown size takes a dozen operators, and a mean without it several dozen. Images are
+channels-last; filters have the order of the model.
 """
 
 from typing import Any, Optional, Sequence
 
-from onnx_compat.shim import Extent, GraphNode, Tensor, is_equal, is_static
-from onnx_compat.shim.geometry import WindowGeometry, reach
+from onnx_compat.shim import Extent, GraphNode, Tensor, Window, is_equal, is_static
+from onnx_compat.shim.geometry import window_from_attributes
 from onnx_compat_tflite.emitter import pools, reshaping, transposing, windows
 from onnx_compat_tflite.emitter.builder import Attributes, Builder
 from onnx_compat_tflite.emitter.registry import native
-from onnx_compat_tflite.emitter.windows import SAME, padding_of, raise_parameters
+from onnx_compat_tflite.emitter.windows import SAME, padding_of
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["average_pool_same", "conv_same", "max_pool_same"]
 
 
-def _window_geometry(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attributes) -> WindowGeometry:
-    """Return the windows that the attributes describe."""
+def _window(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attributes) -> Window:
+    """Return the window that the attributes describe."""
     explicit = [attributes.get(name) for name in ("pads", "strides", "dilations")]
-    return WindowGeometry.of(space, kernel, attributes.get("auto_pad", "NOTSET"), *explicit)
+    return window_from_attributes(space, kernel, attributes.get("auto_pad", "NOTSET"), *explicit)
 
 
 def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> bool:
@@ -29,13 +30,12 @@ def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> boo
         return False
     if not all(map(is_static, kernel)) or any(is_equal(size, 0) for size in space):
         return False
-    geometry = _window_geometry(space, kernel, attributes)
+    window = _window(space, kernel, attributes)
     if attributes.get("auto_pad") == "SAME_UPPER":
         # A stride beyond the kernel would need negative padding: see `padding_of`.
-        return all(reach(k, d) >= s for k, s, d in zip(geometry.kernel, geometry.strides, geometry.dilations))
+        return all(span >= stride for span, stride in zip(window.spans, window.strides))
     known = [size if is_static(size) else None for size in space]
-    arguments: Any = geometry  # the pads are integers, since auto_pad is not SAME_UPPER
-    return geometry.padded and padding_of(known, *arguments) == SAME
+    return padding_of(known, window) == SAME  # its pads are integers, since auto_pad is not SAME_UPPER
 
 
 def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
@@ -84,25 +84,21 @@ def max_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
 
 
 def _pool_same(builder: Builder, builtin: str, x: Handle, attributes: Attributes) -> Handle:
-    kernel = attributes["kernel_shape"]
-    where = {"kernel": kernel, "strides": attributes.get("strides") or [1] * len(kernel)}
-    if len(kernel) == 1:
+    window = Window.of(attributes["kernel_shape"], attributes.get("strides") or None)
+    if len(window.kernel) == 1:
         return reshaping.remove_height(
-            builder,
-            pools.add_pool(builder, builtin, reshaping.insert_height(builder, x), SAME, raise_parameters(where)),
+            builder, pools.add_pool(builder, builtin, reshaping.insert_height(builder, x), window.as_plane(), SAME)
         )
-    return pools.add_pool(builder, builtin, x, SAME, where)
+    return pools.add_pool(builder, builtin, x, window, SAME)
 
 
 @native("Conv", _accepts_convolution, spatial=True)
 def conv_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
     """Emit Conv with the padding SAME."""
-    rank, groups = w.rank - 2, attributes.get("group", 1)
-    where = {name: attributes.get(name) or [1] * rank for name in ("strides", "dilations")}
-    space = range(2, w.rank)
+    groups, space = attributes.get("group", 1), range(2, w.rank)
+    steps = [attributes.get(name) or None for name in ("strides", "dilations")]
+    where: Any = {"window": Window.of(w.dims[2:], *steps), "groups": groups, "padding": SAME}
     if groups > 1 and w.dims[1] == 1:
         depthwise_filter = transposing.transpose(builder, w, [1, *space, 0])
-        return windows.depthwise_conv(builder, x, depthwise_filter, bias, pads=SAME, groups=groups, **where)
-    return windows.conv(
-        builder, x, transposing.transpose(builder, w, [0, *space, 1]), bias, pads=SAME, groups=groups, **where
-    )
+        return windows.depthwise_conv(builder, x, depthwise_filter, bias, **where)
+    return windows.conv(builder, x, transposing.transpose(builder, w, [0, *space, 1]), bias, **where)

@@ -1,43 +1,45 @@
-"""Pools: kernels for two axes of floats; otherwise the maximum or the sum of shifted slices, axis by axis."""
+"""Pools: kernels for two axes of floats; otherwise the maximum or the sum of shifted slices, axis by axis.
 
-from typing import Any, Callable, Optional, Sequence, Tuple
+A single spatial axis becomes two axes; three axes are pooled in two steps.
+"""
+
+from typing import Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat.shim import Window
 from onnx_compat_tflite.emitter import casting, elementwise, extremes, pad, reshaping, slicing
 from onnx_compat_tflite.emitter.builder import Builder
 from onnx_compat_tflite.emitter.registry import primitive
-from onnx_compat_tflite.emitter.windows import Parameters, padding_of, raise_parameters, result_space
+from onnx_compat_tflite.emitter.windows import padding_of, result_space
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["add_pool", "avg_pool", "max_pool"]
 
-Ints = Sequence[int]
+#: A function that combines two slices, as `elementwise.add` does.
 Combine = Callable[[Builder, Handle, Handle], Handle]
 
 
 @primitive
-def max_pool(
-    builder: Builder, x: Handle, kernel: Ints, strides: Ints, dilations: Ints, pads: Sequence[Tuple[int, int]]
-) -> Handle:
+def max_pool(builder: Builder, x: Handle, window: Window) -> Handle:
     """Emit the maximum of each window."""
-    where: Any = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": pads}
+    rank = len(window.kernel)
     if x.dtype == "float16":
-        return casting.call_in_float32(builder, max_pool, x, **where)
-    if len(kernel) == 1:
+        return casting.call_in_float32(builder, max_pool, x, window=window)
+    if rank == 1:
         return reshaping.remove_height(
-            builder, max_pool(builder, reshaping.insert_height(builder, x), **raise_parameters(where))
+            builder, max_pool(builder, reshaping.insert_height(builder, x), window.as_plane())
         )
-    has_kernel = builder.accepts("MAX_POOL_2D", x.dtype) and len(kernel) == 2 and _is_dense(kernel, dilations)
-    padding = padding_of(x.dims[1:-1], kernel, strides, dilations, pads) if has_kernel else None
+    has_kernel = builder.accepts("MAX_POOL_2D", x.dtype) and rank == 2 and _is_dense(window)
+    padding = padding_of(x.dims[1:-1], window) if has_kernel else None
     if padding is None:
-        x = _pad_with_least(builder, x, [(0, 0), *pads, (0, 0)])
+        x = _pad_with_least(builder, x, [(0, 0), *window.pads, (0, 0)])
         padding = "VALID"
     if has_kernel:
-        return add_pool(builder, "MAX_POOL_2D", x, padding, where)
-    if len(kernel) == 3 and x.dtype == "float32" and _can_merge_axes(x) and _is_dense(kernel, dilations):
-        return _pool_3d(builder, "MAX_POOL_2D", x, where)
-    return _pool_by_slices(builder, x, where, extremes.maximum)
+        return add_pool(builder, "MAX_POOL_2D", x, window, padding)
+    if rank == 3 and x.dtype == "float32" and _can_merge_axes(x) and _is_dense(window):
+        return _pool_3d(builder, "MAX_POOL_2D", x, window)
+    return _pool_by_slices(builder, x, window, extremes.maximum)
 
 
 def _pad_with_least(builder: Builder, x: Handle, pads: Sequence[Tuple[int, int]]) -> Handle:
@@ -50,35 +52,31 @@ def _pad_with_least(builder: Builder, x: Handle, pads: Sequence[Tuple[int, int]]
 
 
 @primitive
-def avg_pool(builder: Builder, x: Handle, kernel: Ints, strides: Ints, dilations: Ints) -> Handle:
+def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
     """Emit the mean of each window."""
-    where = {"kernel": kernel, "strides": strides, "dilations": dilations, "pads": [(0, 0)] * len(kernel)}
+    rank = len(window.kernel)
     if x.dtype == "float16":
-        return casting.call_in_float32(builder, avg_pool, x, kernel=kernel, strides=strides, dilations=dilations)
+        return casting.call_in_float32(builder, avg_pool, x, window=window)
     if x.dtype != "float32":
         raise builder.kernel_error("AVERAGE_POOL_2D", x.dtype)
-    if len(kernel) == 1:
-        raised = raise_parameters(where)
+    if rank == 1:
         return reshaping.remove_height(
-            builder,
-            avg_pool(
-                builder, reshaping.insert_height(builder, x), raised["kernel"], raised["strides"], raised["dilations"]
-            ),
+            builder, avg_pool(builder, reshaping.insert_height(builder, x), window.as_plane())
         )
-    if len(kernel) == 2 and _is_dense(kernel, dilations):
-        return add_pool(builder, "AVERAGE_POOL_2D", x, "VALID", where)
-    if len(kernel) == 3 and _can_merge_axes(x) and _is_dense(kernel, dilations):
-        return _pool_3d(builder, "AVERAGE_POOL_2D", x, where)
-    total = _pool_by_slices(builder, x, where, elementwise.add)
-    return elementwise.mul(builder, total, builder.like(x, 1 / np.prod(kernel)))
+    if rank == 2 and _is_dense(window):
+        return add_pool(builder, "AVERAGE_POOL_2D", x, window, "VALID")
+    if rank == 3 and _can_merge_axes(x) and _is_dense(window):
+        return _pool_3d(builder, "AVERAGE_POOL_2D", x, window)
+    total = _pool_by_slices(builder, x, window, elementwise.add)
+    return elementwise.mul(builder, total, builder.like(x, 1 / np.prod(window.kernel)))
 
 
-def add_pool(builder: Builder, builtin: str, x: Handle, padding: str, where: Parameters) -> Handle:
+def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding: str) -> Handle:
     """Append a pool operator."""
-    kernel, strides = where["kernel"], where["strides"]
+    kernel, strides = window.kernel, window.strides
     if all(size == 1 for size in (*kernel, *strides)):  # a step of `_pool_3d` without an effect
         return x
-    space = result_space(x.dims[1:-1], kernel, where, padding)
+    space = result_space(x.dims[1:-1], window, padding)
     options = {"padding": padding, "filter_height": kernel[0], "filter_width": kernel[1]}
     options.update(stride_h=strides[0], stride_w=strides[1])
     dims = (x.dims[0], *space, x.dims[-1])
@@ -89,24 +87,22 @@ def add_pool(builder: Builder, builtin: str, x: Handle, padding: str, where: Par
     return result
 
 
-def _pool_3d(builder: Builder, builtin: str, x: Handle, where: Parameters) -> Handle:
+def _pool_3d(builder: Builder, builtin: str, x: Handle, window: Window) -> Handle:
     """Pool height and width, then depth."""
     batch, depth, height, width, channels = x.dims
-    kernel, strides = where["kernel"], where["strides"]
+    kernel, strides = window.kernel, window.strides
     rows = batch * depth if isinstance(batch, int) else None
     flat = reshaping.reshape_to(builder, x, (rows, height, width, channels))
-    inner = {"kernel": kernel[1:], "strides": strides[1:], "dilations": (1, 1)}
-    first = add_pool(builder, builtin, flat, "VALID", inner)
+    first = add_pool(builder, builtin, flat, Window.of(kernel[1:], strides[1:]), "VALID")
     high, wide = first.dims[1:3]
     deep = reshaping.reshape_to(builder, first, (batch, depth, high * wide, channels))
-    outer = {"kernel": (kernel[0], 1), "strides": (strides[0], 1), "dilations": (1, 1)}
-    second = add_pool(builder, builtin, deep, "VALID", outer)
+    second = add_pool(builder, builtin, deep, Window.of((kernel[0], 1), (strides[0], 1)), "VALID")
     return reshaping.reshape_to(builder, second, (batch, second.dims[1], high, wide, channels))
 
 
-def _pool_by_slices(builder: Builder, x: Handle, where: Parameters, combine: Combine) -> Handle:
+def _pool_by_slices(builder: Builder, x: Handle, window: Window, combine: Combine) -> Handle:
     """Combine shifted slices, axis by axis."""
-    for axis, along in enumerate(zip(where["kernel"], where["strides"], where["dilations"]), 1):
+    for axis, along in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
         if along[:2] != (1, 1):
             x = _pool_axis(builder, x, axis, along, combine)
     return x
@@ -136,6 +132,6 @@ def _can_merge_axes(x: Handle) -> bool:
     return x.is_static or all(isinstance(size, int) and size for size in x.dims[1:])
 
 
-def _is_dense(kernel: Ints, dilations: Ints) -> bool:
-    """Whether no window has gaps."""
-    return all(dilation == 1 or taps == 1 for taps, dilation in zip(kernel, dilations))
+def _is_dense(window: Window) -> bool:
+    """Whether the window has no gaps."""
+    return all(dilation == 1 or taps == 1 for taps, dilation in zip(window.kernel, window.dilations))

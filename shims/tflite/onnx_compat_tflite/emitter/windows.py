@@ -1,11 +1,13 @@
-"""Convolutions along one, two or three spatial axes: channels last, filters [O, kernel..., I]."""
+"""Convolutions along one, two or three spatial axes: channels last, filters [O, kernel..., I].
 
-import itertools
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+A single spatial axis becomes two axes, of which the first has length 1.
+"""
+
+from typing import Any, Callable, List, Optional, Sequence, Union
 
 import numpy as np
 
-from onnx_compat.shim import UnsupportedError
+from onnx_compat.shim import UnsupportedError, Window
 from onnx_compat_tflite.emitter import (
     casting,
     elementwise,
@@ -22,34 +24,34 @@ from onnx_compat_tflite.subgraph_builder import Handle, Size
 
 __all__ = [
     "SAME",
+    "Convolve",
     "conv",
     "conv_transpose",
     "conv_transpose_same",
     "depthwise_conv",
     "dilate_filter",
     "padding_of",
-    "raise_parameters",
     "result_space",
     "window_count",
 ]
 
-#: A value of `pads`: the kernel computes the padding for ceil(size / stride) windows from the run-time size.
+#: The padding that a kernel computes for ceil(size / stride) windows from the run-time size.
 SAME = "SAME"
+
+
 Ints = Sequence[int]
-#: The parameters of a window operator by name: strides, dilations, pads or padding, kernel, dims.
-Parameters = Mapping[str, Any]
-Pads = Union[Sequence[Tuple[int, int]], str]
 
 
-def padding_of(
-    space: Sequence[Any], kernel: Sequence[Any], strides: Ints, dilations: Ints, pads: Pads
-) -> Optional[str]:
-    """Return TFLite's name of a padding: VALID; SAME if it means these pads; None for other pads."""
-    if isinstance(pads, str):
-        return pads
-    if not any(itertools.chain.from_iterable(pads)):
+#: A function that appends the operator of a convolution: it takes the builder, the image, the filter, the bias, the
+#: window, the padding of the kernel, and the sizes of the result.
+Convolve = Callable[[Builder, Handle, Handle, Handle, Window, str, Sequence[Size]], Handle]
+
+
+def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
+    """Return TFLite's name of the padding of a window: VALID; SAME if it means these pads; None for other pads."""
+    if not window.is_padded:
         return "VALID"
-    for size, taps, stride, dilation, pair in zip(space, kernel, strides, dilations, pads):
+    for size, taps, stride, dilation, pair in zip(space, *window):
         if not isinstance(taps, int):
             return None
         span = (taps - 1) * dilation
@@ -79,23 +81,22 @@ def conv(
     w: Handle,
     bias: Optional[Handle] = None,
     *,
-    strides: Ints,
-    dilations: Ints,
-    pads: Pads,
+    window: Window,
     groups: int,
+    padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a convolution."""
+    """Emit a convolution. The `padding` SAME takes the place of the pads of the window."""
 
-    def convolve(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-        if len(where["strides"]) == 3:
-            return _convolve_groups(builder, _add_conv_3d, x, w, bias, groups, where)
+    def convolve(builder: Builder, x: Handle, w: Handle, bias: Handle, *where: Any) -> Handle:
+        if x.rank == 5:
+            return _convolve_groups(builder, _add_conv_3d, groups, x, w, bias, *where)
         if groups > 1 and not builder.accepts("CONV_2D", x.dtype, "grouped"):
-            return _convolve_groups(builder, _add_conv_2d, x, w, bias, groups, where)
-        return _add_conv_2d(builder, x, w, bias, **where)
+            return _convolve_groups(builder, _add_conv_2d, groups, x, w, bias, *where)
+        return _add_conv_2d(builder, x, w, bias, *where)
 
     if not x.is_constant and isinstance(w.dims[-1], int):  # kernels read the number of groups from these channels
         x = builder.refine(x, (*x.dims[:-1], w.dims[-1] * groups))
-    return _convolve(builder, x, w, bias, convolve, 0, strides=strides, dilations=dilations, pads=pads)
+    return _convolve(builder, x, w, bias, convolve=convolve, channel_axis=0, window=window, padding=padding)
 
 
 @primitive
@@ -105,16 +106,15 @@ def depthwise_conv(
     w: Handle,
     bias: Optional[Handle] = None,
     *,
-    strides: Ints,
-    dilations: Ints,
-    pads: Pads,
+    window: Window,
     groups: int,
+    padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a depthwise convolution: each channel is convolved with its own filters."""
-    if len(strides) == 3:
+    """Emit a depthwise convolution. The `padding` SAME takes the place of the pads of the window."""
+    if len(window.strides) == 3:
         dense = transposing.transpose(builder, w, [w.rank - 1, *range(1, w.rank - 1), 0])
-        return conv(builder, x, dense, bias, strides=strides, dilations=dilations, pads=pads, groups=groups)
-    return _convolve(builder, x, w, bias, _add_depthwise, -1, strides=strides, dilations=dilations, pads=pads)
+        return conv(builder, x, dense, bias, window=window, groups=groups, padding=padding)
+    return _convolve(builder, x, w, bias, convolve=_add_depthwise, channel_axis=-1, window=window, padding=padding)
 
 
 def _convolve(
@@ -122,47 +122,40 @@ def _convolve(
     x: Handle,
     w: Handle,
     bias: Optional[Handle],
-    convolve: Callable[..., Handle],
+    *,
+    convolve: Convolve,
     channel_axis: int,
-    **where: Any,
+    window: Window,
+    padding: Optional[str],
 ) -> Handle:
-    """Prepare the operands of a convolution, and call the function `convolve`, which appends the operator.
+    """Prepare the operands of a convolution, and call the function that appends the operator.
 
     It casts float16, gives a single spatial axis a second axis, adds a zero bias, which the kernels require, and
     pads. The axis `channel_axis` of the filter has the channels of the result.
     """
     if x.dtype == "float16":
-        return casting.call_in_float32(
-            builder, _convolve, x, w, bias, convolve=convolve, channel_axis=channel_axis, **where
-        )
+        where: Any = {"convolve": convolve, "channel_axis": channel_axis, "window": window, "padding": padding}
+        return casting.call_in_float32(builder, _convolve, x, w, bias, **where)
     if x.dtype != "float32":
         raise builder.kernel_error("CONV_2D", x.dtype)
-    rank = len(where["strides"])
+    rank = len(window.strides)
     if rank not in (1, 2, 3):
         raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % rank)
     if rank == 1:
-        result = _convolve(
-            builder,
-            reshaping.insert_height(builder, x),
-            reshaping.insert_height(builder, w),
-            bias,
-            convolve,
-            channel_axis,
-            **raise_parameters(where),
-        )
-        return reshaping.remove_height(builder, result)
+        operands = reshaping.insert_height(builder, x), reshaping.insert_height(builder, w), bias
+        where = {"convolve": convolve, "channel_axis": channel_axis, "window": window.as_plane(), "padding": padding}
+        plane = _convolve(builder, *operands, **where)
+        return reshaping.remove_height(builder, plane)
     if bias is None:
         bias = _zero_bias(builder, builder.dim(w, range(w.rank)[channel_axis]))
-    padding = padding_of(x.dims[1:-1], w.dims[1:-1], **where)
+    padding = padding or padding_of(x.dims[1:-1], window)
     if padding is None:
-        x = pad.pad_known(builder, x, [(0, 0), *where["pads"], (0, 0)])
+        x = pad.pad_known(builder, x, [(0, 0), *window.pads, (0, 0)])
         padding = "VALID"
-    space = result_space(x.dims[1:-1], w.dims[1:-1], where, padding)
-    where = {"strides": where["strides"], "dilations": where["dilations"], "padding": padding}
-    dims = (x.dims[0], *space, w.dims[channel_axis])
+    dims = (x.dims[0], *result_space(x.dims[1:-1], window, padding), w.dims[channel_axis])
     if all(isinstance(size, int) for size in dims) and 0 in dims:  # some kernels end the process for it
         return Handle.of(np.zeros(dims, x.dtype))
-    return convolve(builder, x, w, bias, dims=dims, **where)
+    return convolve(builder, x, w, bias, window, padding, dims)
 
 
 def _zero_bias(builder: Builder, length: Union[int, Handle]) -> Handle:
@@ -174,39 +167,46 @@ def _zero_bias(builder: Builder, length: Union[int, Handle]) -> Handle:
     )
 
 
-def _add_conv_2d(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-    return builder.add_op("CONV_2D", [x, w, bias], x.dtype, where["dims"], **_options(where))
+def _add_conv_2d(
+    builder: Builder, x: Handle, w: Handle, bias: Handle, window: Window, padding: str, dims: Sequence[Size]
+) -> Handle:
+    return builder.add_op("CONV_2D", [x, w, bias], x.dtype, dims, **_options(window, padding))
 
 
-def _add_depthwise(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
+def _add_depthwise(
+    builder: Builder, x: Handle, w: Handle, bias: Handle, window: Window, padding: str, dims: Sequence[Size]
+) -> Handle:
     multiplier = _require_known(w.dims[-1]) // _require_known(x.dims[-1])
-    options = dict(_options(where), depth_multiplier=multiplier)
-    return builder.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, where["dims"], **options)
+    options = dict(_options(window, padding), depth_multiplier=multiplier)
+    return builder.add_op("DEPTHWISE_CONV_2D", [x, w, bias], x.dtype, dims, **options)
 
 
-def _add_conv_3d(builder: Builder, x: Handle, w: Handle, bias: Handle, **where: Any) -> Handle:
-    if any(step != 1 for step in where["dilations"]):
-        w = dilate_filter(builder, w, where["dilations"])
-    depth, height, width = where["strides"]
+def _add_conv_3d(
+    builder: Builder, x: Handle, w: Handle, bias: Handle, window: Window, padding: str, dims: Sequence[Size]
+) -> Handle:
+    if window.is_dilated:
+        w = dilate_filter(builder, w, window.dilations)
+    depth, height, width = window.strides
     filters = transposing.transpose(builder, w, (1, 2, 3, 4, 0))
-    options = {"padding": where["padding"], "stride_d": depth, "stride_h": height, "stride_w": width}
-    return builder.add_op("CONV_3D", [x, filters, bias], x.dtype, where["dims"], **options)
+    options = {"padding": padding, "stride_d": depth, "stride_h": height, "stride_w": width}
+    return builder.add_op("CONV_3D", [x, filters, bias], x.dtype, dims, **options)
 
 
 def _convolve_groups(
     builder: Builder,
-    convolve: Callable[..., Handle],
+    convolve: Convolve,
+    groups: int,
     x: Handle,
     w: Handle,
     bias: Handle,
-    groups: int,
-    where: Parameters,
+    window: Window,
+    padding: str,
+    dims: Sequence[Size],
 ) -> Handle:
     """Convolve each group of channels, and concatenate the results."""
     if groups == 1:
-        return convolve(builder, x, w, bias, **where)
+        return convolve(builder, x, w, bias, window, padding, dims)
     channels, filters = _require_known(x.dims[-1]) // groups, _require_known(w.dims[0]) // groups
-    dims = (*where["dims"][:-1], filters)
     parts: List[Handle] = []
     for k in range(groups):
         group_input = slicing.slice_axis(builder, x, x.rank - 1, k * channels, (k + 1) * channels)
@@ -214,7 +214,7 @@ def _convolve_groups(
             slicing.slice_axis(builder, w, 0, k * filters, (k + 1) * filters),
             slicing.slice_axis(builder, bias, 0, k * filters, (k + 1) * filters),
         )
-        parts.append(convolve(builder, group_input, *filter_and_bias, **dict(where, dims=dims)))
+        parts.append(convolve(builder, group_input, *filter_and_bias, window, padding, (*dims[:-1], filters)))
     return joining.concat(builder, parts, x.rank - 1)
 
 
@@ -243,8 +243,7 @@ def conv_transpose(
     w: Handle,
     bias: Optional[Handle] = None,
     *,
-    strides: Ints,
-    dilations: Ints,
+    window: Window,
     groups: int,
     beyond: Optional[Ints] = None,
 ) -> Handle:
@@ -254,13 +253,13 @@ def conv_transpose(
     `conv_transpose_same`).
     """
     if x.dtype == "float16":
-        where: Any = {"strides": strides, "dilations": dilations, "groups": groups, "beyond": beyond}
-        return casting.call_in_float32(builder, conv_transpose, x, w, bias, **where)
+        return casting.call_in_float32(builder, conv_transpose, x, w, bias, window=window, groups=groups, beyond=beyond)
     if x.dtype != "float32":
         raise builder.kernel_error("TRANSPOSE_CONV", x.dtype)
+    strides = window.strides
     if len(strides) > 3:
         raise UnsupportedError("TFLite convolves over one, two or three axes, not %d" % len(strides))
-    w = dilate_filter(builder, w, dilations)
+    w = dilate_filter(builder, w, window.dilations)
     if len(strides) == 1:
         extra_sizes = None if beyond is None else (0, *beyond)
         return reshaping.remove_height(
@@ -345,24 +344,18 @@ def _require_known(size: Size) -> int:
     return size
 
 
-def raise_parameters(where: Parameters) -> Any:
-    """Return the parameters of a single spatial axis for two axes."""
-    neutral = {"strides": 1, "dilations": 1, "kernel": 1, "pads": (0, 0)}
-    return {name: values if isinstance(values, str) else (neutral[name], *values) for name, values in where.items()}
-
-
-def result_space(space: Sequence[Any], kernel: Ints, where: Parameters, padding: str) -> List[Any]:
+def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any]:
     """Return the spatial sizes of the result."""
     if padding == SAME:
-        return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, where["strides"])]
-    return [window_count(*along) for along in zip(space, kernel, where["strides"], where["dilations"])]
+        return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, window.strides)]
+    return [window_count(*along) for along in zip(space, window.kernel, window.strides, window.dilations)]
 
 
-def _options(where: Parameters) -> Any:
+def _options(window: Window, padding: str) -> Any:
     """Return the options of a convolution operator."""
-    (stride_h, stride_w), (dilation_h, dilation_w) = where["strides"], where["dilations"]
+    (stride_h, stride_w), (dilation_h, dilation_w) = window.strides, window.dilations
     return {
-        "padding": where["padding"],
+        "padding": padding,
         "stride_h": stride_h,
         "stride_w": stride_w,
         "dilation_h_factor": dilation_h,

@@ -8,6 +8,7 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
+from onnx_compat.shim import Window
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.emitter.windows import padding_of
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
@@ -44,12 +45,14 @@ def _is_same(graph: GraphRewriter, pad: fb.OperatorSpec, conv: fb.OperatorSpec) 
     ends: Optional[Any] = graph.constant(pad.inputs[1])
     if ends is None or np.any(ends[0]) or np.any(ends[3]):
         return False
-    kernel = graph.sizes(conv.inputs[1] or 0)[1:3]
-    strides = [conv.options["stride_h"], conv.options["stride_w"]]
-    dilations = [conv.options.get("dilation_h_factor", 1), conv.options.get("dilation_w_factor", 1)]
     space: Sequence[Any] = [size if size >= 0 else None for size in graph.sizes(pad.inputs[0] or 0)[1:3]]
-    pads = [(int(low), int(high)) for low, high in ends[1:3]]
-    return padding_of(space, kernel, strides, dilations, pads) == "SAME"
+    window = Window.of(
+        graph.sizes(conv.inputs[1] or 0)[1:3],
+        [conv.options["stride_h"], conv.options["stride_w"]],
+        [conv.options.get("dilation_h_factor", 1), conv.options.get("dilation_w_factor", 1)],
+        [(int(low), int(high)) for low, high in ends[1:3]],
+    )
+    return padding_of(space, window) == "SAME"
 
 
 def _transpose_example() -> fb.ModelSpec:

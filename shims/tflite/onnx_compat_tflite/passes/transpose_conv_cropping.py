@@ -23,6 +23,7 @@ from onnx_compat.shim import (
     Ref,
     Region,
     Spec,
+    Window,
     is_equal,
     is_static,
     maximum,
@@ -38,7 +39,7 @@ def _example(target: Emitter) -> Program:
     filters = np.ones((2, 3, 3, 3), np.float32)
 
     def crop(x: Tensor) -> List[Tensor]:
-        full = p.conv_transpose(x, filters, strides=(2, 2), dilations=(1, 1), groups=1)
+        full = p.conv_transpose(x, filters, window=Window.of((3, 3), (2, 2)))
         return [p.slice(full, [0, 0, 0, 0], [None, None, 8, 8], [1, 1, 1, 1])]
 
     return record_program(crop, [Port("x", dtypes.float32, (1, 2, 4, 4))], target, ["y"])
@@ -71,7 +72,7 @@ def _conv_transpose_same(application: Application) -> Sequence[Spec]:
     """Return the type of a transposed convolution whose result has `beyond` more than one stride for each element."""
     x, w = application.spec(0), application.spec(1)
     params = application.params
-    axes = zip(x.shape[1:-1], params["strides"], params["beyond"])
+    axes = zip(x.shape[1:-1], params["window"].strides, params["beyond"])
     sizes = [maximum(size * stride + beyond, 0) for size, stride, beyond in axes]
     return [Spec(x.dtype, (x.shape[0], *sizes, w.shape[0] * params["groups"]))]
 
@@ -88,7 +89,7 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
     if not keeps_channels or last > 3 or any(step != 1 for step in cut.params["steps"]):
         return None
     beyond = []
-    for axis, stride in enumerate(full.params["strides"], 1):
+    for axis, stride in enumerate(full.params["window"].strides, 1):
         first, margin, excess = starts.dims[axis], whole[axis] - left[axis], left[axis] - source[axis] * stride
         if not (is_static(margin) and is_static(excess)):
             return None

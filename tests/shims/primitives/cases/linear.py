@@ -6,6 +6,7 @@ import numpy as np
 
 from cases.making import Making, case
 from onnx_compat import primitives
+from onnx_compat.ir.window import Window
 
 
 @case("matmul")
@@ -25,12 +26,9 @@ def matmul(make: Making) -> Any:
     return lambda *tensors: primitives.matmul(tensors[x], y(tensors), bias(tensors), **flags)
 
 
-def _space(make: Making, kernel: Any, dilations: Any, pads: Any) -> Any:
+def _space(make: Making, window: Window) -> Any:
     """Sizes on which a window fits at least once."""
-    return [
-        max((taps - 1) * dilation + 1 - low - high, 1) + make.number(0, 4)
-        for taps, dilation, (low, high) in zip(kernel, dilations, pads)
-    ]
+    return [max(span - low - high, 1) + make.number(0, 4) for span, (low, high) in zip(window.spans, window.pads)]
 
 
 def _per_axis(make: Making, rank: int, low: int, high: int) -> Any:
@@ -41,16 +39,13 @@ def _per_axis(make: Making, rank: int, low: int, high: int) -> Any:
 def conv(make: Making) -> Any:
     rank = make.choose([2, 2, 1, 3])
     kernel = _per_axis(make, rank, 1, 3)
-    params = make.note(
-        strides=_per_axis(make, rank, 1, 2),
-        dilations=_per_axis(make, rank, 1, 2),
-        pads=[(make.number(0, 2), make.number(0, 2)) for _ in range(rank)],
-        groups=make.number(1, 3) if make.name == "conv" else make.number(2, 4),
-    )
-    groups = params["groups"]
+    strides, dilations = _per_axis(make, rank, 1, 2), _per_axis(make, rank, 1, 2)
+    pads = [(make.number(0, 2), make.number(0, 2)) for _ in range(rank)]
+    groups = make.number(1, 3) if make.name == "conv" else make.number(2, 4)
+    params = make.note(window=Window.of(kernel, strides, dilations, pads), groups=groups)
     inner = make.number(2, 3) if make.name == "conv" else 1
     batch = 0 if make.flavour.shape == "empty" else make.number(1, 2)
-    shape = (batch, groups * inner, *_space(make, kernel, params["dilations"], params["pads"]))
+    shape = (batch, groups * inner, *_space(make, params["window"]))
     filters = groups * make.number(1, 3)
     x = make.feed(make.values(shape, values="plain"), known=[1])
     w = make.feed_or_fix(make.values((filters, inner, *kernel), values="plain"), known=range(rank + 2))
@@ -62,10 +57,9 @@ def conv(make: Making) -> Any:
 def conv_transpose(make: Making) -> Any:
     rank = make.choose([2, 2, 1, 3])
     kernel = _per_axis(make, rank, 1, 3)
-    params = make.note(
-        strides=_per_axis(make, rank, 1, 3), dilations=_per_axis(make, rank, 1, 2), groups=make.number(1, 2)
-    )
-    groups, filters = params["groups"], make.number(1, 3)
+    strides, dilations, groups = _per_axis(make, rank, 1, 3), _per_axis(make, rank, 1, 2), make.number(1, 2)
+    params = make.note(window=Window.of(kernel, strides, dilations), groups=groups)
+    filters = make.number(1, 3)
     batch = 0 if make.flavour.shape == "empty" else make.number(1, 2)
     shape = (batch, groups * make.number(1, 3), *_per_axis(make, rank, 1, 4))
     x = make.feed(make.values(shape, values="plain"), known=[1])
@@ -80,15 +74,14 @@ def conv_transpose(make: Making) -> Any:
 def pool(make: Making) -> Any:
     rank = make.choose([2, 2, 1, 3])
     kernel = _per_axis(make, rank, 1, 3)
-    params = make.note(kernel=kernel, strides=_per_axis(make, rank, 1, 3), dilations=_per_axis(make, rank, 1, 2))
-    pads = [(0, 0)] * rank
+    strides, dilations, pads = _per_axis(make, rank, 1, 3), _per_axis(make, rank, 1, 2), [(0, 0)] * rank
     values = "plain"
     if make.name == "max_pool":
         pads = [(make.number(0, taps - 1), make.number(0, taps - 1)) for taps in kernel]
-        params.update(make.note(pads=pads))
         values = "extreme"
+    params = make.note(window=Window.of(kernel, strides, dilations, pads))
     batch = 0 if make.flavour.shape == "empty" else make.number(1, 2)
-    shape = (batch, make.number(1, 3), *_space(make, kernel, params["dilations"], pads))
+    shape = (batch, make.number(1, 3), *_space(make, params["window"]))
     array = make.values(shape, values=values)
     make.exact = make.name == "max_pool"
     make.feed(np.abs(array) * -1 if make.dtype.kind == "f" and make.exact else array, known=[1])
