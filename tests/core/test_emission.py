@@ -72,11 +72,11 @@ def _branches() -> Program:
     )
 
 
-@pytest.mark.parametrize("taken", [True, False])
-def test_an_emitter_has_the_same_node_before_and_after_a_body(taken: bool) -> None:
+@pytest.mark.parametrize("condition", [True, False])
+def test_an_emitter_has_the_same_node_before_and_after_a_body(condition: bool) -> None:
     emitter = _Watching()
-    (result,) = emit(_branches().region, emitter, [np.asarray(taken), X])
-    np.testing.assert_allclose(result, -np.exp(X) if taken else -X, rtol=1e-6)
+    (result,) = emit(_branches().region, emitter, [np.asarray(condition), X])
+    np.testing.assert_allclose(result, -np.exp(X) if condition else -X, rtol=1e-6)
     assert emitter.nodes == ["cond", "cond"]
 
 

@@ -8,10 +8,10 @@ from typing import Any, Optional, Sequence
 
 from onnx_compat.shim import Extent, GraphNode, Tensor, Window, is_equal, is_static
 from onnx_compat.shim.geometry import window_from_attributes
-from onnx_compat_tflite.emitter import pools, reshaping, transposing, windows
+from onnx_compat_tflite.emitter import convolution, pools, reshaping, transposing
 from onnx_compat_tflite.emitter.builder import Attributes, Builder
 from onnx_compat_tflite.emitter.registry import native
-from onnx_compat_tflite.emitter.windows import SAME, padding_of
+from onnx_compat_tflite.emitter.window_padding import SAME, padding_of
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["average_pool_same", "conv_same", "max_pool_same"]
@@ -100,5 +100,5 @@ def conv_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = N
     where: Any = {"window": Window.of(w.dims[2:], *steps), "groups": groups, "padding": SAME}
     if groups > 1 and w.dims[1] == 1:
         depthwise_filter = transposing.transpose(builder, w, [1, *space, 0])
-        return windows.depthwise_conv(builder, x, depthwise_filter, bias, **where)
-    return windows.conv(builder, x, transposing.transpose(builder, w, [0, *space, 1]), bias, **where)
+        return convolution.depthwise_conv(builder, x, depthwise_filter, bias, **where)
+    return convolution.conv(builder, x, transposing.transpose(builder, w, [0, *space, 1]), bias, **where)

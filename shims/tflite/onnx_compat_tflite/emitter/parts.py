@@ -9,6 +9,7 @@ from onnx_compat_tflite.emitter import (
     branches,
     casting,
     comparison,
+    convolution,
     counting,
     division,
     elementary_functions,
@@ -35,15 +36,16 @@ from onnx_compat_tflite.emitter import (
     softmax,
     sorting,
     suppression,
+    transposed_convolution,
     transposing,
-    windows,
 )
 from onnx_compat_tflite.emitter.registry import FUNCTIONS
 
 __all__ = ["FUNCTIONS", "PARTS"]
 
 PARTS = (
-    activations, bitwise, branches, casting, comparison, counting, division, elementary_functions, elementwise, extremes,
-    gathering, gradient, images, implicit_padding, joining, linear, loops, pad, pools, powers, random, recurrent,
-    reductions, repeating, reshaping, scans, scatter, slicing, softmax, sorting, suppression, transposing, windows,
+    activations, bitwise, branches, casting, comparison, convolution, counting, division, elementary_functions,
+    elementwise, extremes, gathering, gradient, images, implicit_padding, joining, linear, loops, pad, pools,
+    powers, random, recurrent, reductions, repeating, reshaping, scans, scatter, slicing, softmax, sorting,
+    suppression, transposed_convolution, transposing,
 )  # fmt: skip

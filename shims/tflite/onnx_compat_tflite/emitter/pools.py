@@ -11,7 +11,7 @@ from onnx_compat.shim import Window
 from onnx_compat_tflite.emitter import casting, elementwise, extremes, pad, reshaping, slicing
 from onnx_compat_tflite.emitter.builder import Builder
 from onnx_compat_tflite.emitter.registry import primitive
-from onnx_compat_tflite.emitter.windows import padding_of, result_space
+from onnx_compat_tflite.emitter.window_padding import padding_of, result_space
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["add_pool", "avg_pool", "max_pool"]

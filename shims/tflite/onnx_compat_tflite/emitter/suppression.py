@@ -109,8 +109,8 @@ def suppress_boxes(
 
 def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> Handle:
     """Return which boxes are selected, at most `largest_count` of each class."""
-    ones = casting.to(builder, is_selected, "int32")
-    selected_so_far = reductions.cumsum(builder, ones, axis=2, exclusive=False, reverse=False)
+    selections = casting.to(builder, is_selected, "int32")
+    selected_so_far = reductions.cumsum(builder, selections, axis=2, exclusive=False, reverse=False)
     is_within_count = comparison.less_equal(builder, selected_so_far, builder.like(selected_so_far, largest_count))
     return comparison.logical_and(builder, is_selected, is_within_count)
 
