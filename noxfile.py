@@ -1,16 +1,18 @@
-"""Sessions of nox: every check and every environment of the project. `nox -l` lists them; their data is in matrix/matrix.toml.
+"""Sessions of nox: every check and every environment of the project.
 
-- nox                                the checks that a change needs first; `-t check` is the same
-- nox -s "cell(tf2-2.21.0-py313)"    a cell: the built wheels at exact pins
+`nox -l` lists them; matrix/matrix.toml holds their data.
+
+- nox                                the checks that a change needs first; `-t check` selects the same
+- nox -s "cell(tf2-2.21.0-py313)"    the tests of a cell: the built wheels at exact pins
 - nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
 - nox -s e2e | release | bench       install as a user does; build the release; measure speed
-- nox -s mutation -- MODULE …        mutants that the core's tests do not kill; without a name those of nine modules
+- nox -s mutation -- MODULE …        mutants that no test of the core kills; without MODULE, of nine modules
 - nox -s against -- REV              conversion, memory and import beside another revision
-- nox -s real                        trained networks that packages ship, as .tflite
-- nox -s branches -- tf2-8           a branch, or all branches, installed as a user does
-- nox -s suites zoo                  the cases of the cells, made once; other sessions make them when needed
-- nox -s "peer(onnxruntime)"         another project on the same cases; `-t peer`
-- nox -s matrix                      all cells that are not done, with a display of their progress
+- nox -s real                        convert and measure trained networks from published packages
+- nox -s branches -- tf2-8           install a branch as a user does; without a name, all branches
+- nox -s suites zoo                  fill the cache of cases; sessions that need the cases do it themselves
+- nox -s "peer(onnxruntime)"         run another project on the same cases; `-t peer` selects all
+- nox -s matrix                      run all cells that are not done, with a display of their progress
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from matrix import cells, devices, stamp
 from matrix.data import REFERENCE, Cell, Environment, Peer, load
 from matrix.interpreters import find, folders
-from matrix.links import tell_uv
+from matrix.links import set_uv_find_links
 from matrix.revision import revision
 from matrix.selection import Mixed, load_mixed
 
@@ -39,17 +41,17 @@ nox.needs_version = ">=2026.10"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["lint", "types", "floor", "drift", "docs", "core"]
-# A Python that is not there is a failure with its name: a skipped cell looks like a passed one.
+# A missing Python is a failure that names the Python, because a skipped cell would look like a passed one.
 nox.options.error_on_missing_interpreters = True
 nox.options.download_python = "never"
 
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), *folders()])
-tell_uv()
+set_uv_find_links()
 
 
 @nox.session(tags=["check"])
 def lint(session: nox.Session) -> None:
-    """Run ruff (rules and format), the style check of names and docstrings, and the checks of the workflows."""
+    """Run ruff (rules and format), the style check of names and docstrings, and the checks of the CI workflows."""
     session.install(*MATRIX.tools["lint"])
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
@@ -61,7 +63,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(tags=["check"])
 def types(session: nox.Session) -> None:
-    """Run mypy, strict, on every package."""
+    """Run mypy in strict mode on every package, on matrix, on benchmarks and on noxfile.py."""
     session.install(*MATRIX.tools["types"], *MATRIX.tools["nox"], *MATRIX.tools["run"])
     packages = [f"--package={distribution.package}" for distribution in MATRIX.distributions.values()]
     session.run("mypy", *packages, "--package=matrix", "--package=benchmarks")
@@ -70,7 +72,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session(tags=["check"])
 def floor(session: nox.Session) -> None:
-    """Run vermin: no package may need a newer Python than its oldest cell has."""
+    """Run vermin: no package may use a feature of Python that the oldest Python of its cells lacks."""
     session.install(*MATRIX.tools["floor"])
     for distribution in MATRIX.distributions.values():
         oldest = MATRIX.floor(distribution)
@@ -87,7 +89,10 @@ def drift(session: nox.Session) -> None:
 
 @nox.session(tags=["check"])
 def docs(session: nox.Session) -> None:
-    """The site of the documentation, into results/docs: no dead link, no page that none links to, nothing from elsewhere."""
+    """Build the site of the documentation into results/docs, and check its links.
+
+    A dead link, a page without a link to it, and a resource of another host are failures.
+    """
     session.install(*MATRIX.tools["docs"])
     session.run("mkdocs", "build", "--strict", "--clean", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
     session.run("python", "-m", "matrix.site", "results/docs")
@@ -95,7 +100,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels", "suites"], tags=["check"])
 def core(session: nox.Session) -> None:
-    """Test the core, the matrix and the benchmarks, on the Python that runs nox."""
+    """Test the core, the matrix and the benchmarks on the Python that runs nox."""
     groups = ("test", "oracle", "nox", "build")
     tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for group in groups for tool in MATRIX.tools[group])]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
@@ -107,7 +112,10 @@ def core(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False, python=MATRIX.ci.python)
 def mutation(session: nox.Session) -> None:
-    """Change the code of core modules, a mutant at a time; the core's tests must fail for at least 85 % of the mutants."""
+    """Mutation testing: change the code of core modules, one mutant at a time.
+
+    Tests must fail for at least 85 % of them.
+    """
     tools = [MATRIX.newest_onnx, "tomli", *MATRIX.tools["mutation"], *MATRIX.tools["oracle"]]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
     # As a module, which imports the source tree instead of the wheels: survivors are printed with the lines of the tree.
@@ -116,7 +124,10 @@ def mutation(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False, venv_backend="venv", reuse_venv=False)
 def e2e(session: nox.Session) -> None:
-    """Install with pip by name into an empty environment, then convert, run and verify, as a user does."""
+    """Install the wheels by name with pip into an empty environment.
+
+    Then convert, run and verify a model, as a user does.
+    """
     ours = f"onnx-compat[tflite,onnxruntime]=={MATRIX.version}"
     session.install("--find-links", str(cells.DIST), ours, *MATRIX.tools["test"])
     session.run("pytest", "tests/e2e", *session.posargs)
@@ -124,7 +135,7 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False)
 def branches(session: nox.Session) -> None:
-    """Install every branch, or the branches that are named, by name; use it, and check that a wrong Python is refused."""
+    """Install branches by name as a user does, use each, and check that pip refuses it on other Pythons. Default: all."""
     session.install("packaging", "tomli", *MATRIX.tools["build"])
     session.run("python", "-m", "matrix.packages", str(cells.DIST))
     session.run("python", "-m", "matrix.trial", str(cells.DIST), *session.posargs)
@@ -132,14 +143,14 @@ def branches(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def release(session: nox.Session) -> None:
-    """Build the release into dist/release: twice, compared, checked, installed, with notes and bills of materials."""
+    """Build the release into dist/release, twice; compare both builds, check and install the files, and write the notes."""
     session.install(*MATRIX.tools["build"], *MATRIX.tools["release"])
     session.run("python", "-m", "matrix.release", *session.posargs)
 
 
 @nox.session(requires=["wheels"], default=False, venv_backend="uv")
 def selection(session: nox.Session) -> None:
-    """Test which shim is selected, and the doctor's report, with several frameworks, none, or broken ones."""
+    """Test which shim is selected, and the report of `doctor`, with several frameworks, with none, and with broken ones."""
     session.install(*MATRIX.tools["test"])
     pythons = {environment.name: _make_mixed(session, environment) for environment in load_mixed(MATRIX)}
     tests = (
@@ -152,7 +163,7 @@ def selection(session: nox.Session) -> None:
 
 
 def _make_mixed(session: nox.Session, environment: Mixed) -> str:
-    """Create an environment with the pins of several cells. Return its interpreter."""
+    """Create an environment with the pins of several cells. Return the path of its interpreter."""
     python = _venv(session, f"selection-{environment.name}", environment.python)
     into = ["uv", "pip", "install", "--quiet", f"--python={python}"]
     ours = [argument for shim in environment.shims or [REFERENCE] for argument in cells.wheels(MATRIX, shim)]
@@ -164,7 +175,7 @@ def _make_mixed(session: nox.Session, environment: Mixed) -> str:
 
 @nox.session(default=False)
 def scoreboard(session: nox.Session) -> None:
-    """Write the page of all results into results/scoreboard, and test it in Chromium, which must be installed."""
+    """Write the scoreboard into results/scoreboard, and test it in Chromium, which must be installed."""
     session.install(*MATRIX.tools["scoreboard"])
     session.run("python", "-m", "matrix", "scoreboard", *session.posargs)
     session.run("pytest", "--timeout=120", "tests/scoreboard")
@@ -172,7 +183,7 @@ def scoreboard(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels", "zoo", "zoo-full"], default=False)
 def bench(session: nox.Session) -> None:
-    """Measure conversion and latency beside the peers, each in an environment of its own."""
+    """Measure conversion and latency of this project and of the peers, each in an environment of its own."""
     pythons = {cell.id: _environment(session, cell, *cells.wheels(MATRIX, cell.shim)) for cell in MATRIX.benched}
     pythons.update((peer.id, _environment(session, peer)) for peer in MATRIX.peers.values() if peer.bench)
     session.run(
@@ -202,7 +213,10 @@ def against(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False)
 def real(session: nox.Session) -> None:
-    """Fetch trained networks that packages ship; convert, verify and measure them beside the packages' own .tflite files."""
+    """Fetch trained networks from published packages.
+
+    Convert, verify and measure them with the packages' own .tflite files.
+    """
     session.install("pip", "packaging", "tomli")
     cell = next(cell for cell in MATRIX.benched if cell.shim == "tflite")
     python = _environment(session, cell, *cells.wheels(MATRIX, cell.shim))
@@ -210,7 +224,10 @@ def real(session: nox.Session) -> None:
 
 
 def _environment(session: nox.Session, environment: Environment, *wheels: str) -> str:
-    """Create an environment beside the session's own, at its pins. Return its interpreter."""
+    """Create an environment with the lock file of a cell or a peer, and these wheels.
+
+    Return the path of its interpreter.
+    """
     python = _venv(session, environment.id, environment.python)
     pins = f"--requirement={environment.constraints}"
     session.run("uv", "pip", "install", "--quiet", "--exact", f"--python={python}", pins, *wheels)
@@ -218,7 +235,7 @@ def _environment(session: nox.Session, environment: Environment, *wheels: str) -
 
 
 def _venv(session: nox.Session, name: str, version: str) -> str:
-    """Create a virtual environment, and return its interpreter."""
+    """Create a virtual environment with a Python version, and return the path of its interpreter."""
     folder = Path(session.cache_dir).resolve() / "environments" / name
     session.run("uv", "venv", "--quiet", "--allow-existing", f"--python={find(version)}", str(folder))
     return str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
@@ -233,7 +250,7 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session(default=False, tags=["prepare"])
 def suites(session: nox.Session) -> None:
-    """Fetch the recorded cases into the cache that all cells read, once."""
+    """Fetch the recorded cases into the cache, unless the cache is up to date."""
     cases = stamp.suites(MATRIX)
     if cases.fresh():
         session.log(f"fetched before; delete {cases.path} to fetch again")
@@ -246,13 +263,13 @@ def suites(session: nox.Session) -> None:
 
 @nox.session(default=False, python=MATRIX.suites_python, tags=["prepare"])
 def zoo(session: nox.Session) -> None:
-    """Export the zoo of models with torch into the cache that all cells read, once."""
+    """Export the small networks of the zoo with torch into the cache, unless the cache is up to date."""
     _zoo(session, "small")
 
 
 @nox.session(default=False, python=MATRIX.suites_python, name="zoo-full", tags=["prepare"])
 def zoo_full(session: nox.Session) -> None:
-    """Export the large models, too, which the benchmarks measure."""
+    """Export the large networks of the zoo, which only the benchmarks use, unless the cache is up to date."""
     _zoo(session, "full")
 
 
@@ -268,28 +285,30 @@ def _zoo(session: nox.Session, size: str) -> None:
 
 @nox.session(default=False)
 def matrix(session: nox.Session) -> None:
-    """Run all cells of this machine's runner that are not done (`-- --help`)."""
+    """Run all cells that are not done and that this machine can run (`-- --help`)."""
     session.install(*MATRIX.tools["run"])
     command = ["python", "-m", "matrix.run", f"--nox={sys.executable}", *session.posargs]
-    # After an interrupt it ends the cells that run, and reports the rest.
+    # After an interrupt, matrix.run ends the running cells and reports the outcomes of the others.
     session.run(*command, interrupt_timeout=30, terminate_timeout=30)
 
 
 def _cell(cell: Cell) -> None:
-    """Declare a session for a cell, with a description in the menu."""
+    """Declare the session of a cell. Its docstring is its description in `nox -l`."""
 
     def session_of_cell(session: nox.Session) -> None:
-        if missing := cells.before(cell):
+        if missing := cells.gpu_problem(cell):
             reason = devices.write_unready(cell, missing)
             session.skip(reason) if missing.state == devices.NO_GPU else session.error(reason)
-        session.install(*cells.installs(MATRIX, cell))
+        session.install(*cells.install_arguments(MATRIX, cell))
         session.run("python", "-m", "matrix.cells", cell.id, *session.posargs)
 
     session_of_cell.__doc__ = cells.title(cell)
-    # The session `matrix` makes them first. A cell that ends at once, because there is no GPU, needs none of them.
-    spared = "ONNX_COMPAT_PREPARED" in os.environ or (cell.runner == "gpu" and not devices.load_driver())
-    needed = [] if spared else ["wheels", "suites", "zoo"]
-    declare = nox.session(python=cell.python, name=f"cell({cell.id})", tags=cell.tags, requires=needed, default=False)
+    # The session `matrix` runs these sessions before the cells. A cell that is skipped, because there is no GPU, needs none.
+    is_prepared = "ONNX_COMPAT_PREPARED" in os.environ or (cell.runner == "gpu" and not devices.load_driver())
+    required_sessions = [] if is_prepared else ["wheels", "suites", "zoo"]
+    declare = nox.session(
+        python=cell.python, name=f"cell({cell.id})", tags=cell.tags, requires=required_sessions, default=False
+    )
     declare(session_of_cell)
 
 
@@ -298,7 +317,7 @@ for _cell_entry in CELLS:
 
 
 def _peer(peer: Peer) -> None:
-    """Declare a session for a row of another project."""
+    """Declare the session of a peer, which runs another project on the recorded cases."""
 
     def session_of_peer(session: nox.Session) -> None:
         session.install("--exact", "--requirement", str(peer.constraints))

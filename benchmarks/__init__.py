@@ -1,5 +1,6 @@
-"""Benchmarks: speed and size of this project beside other projects, as ratios measured in one run.
+"""Benchmarks: speed and size of this project compared with other projects, as ratios measured in one run.
 
-`python -m benchmarks --python ID=INTERPRETER ...` (called by `nox -s bench`). The environments and their pins are those of
-matrix.toml. `benchmarks/child` runs in them and talks to this side in lines of JSON.
+`python -m benchmarks --python ID=INTERPRETER ...` (called by `nox -s bench`). matrix.toml lists the environments and
+their pins. `benchmarks/child` runs as a child process in each environment, and exchanges lines of JSON with this
+process.
 """

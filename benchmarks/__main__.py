@@ -1,4 +1,4 @@
-"""Entry point of `python -m benchmarks`; see the package."""
+"""Entry point of `python -m benchmarks`: see `benchmarks/command.py`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Types of a bench: its settings, its networks and its findings."""
+"""Types that all benches share: settings, networks and findings."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["Findings", "Missing", "Network", "Setting"]
 
 
 class Network(NamedTuple):
-    """A network in the forms that the benches need."""
+    """The ONNX files of a network, in the forms that the benches need."""
 
     name: str
     fixed: Path
-    """Batch size 1, normalisation folded by the exporter: the input of a converter to .tflite."""
+    """Batch size 1; the exporter has folded batch normalisation. This file is converted to .tflite."""
     dynamic: Path
-    """A symbolic batch size, normalisation as layers of its own."""
+    """Symbolic batch size; batch normalisations are nodes."""
     small: Path
-    """A small variant, to warm a tool up before it is measured."""
+    """A variant with few channels, for the warm-up of a tool before it is measured."""
     shape: tuple[int, ...]
     keras: str
-    """Its name in keras.applications."""
+    """The name of the network in keras.applications."""
 
 
 class Missing(Exception):
-    """A file or an environment that a bench needs is missing; the text names it and says how to get it."""
+    """A file or an environment that a bench needs does not exist. The text names it and says how to create it."""
 
 
 @dataclass
@@ -35,16 +35,17 @@ class Setting:
     """Settings that all benches share."""
 
     pythons: dict[str, str]
-    """Id of an environment -> its interpreter."""
+    """Id of an environment -> the path of its interpreter."""
     networks: list[Network]
     scratch: Path
     rounds: int
     threads: tuple[int, ...] = (1, 2)
 
     def python(self, prefix: str) -> tuple[str, str]:
-        """Return the (id, interpreter) of the first environment whose id starts with `prefix`: `tflite-`, `onnx2tf` …
+        """Return (id, interpreter) of the first environment, by id, whose id starts with `prefix` (`tflite-`,
+        `onnx2tf`).
 
-        Raises Missing if no environment matches, or its interpreter does not exist.
+        Raise Missing if no environment matches, or its interpreter does not exist.
         """
         for id_, python in sorted(self.pythons.items()):
             if id_.startswith(prefix):
@@ -56,10 +57,10 @@ class Setting:
 
 @dataclass
 class Findings:
-    """Results of the benches, which each of them extends."""
+    """The results of all benches. Each bench appends to the lists."""
 
     ratios: list[Ratio] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """The measurements that failed, each with its reason."""
+    """A text for each measurement that failed, with the reason."""
     environments: dict[str, dict[str, str]] = field(default_factory=dict)

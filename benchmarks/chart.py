@@ -22,7 +22,10 @@ _STYLE = """
 
 
 def draw_chart(ratios: Sequence[Ratio], threads: str) -> str:
-    """Return an SVG chart: a row for each network, a dot for each peer, on a logarithmic scale centred on 1."""
+    """Return an SVG chart: a row for each network, a dot for each peer, on a logarithmic scale with 1 in the middle.
+
+    `threads`: the number of threads as text, for the title.
+    """
     names = list(dict.fromkeys(_network(ratio) for ratio in ratios))
     height = _TOP + _ROW * len(names) + 24
     title = f"Latency on {threads}, ours over theirs"
@@ -54,7 +57,7 @@ def draw_chart(ratios: Sequence[Ratio], threads: str) -> str:
 
 
 def _x_of(value: float) -> float:
-    """Return the x coordinate of a ratio."""
+    """Return the x coordinate of a ratio in the chart."""
     share = math.log(min(max(value, _LEAST), _MOST) / _LEAST) / math.log(_MOST / _LEAST)
     return _LEFT + _WIDTH * share
 

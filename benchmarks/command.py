@@ -1,4 +1,4 @@
-"""Command line of the benchmarks."""
+"""Command line of the benchmarks: run the benches, and write their report."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ _REPORTED = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benches and write their report. Return 1 if a measurement failed, else 0.
-
-    A missed aim is a finding, not a failure.
-    """
+    """Run the benches and write their report. Return 1 if a measurement failed, else 0. A missed aim is no failure."""
     options = _parser().parse_args(arguments)
     findings = Findings()
     with tempfile.TemporaryDirectory() as scratch:
@@ -94,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--network", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--docs", action="store_true", help="write docs/networks.md and its charts, too")
-    parser.add_argument("--rounds", type=int, default=20, help="of latency; conversions take a quarter")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of a latency bench; conversions run a quarter")
     parser.add_argument(
         "--output",
         type=Path,

@@ -1,7 +1,7 @@
-"""Conversion from ONNX to .tflite: time and peak memory, beside onnx2tf.
+"""Bench of the conversion from ONNX to .tflite: time and peak memory of this project and of onnx2tf.
 
-It is measured twice: as a command in a fresh process, as users run it, and in a process that has converted another model
-before. In the second case imports and first-time work do not count.
+Each conversion is measured twice: as a command in a new process, as users run it, and in a process that has converted
+another model before. The second measurement leaves out imports and other work of the first call.
 """
 
 from __future__ import annotations
@@ -37,26 +37,30 @@ TIME = "convert to .tflite, time"
 PEAK = "convert to .tflite, peak memory above baseline"
 COMMAND = "the whole command"
 MODEL = "bytes of the model"
-"""Size of the weights as floats; of the larger file, because a model may compute its weights by nodes."""
+"""Name of the figure: the size of the larger of the ONNX file and our .tflite file.
+
+It stands for the size of the weights. A model that computes weights by nodes has a small ONNX file."""
 FASTER = 1 / 5
-"""The aim: five times faster than onnx2tf."""
+"""The aim for the time: at most a fifth of onnx2tf's."""
 MEMORY = 2.0
-"""The aim: at most this multiple of the bytes of the model."""
+"""The aim for the peak memory: at most this multiple of the bytes of the model."""
 LARGE = 4e6
-"""The bytes of a model from which on MEMORY is an aim. In a smaller model the objects of its nodes outweigh the weights."""
+"""The bytes of a model from which on MEMORY is an aim. In a smaller model, Python objects need more than the weights."""
 
 
 def measure_conversion(setting: Setting, findings: Findings) -> None:
-    """Measure the conversion of each network in a process and as a command."""
+    """Measure the conversion of each network, in a process and as a command. Append the results to `findings`."""
     for network in setting.networks:
         measure_in_process(setting, network.name, network.fixed, network.small, findings)
         measure_command(setting, network, findings)
 
 
 def measure_in_process(setting: Setting, name: str, model: Path, small: Path, findings: Findings) -> dict[str, str]:
-    """Measure conversions in one process per tool, after a warm-up on `small`. Return tool -> path of its file.
+    """Measure conversions of `model` in one process per tool, after a warm-up with `small`.
 
-    A tool that fails is recorded as missing, except this project, whose ChildError is raised.
+    Return tool -> path of its file.
+
+    A tool that fails is appended to `findings.missing`; but if this project fails, ChildError is raised.
     """
     files, answers = {}, {}
     with ExitStack() as stack:
@@ -100,7 +104,7 @@ def _record_memory(name: str, size: int, answers: dict[str, dict[str, Any]], fin
 
 
 def measure_command(setting: Setting, network: Network, findings: Findings) -> None:
-    """Measure the conversion as a command in a fresh process, imports included."""
+    """Measure the conversion of a network as a command in a new process, imports included. Append to `findings`."""
     (_, ours), (_, peer) = setting.python("tflite-"), setting.python("onnx2tf")
     out = setting.scratch / "cold"
     copy = setting.scratch / "copy.onnx"  # onnx2tf writes into the model that it reads
@@ -125,7 +129,12 @@ def measure_command(setting: Setting, network: Network, findings: Findings) -> N
 
 
 def time_command(tool: str, command: list[str], folder: Path) -> float:
-    """Return the seconds that a command takes, with the tools of its own environment on PATH."""
+    """Run a command and return its duration in seconds. `folder`: the current folder.
+
+    Raise ChildError if the command fails.
+
+    The folder of its interpreter is first on PATH.
+    """
     env = environment()
     env["PATH"] = os.pathsep.join([str(Path(command[0]).parent), env.get("PATH", os.defpath)])
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""litert-torch, Google's converter from PyTorch to .tflite, on the modules from which the zoo exports its networks."""
+"""Bench of litert-torch, Google's converter from PyTorch to .tflite, on the PyTorch modules of the zoo."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ TORCH = "litert-torch"
 
 
 def from_torch(setting: Setting, networks: dict[str, tuple[str, bool]], findings: Findings) -> dict[str, str]:
-    """Convert networks, given as name -> (name in the zoo, whether it is of full size). Return name -> path of its file.
+    """Convert networks with litert-torch, and append the durations to `findings`.
 
-    All conversions run in one process: its import takes longer than most of them. The first conversion is a warm-up.
+    Return name -> path of the .tflite file.
+
+    `networks`: name -> (name in the zoo, whether it is the large variant). All conversions run in one process, because
+    its import takes longer than most of them. The first conversion is a warm-up. A network that fails is absent.
     """
     files: dict[str, str] = {}
     try:

@@ -1,4 +1,4 @@
-"""Import time of onnx_compat in a program that imports numpy and onnx anyway."""
+"""Bench of the import time of onnx_compat, in a program that imports numpy and onnx anyway."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.process import environment
 __all__ = ["measure_imports"]
 
 AIM = 1.1
-"""The aim: at most a tenth more than numpy and onnx alone."""
+"""The aim: at most 1.1 times the import time of numpy and onnx alone."""
 CODE = {
     "numpy, onnx, onnx_compat": "import numpy, onnx, onnx_compat",
     "numpy, onnx": "import numpy, onnx",
@@ -22,7 +22,7 @@ CODE = {
 
 
 def measure_imports(setting: Setting, findings: Findings) -> None:
-    """Measure fresh interpreters that import numpy and onnx, with and without onnx_compat."""
+    """Measure the duration of new interpreters that import numpy and onnx, with and without onnx_compat."""
     _, python = setting.python("tflite-")
 
     def run(code: str) -> list[float]:

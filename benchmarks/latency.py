@@ -1,4 +1,8 @@
-"""Latency of a single image: .tflite files beside onnx2tf and onnxruntime, tf2 beside keras.applications and onnx-tf."""
+"""Bench of the latency of one image.
+
+.tflite files of this project are compared with those of onnx2tf and with onnxruntime; the tf2 shim is compared with
+keras.applications and with onnx-tf.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +17,22 @@ from benchmarks.process import Child, ChildError
 __all__ = ["PEER", "compare_runners", "measure_tf2_latency", "measure_tflite_latency", "runs_per_round"]
 
 RUNS = 5
-"""The least number of runs per round and runner."""
+"""The smallest number of runs of a runner in a round."""
 ENOUGH, MOST = 5e-3, 500
-"""The seconds that the runs of a round take at least, and the largest number of runs for that."""
+"""A runner runs for at least ENOUGH seconds in a round, with at most MOST runs."""
 PAUSE = 0.02
-"""Seconds between runners, until the idle threads of the previous runner stop spinning."""
+"""Seconds between two runners: the idle threads of the first runner spin for a while."""
 OWN = 1.05
-"""The aim beside the framework's own network."""
+"""The aim: at most this ratio to the framework's own network (keras.applications)."""
 PEER = 1.0
-"""The aim beside another tool."""
+"""The aim: at most this ratio to the file or model of another tool."""
 
 
 def measure_tflite_latency(setting: Setting, findings: Findings) -> None:
-    """Measure the .tflite files of all tools in one process. The files are those of the conversion bench, or made here."""
+    """Measure the .tflite files of all tools, and onnxruntime, in one process. Append the ratios to `findings`.
+
+    A file that the conversion bench has not written is converted here.
+    """
     _, python = setting.python("tflite-")
     for network in setting.networks:
         files = _convert_files(setting, network, findings)
@@ -65,7 +72,10 @@ def _convert_files(setting: Setting, network: Network, findings: Findings) -> di
 
 
 def measure_tf2_latency(setting: Setting, findings: Findings) -> None:
-    """Measure this project and keras.applications in one process, in turns with onnx-tf, which has its own TensorFlow."""
+    """Measure the tf2 shim and keras.applications in one process, in turns with onnx-tf in another process.
+
+    onnx-tf needs its own version of TensorFlow. The ratios are appended to `findings`.
+    """
     _, python = setting.python("tf2-")
     for network in setting.networks:
         for threads in setting.threads:
@@ -93,7 +103,11 @@ def compare_runners(
     children: dict[str, Child],
     findings: Findings,
 ) -> None:
-    """Measure runners in turns. A runner lives in the child of its name in `children`, or else in the child named ""."""
+    """Measure the runners in turns, and append the ratio of `ours` to each other runner to `findings`.
+
+    `aims`: runner -> its aim. `children`: runner -> the child process in which it is open; the key "" is for all
+    others.
+    """
 
     def runs(name: str, times: int = RUNS) -> list[float]:
         seconds: list[float] = children.get(name, children[""]).call("run", name=name, times=times)
@@ -108,5 +122,5 @@ def compare_runners(
 
 
 def runs_per_round(durations: list[float]) -> int:
-    """Return the runs per round of a runner, given the durations of some runs: more runs of shorter ones."""
+    """Return the number of runs in a round, from the durations of some runs: the shorter a run, the more runs."""
     return max(RUNS, min(MOST, int(ENOUGH / max(min(durations), 1e-9))))

@@ -1,4 +1,4 @@
-"""Measurements that are fair on a noisy machine: side by side, in turns, reported as ratios."""
+"""Measurements on a noisy machine: runners take turns, and results are ratios of the same round."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import NamedTuple
 __all__ = ["Figure", "Ratio", "Samples", "alternate", "figures", "ratio"]
 
 Samples = Mapping[str, "list[float]"]
-"""Name of a runner -> its number in each round."""
+"""Runner -> its duration (or another number) in each round."""
 
 
 class Ratio(NamedTuple):
-    """A number of this project divided by that of a peer: below 1 is better than the peer."""
+    """A number of this project divided by that of a peer. Below 1, this project is better."""
 
     subject: str
     ours: str
     theirs: str
     value: float
     low: float
-    """The first and third quartile of the rounds."""
+    """`low`, `high`: the first and the third quartile over the rounds."""
     high: float
     rounds: int
     aim: float | None
-    """The largest value that meets the aim; None where the number is only reported."""
+    """The largest ratio that meets the aim. None: there is no aim."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the ratio with the keys of the results file."""
+        """Return the ratio as a dict with the keys of the results file."""
         row = self._asdict()
         return {"what": row.pop("subject"), "ours": row.pop("ours"), "other": row.pop("theirs"), **row, "met": self.met}
 
@@ -38,7 +38,7 @@ class Ratio(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """An absolute number, which holds for the machine and the run that it was measured in."""
+    """An absolute number. It holds only for the machine and the run in which it was measured."""
 
     subject: str
     tool: str
@@ -46,16 +46,19 @@ class Figure(NamedTuple):
     unit: str
 
     def to_json(self) -> dict[str, object]:
-        """Return the figure with the keys of the results file."""
+        """Return the figure as a dict with the keys of the results file."""
         return {"what": self.subject, "of": self.tool, "value": self.value, "unit": self.unit}
 
 
 def alternate(
     work: Mapping[str, Callable[[], list[float]]], rounds: int, pause: float = 0.0, warm_up: bool = True
 ) -> dict[str, list[float]]:
-    """Run each work in turn, round after round, so that a slow minute slows all alike. Return the median of each round.
+    """Run each function in turn, round after round, so that a slow minute affects all of them.
 
-    The order rotates with each round: no runner always follows the same runner.
+    Return the median of each round.
+
+    The functions return durations of some runs. The order rotates with each round, so that no runner always follows the
+    same one. `pause`: seconds before each call. `warm_up`: call each function once before the first round.
     """
     names = list(work)
     if warm_up:
@@ -70,12 +73,12 @@ def alternate(
 
 
 def ratio(subject: str, samples: Samples, ours: str, theirs: str, aim: float | None = None) -> Ratio:
-    """Return the median and the quartiles, over the rounds, of the quotient of `ours` and `theirs`."""
+    """Return the Ratio of two runners: the median and the quartiles of the quotients `ours / theirs` of all rounds."""
     quotients = sorted(a / b for a, b in zip(samples[ours], samples[theirs], strict=True))
     low, _, high = quantiles(quotients, n=4, method="inclusive") if len(quotients) > 1 else quotients * 3
     return Ratio(subject, ours, theirs, median(quotients), low, high, len(quotients), aim)
 
 
 def figures(subject: str, samples: Samples, unit: str, scale: float = 1.0) -> list[Figure]:
-    """Return the median of each runner as a Figure."""
+    """Return a Figure for each runner: the median over its rounds, times `scale`."""
     return [Figure(subject, name, median(values) * scale, unit) for name, values in samples.items()]

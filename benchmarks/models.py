@@ -1,4 +1,4 @@
-"""Networks of the benches, read from the cache that `nox -s zoo` fills."""
+"""The ONNX files of the benches, read from the cache that `nox -s zoo` and `nox -s suites` fill."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.process import environment
 __all__ = ["NAMES", "find_cached", "find_light_models", "find_networks"]
 
 NAMES = {"resnet50": "ResNet50", "mobilenet_v2": "MobileNetV2"}
-"""Name in the zoo -> name in keras.applications."""
+"""Name of the network in the zoo -> its name in keras.applications."""
 SHAPE = (1, 3, 224, 224)
 ROOT = Path(__file__).resolve().parent.parent
 # The module of the cache needs onnx, which the environments have and this process may not have.
@@ -23,7 +23,7 @@ _LIST = (
 
 
 def find_networks(names: list[str], python: str) -> list[Network]:
-    """Return the networks of these names. `python` is an interpreter that has onnx. Raises Missing."""
+    """Return the networks with these names. `python`: an interpreter with onnx. Raise Missing if the cache lacks a file."""
     paths = find_cached(python, "zoo", "zoo-full")
 
     def path(suite: str, name: str) -> Path:
@@ -45,7 +45,7 @@ def find_networks(names: list[str], python: str) -> list[Network]:
 
 
 def find_light_models(python: str) -> dict[str, str]:
-    """Return name -> path of onnx's light models, in the variant with random weights. Raises Missing."""
+    """Return name -> path of onnx's light models with random weights. Raise Missing if they are not in the cache."""
     paths = find_cached(python, "light-random")
     if not paths:
         raise Missing("The light models are not in the cache. Run `nox -s suites`.")
@@ -53,7 +53,7 @@ def find_light_models(python: str) -> dict[str, str]:
 
 
 def find_cached(python: str, *suites: str) -> dict[str, str]:
-    """Return `suite/name` -> path of every model of these suites in the cache."""
+    """Return `suite/name` -> path of each model of these suites in the cache. `python`: an interpreter with onnx."""
     process = subprocess.run(
         [python, "-c", _LIST, str(ROOT), *suites], env=environment(), stdout=subprocess.PIPE, text=True, check=True
     )

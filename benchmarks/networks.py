@@ -1,10 +1,11 @@
-"""Conversion, anatomy, agreement and latency of many kinds of networks, beside onnx2tf, litert-torch and onnxruntime.
+"""Bench of many kinds of networks: conversion, anatomy (operators, size), agreement and latency.
 
-litert-torch converts only the networks that the zoo has as PyTorch modules.
+This project is compared with onnx2tf, litert-torch and onnxruntime. litert-torch converts only the networks that the
+zoo has as PyTorch modules.
 
-This project keeps the layout of the model's inputs and outputs; onnx2tf stores images channels-last. For the comparison with
-onnx2tf the model is therefore converted with `channels_last`. TRANSPOSEs that remain at other inputs and outputs do not
-count as operators.
+This project keeps the layout of the model's inputs and outputs; onnx2tf stores images channels-last. So for the
+comparison with onnx2tf, this project converts the model with `channels_last`. A TRANSPOSE at an input or an output does
+not count as an operator.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ OPERATORS, BYTES, LEFT = "operators", "bytes of the file", "nodes that XNNPACK l
 ERRORS = ("error of the first run", "error of the second run")
 MEDIAN = "the median network"
 ROUNDS = 8
-"""The largest number of rounds: there are about twenty networks."""
+"""The largest number of rounds, because there are about twenty networks."""
 _ZOO = {
     "zoo-full": ("mobilenet_v2", "mobilenet_v3", "efficientnet", "resnet50", "unet_bilinear", "unet_transpose"),
     "zoo": ("grouped", "unet_nearest", "vit", "bert", "gpt", "audio", "lstm_batch_first", "lstm", "gru", "rnn_tanh"),
@@ -41,11 +42,11 @@ _MADE = ("detector", "generator", "recurrent")
 class _Model(NamedTuple):
     path: Path
     torch: tuple[str, bool] | None = None
-    """Its name in the zoo, and whether it is of full size; None for a model that is not from the zoo."""
+    """(name in the zoo, whether it is the large variant); None for a model that is not from the zoo."""
 
 
 def measure_networks(setting: Setting, findings: Findings) -> None:
-    """Measure every network, then add the medians over the networks."""
+    """Measure every network, and append the results and the medians over the networks to `findings`."""
     setting = replace(setting, rounds=min(setting.rounds, ROUNDS))
     python = setting.python("tflite-")[1]
     models = _find_models(setting, python)
@@ -94,7 +95,10 @@ def _find_models(setting: Setting, python: str) -> dict[str, _Model]:
 
 
 def _convert_channels_last(setting: Setting, name: str, model: Path, ours: str, python: str) -> dict[str, str]:
-    """Convert with `channels_last`. Return {LAST: path}, or {} if the file equals `ours`: a model without images."""
+    """Convert a model with `channels_last`, and return {LAST: path of the file}.
+
+    Return {} if the file equals the file `ours`, because the model has no images.
+    """
     path = setting.scratch / f"{name}.channels-last.tflite"
     with Child(LAST, python) as child:
         child.call("convert", tool=LAST, model=str(model), path=str(path))
@@ -160,7 +164,11 @@ def _measure_latency(
 
 
 def _add_medians(findings: Findings) -> None:
-    """Add the median over the networks, with the best and the worst. The aim beside onnxruntime holds for the median only."""
+    """Append to `findings` the median ratio over the networks, for each topic and peer, with the best and the worst
+    ratio.
+
+    The aim for onnxruntime holds for the median only.
+    """
     groups: dict[tuple[str, str, str], list[Ratio]] = {}
     for ratio in findings.ratios:
         groups.setdefault((ratio.subject.partition(": ")[2], ratio.ours, ratio.theirs), []).append(ratio)

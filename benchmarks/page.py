@@ -1,4 +1,4 @@
-"""Page of the docs about many networks: a summary, the charts, and a table for each topic."""
+"""docs/networks.md: a summary of the networks bench, charts of the latency, and a table for each topic."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ onnx2tf's files have images with channels last. They are compared with files of 
 
 
 def write(findings: Findings, folder: Path) -> None:
-    """Write `networks.md` and, for each number of threads, the chart that it shows."""
+    """Write `networks.md` into `folder`, and a chart `networks-<threads>.svg` for each number of threads."""
     lines = [_INTRODUCTION, "", "## Summary", "", *_summary(findings), "", "## Latency"]
     for threads in sorted({_threads(ratio) for ratio in findings.ratios if _LATENCY in ratio.subject}):
         chosen = [ratio for ratio in findings.ratios if _LATENCY in ratio.subject and _threads(ratio) == threads]
@@ -51,7 +51,7 @@ def write(findings: Findings, folder: Path) -> None:
 
 
 def _summary(findings: Findings) -> list[str]:
-    """Return the table of the median network for each topic, with the networks that miss an aim."""
+    """Return the lines of the summary: the median ratio for each topic and peer, and the networks that miss an aim."""
     rows = []
     for median in findings.ratios:
         network, _, topic = median.subject.partition(": ")
@@ -91,7 +91,7 @@ def _verdict(median: Ratio, ratios: Sequence[Ratio]) -> str:
 
 
 class _Cells:
-    """Cells of the tables: a figure or a ratio of a network as text, empty where it was not measured."""
+    """Text of table cells: a figure or a ratio of a network. "" if it was not measured."""
 
     def __init__(self, findings: Findings) -> None:
         self._figures: dict[tuple[str, str], Figure] = {
@@ -187,19 +187,19 @@ def _numbers(cells: _Cells) -> list[str]:
 
 
 def _format_error(value: float) -> str:
-    """Format an error: plain where it is rounding, bold where it is more."""
+    """Format an error: plain below 1e-3, where it is rounding; bold from 1e-3 on."""
     return f"{value:.0e}" if value < 1e-3 else f"**{value:.2g}**"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return a table with right-aligned numbers."""
+    """Return the lines of a Markdown table whose columns, except the first, are right-aligned."""
     lines = table(head, rows)
     lines[1] = "| --- |" + " ---: |" * (len(head) - 1)
     return lines
 
 
 def _format_short(value: float) -> str:
-    """Format three significant digits without an exponent."""
+    """Format a number with three significant digits and without an exponent."""
     digits = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{digits}f}"
 

@@ -1,4 +1,4 @@
-"""Child process in an environment, with calls into it."""
+"""Child process in another environment, whose functions this process calls."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ _CHILD = Path(__file__).resolve().parent / "child"
 
 
 class ChildError(Exception):
-    """A call failed in the child, or the child has died."""
+    """A call failed in the child process, or the child process has ended."""
 
 
 class Child:
-    """A process of an environment, for use in a `with` block. `label` names it in errors."""
+    """A child process that runs `benchmarks/child` with the interpreter `python`. Use it in a `with` block.
+
+    `label` names the process in errors.
+    """
 
     def __init__(self, label: str, python: str) -> None:
         self.label = label
@@ -40,7 +43,7 @@ class Child:
         )
 
     def call(self, command: str, **arguments: Any) -> Any:
-        """Call a command of `benchmarks/child` and return its result. Raises ChildError if it fails or the child dies."""
+        """Call a command of `benchmarks/child` and return its result. Raise ChildError if it fails, or the process ends."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         try:
@@ -78,7 +81,7 @@ class Child:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables, without those that add packages to a child's environment."""
+    """Return the environment variables without those that would add packages to the environment of a child process."""
     return {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }

@@ -1,4 +1,4 @@
-"""Run time of onnx's light models on the numpy reference, beside onnx's own ReferenceEvaluator, which is numpy too."""
+"""Bench of the numpy reference on onnx's light models, compared with onnx's own ReferenceEvaluator."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from benchmarks.process import Child
 __all__ = ["measure_reference"]
 
 AIM = 0.2
-"""Five times as fast."""
+"""The aim: at most a fifth of the time of ReferenceEvaluator."""
 RUNNERS = {"reference": "reference", "ReferenceEvaluator": "evaluator"}
 SHAPE = (1, 3, 224, 224)
 
 
 def measure_reference(setting: Setting, findings: Findings) -> None:
-    """Measure each model in a process of its own, in few rounds of a single run: the evaluator is slow."""
+    """Measure each model in a process of its own. Append the ratios to `findings`.
+
+    There are few rounds of one run each, because ReferenceEvaluator is slow.
+    """
     _, python = setting.python("tflite-")
     for model, path in find_light_models(python).items():
         with Child("reference", python) as child:

@@ -13,7 +13,7 @@ __all__ = ["environments", "markdown", "table", "to_json"]
 
 
 def to_json(findings: Findings) -> str:
-    """Return the findings as the text of a JSON file."""
+    """Return the findings as the text of the results file."""
     document = {
         "machine": {"cpus": os.cpu_count(), "architecture": platform.machine(), "system": platform.system()},
         "environments": findings.environments,
@@ -25,7 +25,7 @@ def to_json(findings: Findings) -> str:
 
 
 def markdown(findings: Findings) -> str:
-    """Return the findings as Markdown tables."""
+    """Return the findings as Markdown: ratios, figures, measurements that failed, environments."""
     parts = [
         "## Ratios (ours / other; below 1 is better)",
         _ratios(findings),
@@ -54,11 +54,11 @@ def _figures(findings: Findings) -> str:
 
 
 def environments(findings: Findings) -> Iterable[str]:
-    """Yield a list item for each environment, with the versions of its packages."""
+    """Yield a Markdown list item for each environment, with the versions of its packages."""
     for id_, versions in sorted(findings.environments.items()):
         yield f"- {id_}: " + ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Return the lines of a Markdown table."""
+    """Return the lines of a Markdown table with a header row."""
     return ["| " + " | ".join(map(str, line)) + " |" for line in (head, ["---"] * len(head), *rows)]

@@ -1,4 +1,6 @@
-"""Latency of an ensemble of decision trees over a batch of rows: the reference and tf2 beside onnxruntime."""
+"""Bench of an ensemble of decision trees over a batch of rows: the reference and the tf2 shim, compared with
+onnxruntime.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,17 @@ __all__ = ["measure_trees"]
 
 ROWS, FEATURES, TREES, DEPTH = 1000, 20, 100, 8
 RUNS = 3
-"""The number of runs per round and runner."""
+"""The number of runs of a runner in a round."""
 PAUSE = 0.02
 LEAST = 1000
-"""The aim: the least number of rows per second."""
+"""The aim: at least this number of rows per second."""
 
 
 def measure_trees(setting: Setting, findings: Findings) -> None:
-    """Measure all runners in one process. The ratio has no aim: onnxruntime has a kernel, the shims compose primitives."""
+    """Measure all runners in one process. Append ratios and throughputs to `findings`.
+
+    The ratio has no aim: onnxruntime has a kernel for trees, and the shims compose them of primitives.
+    """
     _, python = setting.python("tf2-")
     path = str(setting.scratch / "trees.onnx")
     for threads in setting.threads:
@@ -43,7 +48,10 @@ def measure_trees(setting: Setting, findings: Findings) -> None:
 
 
 def _record_throughput(subject: str, samples: dict[str, list[float]], findings: Findings) -> None:
-    """Record the throughput, and report a runner that misses the aim."""
+    """Append the rows per second of each runner to `findings`.
+
+    A shim that misses the aim is appended to `findings.missing`.
+    """
     for figure in figures(subject, samples, "s"):
         findings.figures.append(Figure(f"{subject}: throughput", figure.tool, ROWS / figure.value, "rows/s"))
         if ROWS / figure.value < LEAST and figure.tool != "onnxruntime":

@@ -1,8 +1,9 @@
 """Example: write a small image classifier with random weights, as a model to convert.
 
-    python examples/make_model.py digits.onnx
+python examples/make_model.py digits.onnx
 
-It has convolutions (one of them depthwise), batch normalisation, a residual, pooling and a softmax, for any batch of 28x28 images.
+The model has convolutions (one of them depthwise), batch normalisation, a residual, pooling and a softmax. Its input is
+a batch of any number of 28x28 images.
 """
 
 import sys
@@ -15,7 +16,7 @@ CLASSES = 10
 
 
 def make_model(seed: int = 0) -> onnx.ModelProto:
-    """Return the classifier; the same seed gives the same weights."""
+    """Return the classifier as a ModelProto. The same seed gives the same weights."""
     random = np.random.RandomState(seed)
     nodes, weights = [], []
 

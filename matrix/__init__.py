@@ -1,1 +1,4 @@
-"""The test matrix: matrix.toml lists every framework, Python and opset; these modules render, resolve and run it."""
+"""The test matrix: matrix.toml lists every framework, Python and opset.
+
+These modules render, resolve and run the matrix.
+"""

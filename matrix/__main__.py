@@ -15,7 +15,7 @@ from matrix.scoreboard.command import add_arguments, scoreboard
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command. Return 1 if it reports problems, else 0."""
+    """Run a command of `python -m matrix`. Return 1 if it reports problems or a MatrixError was raised, else 0."""
     parser = argparse.ArgumentParser(prog="python -m matrix", description="Work on matrix/matrix.toml.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("check", help="fail if a rendered file or a lock file differs from matrix.toml")

@@ -1,7 +1,9 @@
-"""`python -m matrix add tf2 2.22.0`: add the cell of another version of a framework, its pins and its rendered files.
+"""`python -m matrix add tf2 2.22.0`: add the cell of another version of a framework, its lock file and its rendered
+files.
 
-uv tells for which Pythons the version has wheels, and which versions resolve beside it; the cell runs on the newest of these
-Pythons on this machine. Caps and variables come from the nearest version. Nothing is written before everything is resolved.
+uv resolves which Pythons the version has wheels for, and the versions of the other packages. The cell runs on the
+newest of these Pythons that this machine has. Caps and environment variables are copied from the cell of the nearest
+version. Nothing is written before everything is resolved.
 """
 
 from __future__ import annotations
@@ -23,28 +25,32 @@ from packaging.version import InvalidVersion, Version
 from matrix.branches import branches, minor, minors
 from matrix.data import ROOT, Cell, Matrix, MatrixError, load
 from matrix.interpreters import find
-from matrix.links import tell_uv
+from matrix.links import set_uv_find_links
 from matrix.lock import list_requirements, lock
 from matrix.render import render
 
 __all__ = ["LINES", "Addition", "Unresolvable", "add", "plan"]
 
 BESIDE = ("onnx", "onnxruntime")
-"""Packages pinned beside every framework: the cell's onnx, and the independent oracle of its tests."""
+"""Packages that every cell pins together with its framework: onnx, and onnxruntime as the oracle of the tests."""
 WIDTH = 120
 
 
 class Unresolvable(MatrixError):
-    """No versions fit together for that Python; the text is the resolver's message."""
+    """No set of versions meets the requirements on that Python. The text is the message of uv."""
 
 
 Resolver = Callable[[Sequence[str], str, Sequence[str], str], "dict[str, str]"]
-"""(requirements, Python, names that must have wheels, last day of publication) -> versions by name."""
+"""Function (requirements, Python, packages that must have wheels, last day of publication) -> version by package name.
+
+It raises Unresolvable. `resolve` is the function for real runs; tests pass another."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A framework with all its versions: the patterns of its cells and branches, and the package that they pin."""
+    """A framework, as `python -m matrix add` names it: the patterns of its cell ids and branches, and the package that
+    they pin.
+    """
 
     shim: str
     package: str
@@ -52,14 +58,14 @@ class Line:
     branch: str = ""
 
     def cells(self, matrix: Matrix, backend: str) -> list[Cell]:
-        """Return the cells of this line, the oldest version first."""
+        """Return the cells of this framework, sorted by its version. Cells with a variant, such as `-gpu`, are left out."""
         pattern = self.cell.format(version="(.+)", backend=backend)
         cells = [cell for cell in matrix.cells.values() if re.fullmatch(rf"{pattern}-py\d+", cell.id)]
         plain = [cell for cell in cells if cell.id == self.id(_find_version(cell, self.package), backend, cell.python)]
         return sorted(plain, key=lambda cell: Version(_find_version(cell, self.package)))
 
     def id(self, version: str, backend: str, python: str) -> str:
-        """Return the id of the cell for a version and a Python."""
+        """Return the id of the cell for a version and a Python: `tf2-2.22.0-py313`."""
         return f"{self.cell.format(version=version, backend=backend)}-py{python.replace('.', '')}"
 
 
@@ -75,7 +81,7 @@ LINES = {
 
 @dataclass(frozen=True)
 class Addition:
-    """A cell to add: the cell, matrix.toml with its entry, and notes for the user."""
+    """A cell to add. `text`: the content of matrix.toml with the new entry. `notes`: lines to print for the user."""
 
     cell: Cell
     text: str
@@ -83,7 +89,10 @@ class Addition:
 
 
 def add(name: str, version: str, backend: str = "tensorflow") -> list[str]:
-    """Write the entry, its constraints and the rendered files. Return notes for the user."""
+    """Add a cell: write its entry in matrix.toml, its lock file and the rendered files.
+
+    Return notes and the written paths.
+    """
     path = ROOT / "matrix" / "matrix.toml"
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     addition = plan(load(path), path.read_text(encoding="utf-8"), name, version, backend, today, resolve)
@@ -98,7 +107,11 @@ def add(name: str, version: str, backend: str = "tensorflow") -> list[str]:
 
 
 def plan(matrix: Matrix, text: str, name: str, version: str, backend: str, today: str, resolver: Resolver) -> Addition:
-    """Return the cell and matrix.toml with its entry; write nothing. Raises MatrixError."""
+    """Return the cell to add, and the content of matrix.toml with its entry. Nothing is written.
+
+    Raise a MatrixError for an unknown framework, a version that has a cell, and a version without wheels. `today`: the
+    last day of publication of the packages to resolve.
+    """
     if name not in LINES:
         raise MatrixError(f"no framework {name!r}: there are {', '.join(LINES)}")
     line = LINES[name]
@@ -140,8 +153,8 @@ def plan(matrix: Matrix, text: str, name: str, version: str, backend: str, today
 
 
 def resolve(requirements: Sequence[str], python: str, wheels: Sequence[str], until: str) -> dict[str, str]:
-    """Resolve with uv, without an interpreter of that version. Raises Unresolvable."""
-    tell_uv()
+    """Return package -> version that uv resolves for a Python, which need not be installed. Raise Unresolvable."""
+    set_uv_find_links()
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--exclude-newer={until}"]
     command += [f"--python-version={python}", *(f"--only-binary={name}" for name in wheels), "-"]
     process = subprocess.run(
@@ -159,9 +172,10 @@ def resolve(requirements: Sequence[str], python: str, wheels: Sequence[str], unt
 
 
 def _find_pythons(matrix: Matrix, requirements: list[str], until: str, resolver: Resolver) -> list[str]:
-    """Return the consecutive Pythons for which all requirements have wheels, the newest last.
+    """Return the consecutive Pythons for which all requirements have wheels, the oldest first.
 
-    The search starts one Python after the newest of any branch. Raises MatrixError if no Python has all wheels.
+    The search goes down from one Python after the newest of any branch to the oldest of the core. Raise a MatrixError
+    if no Python has all wheels.
     """
     known = {python for cell in branches(matrix).values() for python in minors(cell.pythons or "")}
     newest = max(int(python.partition(".")[2]) for python in known)
@@ -186,7 +200,7 @@ def _find_pythons(matrix: Matrix, requirements: list[str], until: str, resolver:
 
 
 def _choose_python(pythons: list[str]) -> str:
-    """Return the newest of these Pythons that this machine has."""
+    """Return the newest of these Pythons that this machine has. Raise a MatrixError if it has none of them."""
     for python in reversed(pythons):
         try:
             find(python)
@@ -199,7 +213,10 @@ def _choose_python(pythons: list[str]) -> str:
 def _resolve_cell(
     matrix: Matrix, draft: Cell, caps: tuple[str, ...], until: str, resolver: Resolver
 ) -> tuple[dict[str, str], list[str]]:
-    """Return all versions of the cell, with onnxruntime if that resolves, and a note if it does not."""
+    """Return (package -> version for the whole cell, notes).
+
+    The cell has onnxruntime if it resolves; else a note says why not.
+    """
     wheels = [Requirement(pin).name for pin in draft.pins]
     requirements = [*list_requirements(matrix, draft), *caps, "onnx"]
     try:
@@ -212,7 +229,10 @@ def _resolve_cell(
 def _add_branch(
     matrix: Matrix, line: Line, cell: Cell, like: Cell, backend: str, pythons: list[str]
 ) -> tuple[Cell, list[str]]:
-    """Return the cell and notes on its branch. The cell proves the branch of its minor version, unless another cell does."""
+    """Return (the cell, notes on its branch). The cell becomes the proof of the branch of its minor version.
+
+    If another cell proves that branch already, the cell is returned unchanged, with a note.
+    """
     if not line.branch:
         return cell, ["its recorded cases: add the release to [suites.releases], if it has a new opset"]
     version = minor(Requirement(cell.pins[0]))
@@ -229,7 +249,7 @@ def _add_branch(
 
 
 def _find_pin(cell: Cell, package: str) -> Requirement:
-    """Return the pin of the package, or the first pin: early versions were built under another name."""
+    """Return the cell's pin of the package, or its first pin if it lacks the package: early versions have another name."""
     pins = [Requirement(pin) for pin in cell.pins]
     return next((pin for pin in pins if canonicalize_name(pin.name) == package), pins[0])
 
@@ -239,7 +259,7 @@ def _find_version(cell: Cell, package: str) -> str:
 
 
 def _format_entry(cell: Cell) -> str:
-    """Return the entry of matrix.toml."""
+    """Return the text of the entry of a cell in matrix.toml."""
     lines = [f'[cells."{cell.id}"]', f'shim = "{cell.shim}"', f'python = "{cell.python}"']
     lines += [f'{key} = "{value}"' for key in ("branch", "pythons") if (value := getattr(cell, key))]
     lines += [_format_array("caps", cell.caps)] if cell.caps else []
@@ -257,7 +277,7 @@ def _format_array(key: str, values: tuple[str, ...]) -> str:
 
 
 def _insert(text: str, entry: str, nearest: str, *, after: bool) -> str:
-    """Insert an entry after the nearest entry, or before it and its comment."""
+    """Return the text of matrix.toml with a new entry, after the entry `nearest`, or before that entry and its comment."""
     lines = text.splitlines(keepends=True)
     line_index = lines.index(f'[cells."{nearest}"]\n')
     if after:

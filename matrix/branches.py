@@ -1,14 +1,16 @@
-"""Branches such as `onnx-compat[tf2-8]`, derived from the cells that prove them: distributions that hold metadata only.
+"""Branches such as `onnx-compat[tf2-8]`: distributions of metadata only, derived from the cells that prove them.
 
-A branch requires its shim, the minor version of each framework that its cell pins, and caps for packages that would install
-but not import. Its Requires-Python has only the Pythons with wheels of all of these: an installer names it as the reason for
-a refusal, while an environment marker would install nothing without a message. The frameworks are extras of a branch, as they are
-of a shim. The core has an extra for each branch, and a second extra ending in `-cpu` where the framework has such a build.
+A branch requires its shim, the minor version of each framework that its cell pins, and caps: upper bounds for packages
+that would install but not import. Its frameworks are extras, as they are of a shim. The core has an extra for each
+branch, and a second extra that ends in `-cpu` where the framework has such a build.
 
-tensorflow-probability does not declare which TensorFlow it works with, and an extra cannot depend on another extra. The empty
-distribution onnx-compat-probability therefore has a version for each TensorFlow, with an extra that requires the matching
-tensorflow-probability. A branch requires its version, the extra `probability` of the core requires that extra: both
-together select a single version.
+The Requires-Python of a branch accepts only Pythons for which all of these packages have wheels. On another Python, pip
+names it as the reason of the refusal; an environment marker would install nothing without a message.
+
+tensorflow-probability does not declare which TensorFlow it works with, and an extra cannot depend on another extra. The
+empty distribution onnx-compat-probability therefore has a version for each TensorFlow, with an extra that requires the
+matching tensorflow-probability. A branch requires its version of onnx-compat-probability, and the extra `probability`
+of the core requires its extra: both together select a single version of tensorflow-probability.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from matrix.data import Cell, Distribution, Matrix
 __all__ = ["CPU", "Project", "branch_name", "branches", "extras", "minor", "minors", "problems_of_branch", "projects"]
 
 CPU = "-cpu"
-"""The suffix of a framework's build without GPU support: another distribution of the same framework."""
+"""The suffix of the distribution that holds a framework's build without GPU support: tensorflow-cpu."""
 PROBABILITY = "onnx-compat-probability"
 TFP = "tensorflow-probability"
 
 
 @dataclass(frozen=True)
 class Project:
-    """A published distribution that holds metadata only."""
+    """A published distribution of metadata only: a branch, or onnx-compat-probability. `pythons`: its Requires-Python."""
 
     name: str
     version: str
@@ -45,12 +47,14 @@ class Project:
 
 
 def branches(matrix: Matrix) -> dict[str, Cell]:
-    """Return branch -> the cell that proves it."""
+    """Return branch name -> the cell that proves the branch: the cell whose pins its users install."""
     return {cell.branch: cell for cell in matrix.cells.values() if cell.branch}
 
 
 def projects(matrix: Matrix) -> list[Project]:
-    """Return every distribution that is published beside those of matrix.toml."""
+    """Return the distributions of metadata only that are published in addition to those of matrix.toml: branches, and
+    others.
+    """
     proving = branches(matrix).values()
     return [
         *(_make_branch(matrix, cell) for cell in proving),
@@ -59,7 +63,7 @@ def projects(matrix: Matrix) -> list[Project]:
 
 
 def extras(matrix: Matrix, distribution: Distribution) -> dict[str, tuple[str, ...]]:
-    """Return the extras of a distribution as they are published: the core has an extra for each branch, too."""
+    """Return extra -> requirements of a distribution, as they are published. The core has an extra for each branch, too."""
     extras_of = {name: tuple(map(matrix.pin_own, requirements)) for name, requirements in distribution.extras.items()}
     if distribution.key == "core":
         for branch, cell in branches(matrix).items():
@@ -71,18 +75,21 @@ def extras(matrix: Matrix, distribution: Distribution) -> dict[str, tuple[str, .
 
 
 def minors(pythons: str) -> list[str]:
-    """Return the minor versions of Python that a Requires-Python accepts, the oldest first."""
+    """Return the minor versions of Python that a Requires-Python accepts, the oldest first.
+
+    Example: `>=3.7,<3.9` gives 3.7 and 3.8.
+    """
     specifier = SpecifierSet(pythons)
     return [python for python in (f"3.{minor}" for minor in range(100)) if specifier.contains(f"{python}.99")]
 
 
 def branch_name(matrix: Matrix, branch: str) -> str:
-    """Return the distribution of a branch."""
+    """Return the name of the distribution of a branch: `onnx-compat-tf2-8` for the branch `tf2-8`."""
     return f"{matrix.distributions['core'].name}-{branch}"
 
 
 def minor(pin: Requirement) -> str:
-    """Return the minor version that a pin belongs to."""
+    """Return the minor version that a pin belongs to: `2.8` for `tensorflow==2.8.4`."""
     return ".".join(map(str, _version(pin).release[:2]))
 
 
@@ -124,7 +131,11 @@ def _make_probability(matrix: Matrix, cell: Cell) -> Project:
 
 
 def _probability_version(matrix: Matrix, cell: Cell) -> str:
-    """Return the version: the minor version of TensorFlow, then the common version, so that each release can change it."""
+    """Return the version of onnx-compat-probability: the minor version of TensorFlow, then the version of this
+    repository.
+
+    The second part lets each release of this repository publish it again.
+    """
     (pin,) = matrix.frameworks(cell)
     return f"{minor(pin)}.{matrix.version}"
 
@@ -138,7 +149,9 @@ def _version(pin: Requirement) -> Version:
 
 
 def _compatible_requirement(framework: str, pin: Requirement) -> str:
-    """Return a requirement on the minor version, from the pinned patch release on."""
+    """Return a requirement that accepts the minor version of a pin, from the pinned patch release on
+    (`tensorflow~=2.8.4`).
+    """
     return f"{framework}~={minor(pin)}.{_version(pin).micro}"
 
 
@@ -147,7 +160,9 @@ def _plain_name(framework: str) -> str:
 
 
 def _offers(extra: str, pin: Requirement) -> bool:
-    """Whether an extra offers the pinned framework, with or without `-cpu`, in a range with the pinned version."""
+    """Whether an extra requires the pinned framework, with or without `-cpu`, in a range that contains the pinned
+    version.
+    """
     requirement = Requirement(extra)
     return _plain_name(requirement.name) == _plain_name(pin.name) and requirement.specifier.contains(
         _version(pin).public
@@ -155,7 +170,7 @@ def _offers(extra: str, pin: Requirement) -> bool:
 
 
 def problems_of_branch(matrix: Matrix, cell: Cell) -> Iterator[str]:
-    """Yield the problems of the branch of a cell, or of a cell without a branch that has fields of a branch."""
+    """Yield a text for each fault in the fields of a cell that concern branches: branch, pythons, caps, probability."""
     pins: dict[str, Requirement] = {canonicalize_name(pin.name): pin for pin in map(Requirement, cell.pins)}
     if cell.branch is None:
         keys = [key for key in ("pythons", "caps", "probability") if getattr(cell, key)]
@@ -204,7 +219,7 @@ def _problems_of_pythons(matrix: Matrix, cell: Cell) -> Iterator[str]:
 
 
 def _problems_of_pair(matrix: Matrix, cell: Cell, pins: dict[str, Requirement]) -> Iterator[str]:
-    """Yield a problem if a cell with tensorflow-probability lacks a requirement of the branch of its TensorFlow."""
+    """Yield a text if a cell that pins tensorflow-probability contradicts the branch of the same TensorFlow."""
     for branch in branches(matrix).values() if TFP in pins else ():
         if branch.shim == cell.shim and _has_same_frameworks(matrix, branch, cell):
             for wanted in map(Requirement, branch.probability):
@@ -216,7 +231,7 @@ def _problems_of_pair(matrix: Matrix, cell: Cell, pins: dict[str, Requirement]) 
 
 
 def _has_same_frameworks(matrix: Matrix, branch: Cell, cell: Cell) -> bool:
-    """Whether the branch and the cell pin the same minor versions of the same frameworks."""
+    """Whether the cell of a branch and another cell pin the same minor versions of the same frameworks."""
     of_branch, of_cell = (
         {(_plain_name(pin.name), minor(pin)) for pin in matrix.frameworks(owner)} for owner in (branch, cell)
     )

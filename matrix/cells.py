@@ -1,6 +1,8 @@
-"""Installation and tests of a cell, shared by the noxfile and tox.ini.
+"""Installation and tests of a cell, shared by noxfile.py and tox.ini.
 
-python -m matrix.cells CELL [pytest's arguments]     in the environment of that cell, on its Python, 3.7 at the oldest
+    python -m matrix.cells CELL [pytest's arguments]     run the tests of CELL, in the environment of that cell
+
+The module runs on the Python of the cell, so it supports Python 3.7.
 """
 
 from __future__ import annotations
@@ -20,27 +22,31 @@ from matrix.devices import BROKEN, NO_GPU, READY, Answer, framework_of, query_dr
 from matrix.results import find_regressions, load_results
 from matrix.revision import revision
 
-__all__ = ["DIST", "before", "environment", "installs", "pytest_arguments", "run", "title", "wheels"]
+__all__ = ["DIST", "environment", "gpu_problem", "install_arguments", "pytest_arguments", "run", "title", "wheels"]
 
 DIST = Path("dist")
 """Folder of the built wheels, relative to the root of the repository."""
 PARTS = "parts"
-"""Folder, beside the results of whole runs, for results of runs with arguments."""
-BESIDE = ("numpy", "onnxruntime", "protobuf")
+"""Subfolder of results/ for the results of partial runs: those with arguments for pytest."""
+COMPANIONS = ("numpy", "onnxruntime", "protobuf")
+"""Packages that are left out of the description of a cell."""
 TEST_SECONDS = 300
-# A framework may abort the process, or hang where no signal arrives. In a pytest-xdist worker that is a single failed test
-# with a name. The number of restarts is bounded for a framework that never starts.
-APART = ["--numprocesses=auto", "--max-worker-restart=100", "--timeout-method=thread", "--tb=short"]
+# A framework may abort the process, or hang in native code that handles no signal. In a worker of pytest-xdist, either is
+# one failed test with a name, and xdist starts a new worker. The restarts are bounded for a framework that never starts.
+XDIST_OPTIONS = ["--numprocesses=auto", "--max-worker-restart=100", "--timeout-method=thread", "--tb=short"]
 
 
 def title(cell: Cell) -> str:
-    """Return the description of a cell in the menus of nox and tox: its pins, without its companions."""
-    pins = [pin.replace("==", " ") for pin in cell.pins if Requirement(pin).name not in BESIDE]
+    """Return the description of a cell in the menus of nox and tox: `tensorflow-cpu 2.21.0, onnx 1.21.0, Python 3.13`."""
+    pins = [pin.replace("==", " ") for pin in cell.pins if Requirement(pin).name not in COMPANIONS]
     return ", ".join([*pins, "Python %s" % cell.python])
 
 
 def wheels(matrix: Matrix, shim: str) -> List[str]:
-    """Return arguments that install the built wheels of a shim, also over an older build of the same version."""
+    """Return the arguments of `uv pip install` for the built wheels of a shim and its dependencies in this repository.
+
+    They replace an installed older build that has the same version.
+    """
     ours = matrix.closure(shim)
     options = ["--reinstall-package=%s" % distribution.name for distribution in ours]
     return options + [
@@ -48,13 +54,16 @@ def wheels(matrix: Matrix, shim: str) -> List[str]:
     ]
 
 
-def installs(matrix: Matrix, cell: Cell) -> List[str]:
-    """Return the arguments of `uv pip install`: the wheels and the pins; `--exact` removes all other packages."""
+def install_arguments(matrix: Matrix, cell: Cell) -> List[str]:
+    """Return the arguments of `uv pip install` for a cell: its wheels and its lock file.
+
+    `--exact` removes all other packages.
+    """
     return ["--exact", *wheels(matrix, cell.shim), "--requirement", cell.constraints.relative_to(ROOT).as_posix()]
 
 
 def environment(matrix: Matrix, cell: Cell) -> Dict[str, str]:
-    """Return the environment variables of the tests."""
+    """Return the environment variables with which the tests of the cell run."""
     return {
         "ONNX_COMPAT_SHIM": cell.shim,
         "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -72,8 +81,11 @@ def environment(matrix: Matrix, cell: Cell) -> Dict[str, str]:
     }
 
 
-def before(cell: Cell) -> Optional[Answer]:
-    """Return why a cell that needs a GPU cannot run, or None. It is called before anything is installed."""
+def gpu_problem(cell: Cell) -> Optional[Answer]:
+    """Return why a cell that needs a GPU cannot run on this machine. None: it can, or it needs no GPU.
+
+    The function is called before anything is installed, so it queries the driver only.
+    """
     if cell.runner != "gpu":
         return None
     gpu = query_driver()
@@ -87,13 +99,16 @@ def before(cell: Cell) -> Optional[Answer]:
 
 
 def pytest_arguments(tests: Sequence[str], arguments: Sequence[str], *options: str) -> List[str]:
-    """Return the arguments of pytest: these tests, unless the command line names tests."""
+    """Return the arguments of pytest. `tests` are the default paths; if `arguments` name a path, only that path is run."""
     named = any((ROOT / argument.partition("::")[0]).exists() for argument in arguments)
     return ["--timeout=%d" % TEST_SECONDS, *options, *([] if named else tests), *arguments]
 
 
 def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
-    """Run the tests of the cell and return the exit code. A whole run also fails if its results are worse than stored."""
+    """Run the tests of a cell in its environment, and return the exit code.
+
+    A run without `arguments` also fails if its results are worse than those stored in matrix/results.
+    """
     if cell.runner == "gpu":
         gpu = query_driver()
         gpu = query_framework(framework_of(cell), gpu) if gpu.state == READY else gpu
@@ -104,7 +119,7 @@ def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
     pytest = shutil.which("pytest", path=os.path.dirname(sys.executable))
     assert pytest is not None, "the environment of %s is not installed" % cell.id
     # Never as `python -m pytest`, which imports the source tree instead of the wheels.
-    command = [pytest, *pytest_arguments(tests, arguments, *APART)]
+    command = [pytest, *pytest_arguments(tests, arguments, *XDIST_OPTIONS)]
     print(" ".join(command), flush=True)
     env = {**os.environ, **environment(matrix, cell)}
     if arguments:  # results of a part of the tests must not pass for those of a whole run

@@ -1,4 +1,4 @@
-"""Outputs of a CI job: a job for each cell, and the key of the cache of cases.
+"""Outputs of a CI job: the list of jobs, one for each cell, and the key of the cache of recorded cases.
 
 nox --json -l -t gate > sessions.json; python -m matrix.ci sessions.json >> "$GITHUB_OUTPUT"
 """
@@ -18,7 +18,10 @@ __all__ = ["jobs", "key"]
 
 
 def jobs(matrix: Matrix, sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a job for each of nox's sessions that is a cell. Raises MatrixError if there is no such session."""
+    """Return a CI job for each of nox's sessions that is a cell: its cell, Python and runner labels.
+
+    Raise MatrixError for none.
+    """
     cell_jobs = []
     for session in sessions:
         name = session["session"].removeprefix("cell(").removesuffix(")")
@@ -33,12 +36,12 @@ def jobs(matrix: Matrix, sessions: list[dict[str, Any]]) -> list[dict[str, Any]]
 
 
 def key(matrix: Matrix) -> str:
-    """Return the key of the cache: a digest of its inputs and of the code that fills it."""
+    """Return the key of the cache of recorded cases: a digest of its inputs and of the code that fills the cache."""
     return hashlib.sha256("".join(stamp.digest for stamp in (suites(matrix), zoo(matrix))).encode()).hexdigest()[:16]
 
 
 def main(arguments: list[str]) -> int:
-    """Print the outputs for the sessions of the file that is named first."""
+    """Print the outputs `cells` and `cases`. `arguments[0]` is the JSON file of nox's sessions."""
     matrix = load()
     sessions = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     print(f"cells={json.dumps(jobs(matrix, sessions))}")

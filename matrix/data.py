@@ -1,4 +1,6 @@
-"""Typed, validated contents of matrix.toml: the distributions of this repository and the cells that test them."""
+"""Typed and validated contents of matrix.toml: the distributions of this repository, the cells that test them, the
+peers.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,22 @@ TIERS = ("gate", "nightly", "manual")
 RUNNERS = ("cpu", "gpu")
 RELEASES = ("all", "newest")
 REFERENCE = "reference"
-"""The shim inside the core: it has cells, but no distribution."""
+"""The shim inside the core: it has cells, but no distribution of its own."""
 
 
 class MatrixError(Exception):
-    """An entry of matrix.toml is wrong, or a request names no entry; the text says which."""
+    """An entry of matrix.toml is wrong, a request names no entry, or a tool failed.
+
+    The text names the entry and the fault.
+    """
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """A wheel of this repository; `requires` and `extras` as written, not yet pinned to the common version."""
+    """A wheel of this repository. `below`: the first Python that it refuses.
+
+    `requires` and `extras` are as matrix.toml has them; `pin_own` adds the common version.
+    """
 
     key: str
     name: str
@@ -54,7 +62,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Environment:
-    """A Python with exact pins."""
+    """A Python with exact pins of packages: a cell or a peer."""
 
     id: str
     python: str
@@ -67,18 +75,20 @@ class Environment:
 
 @dataclass(frozen=True)
 class Peer(Environment):
-    """Another project that this project is measured against: a row of the scoreboard, `peer-<id>` (see matrix/peers)."""
+    """An environment with another project that runs the same cases: the row `peer-<id>` of the scoreboard."""
 
     project: str
     releases: tuple[str, ...]
-    """The releases of onnx on whose cases it is measured; empty for a peer without ONNX, which only `nox -s bench` runs."""
+    """The releases of onnx whose cases it runs; empty for a peer without ONNX, which only `nox -s bench` runs."""
     options: dict[str, Any] = field(default_factory=dict)
     bench: bool = False
 
 
 @dataclass(frozen=True)
 class Cell(Environment):
-    """An environment of the matrix: a shim on a version of its framework."""
+    """An environment of the matrix: a shim on a version of its framework. matrix.toml describes the fields above
+    `[cells]`.
+    """
 
     shim: str
     branch: str | None = None
@@ -94,7 +104,7 @@ class Cell(Environment):
 
     @property
     def tags(self) -> list[str]:
-        """Tags that `nox -t` selects cells by."""
+        """Return the tags that `nox -t` selects cells by: the tier, the shim and the runner."""
         return [self.tier, self.shim, self.runner]
 
 
@@ -102,11 +112,11 @@ class Cell(Environment):
 class CI:
     """Settings of the CI service.
 
-    - `python`: the Python of nox
-    - `whole`: the sessions that run by night beside the cells
-    - `runners`: the machines of each runner
-    - `images`: the machines of Pythons that the other machines lack
-    - `actions`: our names of actions
+    - `python`: the Python that nox runs on
+    - `whole`: the sessions that run each night in addition to the cells
+    - `runners`: kind of runner (cpu, gpu) -> the labels of its machines
+    - `images`: Python -> the labels of a machine that has this Python, for Pythons that uv cannot install
+    - `actions`: name in our templates -> action of the service with its digest
     """
 
     python: str
@@ -118,7 +128,7 @@ class CI:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Contents of matrix.toml."""
+    """The contents of matrix.toml. `until`: the last day of publication of packages that `lock` resolves."""
 
     version: str
     until: str
@@ -126,7 +136,7 @@ class Matrix:
     suites_generated: tuple[str, ...]
     suites_python: str
     releases: dict[str, int]
-    """Release of onnx -> its newest opset, the oldest first: the sources of the recorded suites."""
+    """Release of onnx -> its newest opset, the oldest release first. The recorded suites come from these releases."""
     tools: dict[str, tuple[str, ...]]
     distributions: dict[str, Distribution]
     cells: dict[str, Cell]
@@ -136,16 +146,18 @@ class Matrix:
 
     @property
     def newest_onnx(self) -> str:
-        """The newest release of onnx, as a requirement."""
+        """Return the newest release of onnx in `releases`, as a requirement: `onnx==1.23.2`."""
         return f"onnx=={list(self.releases)[-1]}"
 
     @property
     def environments(self) -> dict[str, Environment]:
-        """The cells and the peers: every entry that has pins to resolve."""
+        """Return id -> cell or peer: every entry that has a lock file."""
         return {**self.cells, **self.peers}
 
     def closure(self, shim: str) -> list[Distribution]:
-        """Return the distributions that a cell of this shim installs: its own and its dependencies in this repository."""
+        """Return the distributions of this repository that a cell of this shim installs: the shim's own and those that
+        it requires.
+        """
         distributions: dict[str, Distribution] = {}
         key = "core" if shim == REFERENCE else shim
         if key not in self.distributions:
@@ -159,12 +171,18 @@ class Matrix:
         return list(distributions.values())
 
     def own(self, requirement: str) -> Distribution | None:
-        """Return the distribution of this repository that a requirement names, or None."""
+        """Return the distribution of this repository that a requirement names.
+
+        None: it names a package of another project.
+        """
         name = _requirement_name(requirement)
         return next((distribution for distribution in self.distributions.values() if distribution.name == name), None)
 
     def floor(self, distribution: Distribution) -> str:
-        """Return the oldest Python of a cell that installs it: an older Python would be a claim without a test."""
+        """Return the oldest Python among the cells that install the distribution.
+
+        An older Python would be a claim without a test.
+        """
         shims = {shim for shim in {cell.shim for cell in self.cells.values()} if distribution in self.closure(shim)}
         pythons = [cell.python for cell in self.cells.values() if cell.shim in shims]
         if not pythons:
@@ -172,12 +190,15 @@ class Matrix:
         return min(pythons, key=Version)
 
     def requires_python(self, distribution: Distribution) -> str:
-        """Return the Requires-Python of a distribution."""
+        """Return the Requires-Python of a distribution: from its floor on, below `distribution.below` if that is given."""
         floor = f">={self.floor(distribution)}"
         return f"{floor},<{distribution.below}" if distribution.below else floor
 
     def ranges(self, cell: Cell) -> list[Requirement]:
-        """Return the external requirements of a cell's distributions, with the extras whose framework the cell pins."""
+        """Return the requirements on other projects that the distributions of a cell have.
+
+        These are their dependencies, and the extras whose framework the cell pins.
+        """
         pins = set(map(_requirement_name, cell.pins))
         requirements: list[str] = []
         for distribution in self.closure(cell.shim):
@@ -187,14 +208,17 @@ class Matrix:
         return [Requirement(requirement) for requirement in requirements if not self.own(requirement)]
 
     def frameworks(self, cell: Cell) -> list[Requirement]:
-        """Return the pins of a cell that are frameworks: the first requirement of an extra of its shim, or the shim's name."""
+        """Return the pins of a cell that are frameworks of its shim, in their order. Empty for the reference.
+
+        A framework is the first requirement of an extra of the shim, or the package with the shim's own name (keras).
+        """
         if cell.shim not in self.distributions:
             return []
         names = {cell.shim, *(_requirement_name(extra[0]) for extra in self.distributions[cell.shim].extras.values())}
         return [pin for pin in map(Requirement, cell.pins) if canonicalize_name(pin.name) in names]
 
     def pin_own(self, requirement: str) -> str:
-        """Return a requirement as it is published: distributions of this repository at exactly the common version."""
+        """Return a requirement as it is published: `==<version>` is added if it names a distribution of this repository."""
         return f"{requirement}=={self.version}" if self.own(requirement) else requirement
 
 
@@ -204,7 +228,7 @@ def _requirement_name(requirement: str) -> str:
 
 
 def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
-    """Read and validate matrix.toml. Raises MatrixError with all problems."""
+    """Read and validate matrix.toml. Raise a MatrixError that lists the faults of its entries."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
     try:
         cells = {id_: Cell(id=id_, **_freeze(entry)) for id_, entry in raw["cells"].items()}

@@ -1,9 +1,11 @@
-"""Detection of a GPU: the driver is queried before anything is installed, the framework after that.
+"""Detection of a GPU: query the driver before anything is installed, and the framework after its installation.
 
-A machine without a GPU is an outcome of its own, neither pass nor fail. A GPU that the framework does not see is a failure.
+A machine without a GPU is an outcome of its own, neither pass nor fail. A GPU that the framework does not see is a
+failure.
 
-python -m matrix.devices driver | tensorflow | jax | torch     print its answer as JSON; in a process of its own, because
-                                                               a driver may hang, and a framework keeps the memory of a GPU
+    python -m matrix.devices driver | tensorflow | jax | torch     print the state as JSON
+
+Each query runs in a child process, because a driver may hang, and a framework keeps the memory of a GPU.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
 class Answer(NamedTuple):
-    """State of the GPUs: READY, or the reason why not."""
+    """The state of the GPUs: READY, NO_GPU or BROKEN, with the reason unless it is READY.
+
+    `names`: the names of the GPUs.
+    """
 
     state: str
     reason: str = ""
@@ -48,7 +53,11 @@ class Answer(NamedTuple):
 
 
 def query_driver() -> Answer:
-    """Query the driver. If it sees no GPU, nvidia-smi tells a machine without a GPU from a broken installation."""
+    """Query the CUDA driver for GPUs: READY, NO_GPU or BROKEN.
+
+    If the driver sees none, but nvidia-smi lists one, the installation is broken, or CUDA_VISIBLE_DEVICES hides the
+    GPU.
+    """
     gpu_names, (answer, trouble) = _list_gpus(), _query("driver")
     if answer is None:
         return Answer(BROKEN, "the driver of the GPU %s" % trouble)
@@ -65,7 +74,12 @@ def query_driver() -> Answer:
 
 
 def query_framework(framework: str, gpu: Answer) -> Answer:
-    """Query a framework, in the environment of the cell. `gpu` is the answer of the driver."""
+    """Ask the installed framework for GPUs: READY with their names, or BROKEN.
+
+    `gpu` is the READY answer of `query_driver`.
+
+    Call it in the environment of the cell.
+    """
     answer, trouble = _query(framework)
     if answer is None:
         return Answer(BROKEN, "%s %s" % (framework, trouble))
@@ -83,12 +97,12 @@ def query_framework(framework: str, gpu: Answer) -> Answer:
 
 
 def framework_of(cell: Cell) -> str:
-    """Return the framework of a cell that uses the GPU."""
+    """Return the framework of a cell that uses the GPU: the back end for keras, else tensorflow."""
     return cell.env["KERAS_BACKEND"] if cell.shim == "keras" else "tensorflow"
 
 
 def write_unready(cell: Cell, answer: Answer) -> str:
-    """Write the reason as the results of the cell, and return it."""
+    """Write the state and the reason as the results file of a cell that cannot run, and return the reason."""
     about = {"cell": cell.id, "shim": cell.shim, "python": cell.python, "state": answer.state, "reason": answer.reason}
     path = ROOT / "results" / ("%s.json" % cell.id)
     path.parent.mkdir(exist_ok=True)
@@ -97,7 +111,7 @@ def write_unready(cell: Cell, answer: Answer) -> str:
 
 
 def load_driver() -> Optional[Any]:
-    """Load the CUDA driver library; None if this machine has none."""
+    """Load the CUDA driver library with ctypes. None: this machine has none."""
     try:
         return ctypes.CDLL(_LIBRARY)
     except OSError:
@@ -105,7 +119,10 @@ def load_driver() -> Optional[Any]:
 
 
 def ask_driver() -> Dict[str, Any]:
-    """Initialise the driver, as the frameworks do, and list its devices: a listed device is not always usable."""
+    """Initialise the CUDA driver, as frameworks do, and return its devices, CUDA version and error as a dict.
+
+    The initialisation matters: a device that is listed may still be unusable.
+    """
     cuda = load_driver()
     if cuda is None:
         return {"names": [], "cuda": 0, "code": None, "error": "there is no driver (%s)" % _LIBRARY}
@@ -130,7 +147,7 @@ def _error_name(cuda: Any, code: int) -> str:
 
 
 def _list_gpus() -> List[str]:
-    """Return the names that nvidia-smi lists; none if it is missing or fails."""
+    """Return the names of the GPUs that nvidia-smi lists. Empty: nvidia-smi is missing, fails or hangs."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
@@ -145,7 +162,12 @@ def _list_gpus() -> List[str]:
 
 
 def _query(subject: str) -> Tuple[Optional[Dict[str, Any]], str]:
-    """Run this module for `subject`. Return its answer and its last message about GPUs; or None and the failure."""
+    """Run `python -m matrix.devices <subject>` in a child process.
+
+    Return (its JSON document, its last message about GPUs).
+
+    If the child process fails or hangs: (None, how it failed).
+    """
     command = [sys.executable, "-m", "matrix.devices", subject]
     try:
         process = subprocess.run(

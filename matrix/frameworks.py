@@ -1,4 +1,5 @@
-"""GPU support of an installed framework: its version, the CUDA version of its build, and the devices that it sees.
+"""GPU support of an installed framework: its version, the CUDA version that it was built with, and the GPUs that it
+sees.
 
 A build for the CPU has an empty CUDA version.
 """

@@ -1,6 +1,7 @@
-"""Python interpreters of this machine: on PATH, and among pyenv's versions.
+"""Python interpreters of this machine: those on PATH, and those of pyenv.
 
-pyenv's own `python3.7` on PATH is a shim that fails unless that version is active, so each interpreter is run once.
+A `python3.7` of pyenv on PATH is a script that fails unless pyenv has activated that version. So each interpreter is
+run once before it is returned.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["find", "folders"]
 
 
 def find(python: str) -> str:
-    """Return the interpreter of a minor version such as `3.7`. Raises MatrixError if this machine has none."""
+    """Return the path of the interpreter of a minor version such as `3.7`. Raise a MatrixError if this machine has none."""
     name = f"python{python}"
     for folder in [*os.environ.get("PATH", "").split(os.pathsep), *folders()]:
         path = shutil.which(name, path=folder)
@@ -29,7 +30,7 @@ def find(python: str) -> str:
 
 
 def folders() -> list[str]:
-    """Return the bin folders of pyenv's versions, the newest patch release first."""
+    """Return the folders with the interpreters of pyenv (`versions/*/bin`), the newest version first."""
     paths = [path for root in _pyenv_roots() for path in root.glob("versions/*/bin") if path.is_dir()]
     return [str(path) for path in sorted(paths, key=lambda path: _version(path.parent.name), reverse=True)]
 

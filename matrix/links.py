@@ -1,4 +1,6 @@
-"""Local wheels that pip is configured with, such as a CPU build of torch, for uv, which reads no pip configuration."""
+"""Pass pip's `find-links` (a folder of local wheels, such as a CPU build of torch) to uv, which reads no pip
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,11 @@ import os
 import subprocess
 import sys
 
-__all__ = ["tell_uv"]
+__all__ = ["set_uv_find_links"]
 
 
-def tell_uv() -> None:
-    """Set UV_FIND_LINKS from pip's configuration, unless it is set."""
+def set_uv_find_links() -> None:
+    """Set the variable UV_FIND_LINKS to the `find-links` of pip's configuration, unless it is set already."""
     if "UV_FIND_LINKS" not in os.environ:
         links = os.environ.get("PIP_FIND_LINKS") or _pip("config", "get", "global.find-links")
         if links:

@@ -1,6 +1,7 @@
-"""Lock files of cells and peers: pins that uv resolves for their Python, in matrix/constraints/<id>.txt.
+"""Lock files of cells and peers: the pins of all packages, which uv resolves, in matrix/constraints/<id>.txt.
 
-Stored pins are preferred where they still fit, so that a new resolution changes only what matrix.toml requires.
+A stored pin is kept if it still meets the requirements, so that a new resolution changes only what matrix.toml
+requires.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from packaging.utils import canonicalize_name
 
 from matrix.data import Cell, Environment, Matrix, MatrixError
 from matrix.interpreters import find
-from matrix.links import tell_uv
+from matrix.links import set_uv_find_links
 
 __all__ = ["list_requirements", "lock", "unknown_index", "unmet_requirements"]
 
 
 def list_requirements(matrix: Matrix, environment: Environment) -> list[str]:
-    """Return the requirements of an environment beside our own wheels, before resolution."""
+    """Return the requirements from which uv resolves the lock file of an environment.
+
+    The wheels of this repository are not in it.
+    """
     if not isinstance(environment, Cell):
         return list(environment.pins)
     # A branch is tested with its caps, as it is published.
@@ -30,7 +34,11 @@ def list_requirements(matrix: Matrix, environment: Environment) -> list[str]:
 
 
 def unmet_requirements(matrix: Matrix, environment: Environment) -> list[str]:
-    """Return the reasons to resolve again: requirements that the stored pins do not meet."""
+    """Return a text for each requirement that the lock file of an environment does not meet, or that the file is
+    missing.
+
+    Empty: the lock file is up to date.
+    """
     if not environment.constraints.exists():
         elsewhere = isinstance(environment, Cell) and environment.index is not None
         return [] if elsewhere else [f"{environment.constraints.name} is missing"]
@@ -49,7 +57,10 @@ def unmet_requirements(matrix: Matrix, environment: Environment) -> list[str]:
 
 
 def unknown_index(environment: Environment) -> str:
-    """Return why an environment cannot be locked here, or "": its index is not configured on this machine."""
+    """Return why the environment cannot be locked on this machine: its package index is not configured.
+
+    "": it can be locked.
+    """
     index = environment.index if isinstance(environment, Cell) else None
     if index is None or index in (entry.partition("=")[0] for entry in os.environ.get("UV_INDEX", "").split()):
         return ""
@@ -57,14 +68,15 @@ def unknown_index(environment: Environment) -> str:
 
 
 def lock(matrix: Matrix, environment: Environment) -> None:
-    """Resolve the pins and write them, without the address of their index and without a build's local label.
+    """Resolve the pins of an environment with uv, and write its lock file.
 
-    If the resolution fails, the stored pins stay and MatrixError is raised.
+    The file holds neither the address of the index nor the local label of a build (`+cpu`). If the resolution fails,
+    raise a MatrixError; the old file stays.
     """
     if reason := unknown_index(environment):
         raise MatrixError(reason)
     environment.constraints.parent.mkdir(exist_ok=True)
-    tell_uv()
+    set_uv_find_links()
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, environment.constraints.name)
         output.write_text("".join(f"{line}\n" for line in _reusable_pins(environment)), encoding="utf-8")
@@ -97,7 +109,9 @@ def lock(matrix: Matrix, environment: Environment) -> None:
 
 
 def _reusable_pins(environment: Environment) -> list[str]:
-    """Return the stored pins that the cell itself does not pin: a stored `torch==2.13.0` would rule out `2.13.0+cpu`."""
+    """Return the lines of the lock file, without packages that the cell pins: a stored `torch==2.13.0` rules out
+    `2.13.0+cpu`.
+    """
     if not environment.constraints.exists():
         return []
     pinned = {canonicalize_name(Requirement(pin).name) for pin in environment.pins}

@@ -1,6 +1,6 @@
-"""Build of the wheels that hold metadata only, one for each branch, in one process (see matrix/branches.py).
+"""Build the wheels of metadata only, one for each branch, in one process (see matrix/branches.py).
 
-python -m matrix.packages FOLDER     write them beside the other wheels, for `pip install --find-links FOLDER`
+    python -m matrix.packages FOLDER     write the wheels into FOLDER, for `pip install --find-links FOLDER`
 
 Their projects are written into build/ and not committed, because everything in them comes from matrix.toml.
 """
@@ -22,7 +22,10 @@ BUILD = ROOT / "build" / "branches"
 
 
 def write(matrix: Matrix, folder: Path = BUILD) -> list[Path]:
-    """Write a folder for each project, after deleting those of an earlier run. Return the folders."""
+    """Write a project folder (pyproject.toml and LICENSE) for each distribution of metadata only. Return the folders.
+
+    The folders of an earlier run are deleted first.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     roots = []
     for project in projects(matrix):
@@ -35,14 +38,14 @@ def write(matrix: Matrix, folder: Path = BUILD) -> list[Path]:
 
 
 def build(roots: list[Path], folder: Path) -> list[Path]:
-    """Build the wheels into `folder`. Return their paths."""
+    """Build the wheel of each project folder into `folder`. Return the paths of the wheels."""
     from hatchling.builders.wheel import WheelBuilder
 
     return [Path(wheel) for root in roots for wheel in WheelBuilder(str(root)).build(directory=str(folder))]
 
 
 def main(arguments: list[str]) -> int:
-    """Build all wheels of branches into the folder that is named."""
+    """Build the wheels of all branches into the folder `arguments[0]`."""
     if len(arguments) != 1:
         sys.exit(__doc__)
     built = build(write(load()), Path(arguments[0]).resolve())

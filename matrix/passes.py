@@ -1,4 +1,4 @@
-"""The page of all passes, docs/passes.md, rendered from their registry."""
+"""docs/passes.md, rendered from the registered passes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Readers of an intermediate value are counted: a value that another operator read
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of docs/passes.md."""
     core, program, graph = _schedules()
     lines = [_HEAD, "## Program passes", "", "The first runs for every shim, the others for TFLite.", ""]
     lines += _table([*core.passes, *program.passes])
@@ -58,7 +58,10 @@ def page() -> str:
 
 
 def _schedules() -> Any:
-    """The schedules of the core and of the tflite shim. Their modules need numpy and no framework."""
+    """Return the schedules of passes: of the core, of the tflite shim for programs, and of the tflite shim for graphs.
+
+    Their modules need numpy and no framework.
+    """
     shim = str(ROOT / "shims" / "tflite")
     if shim not in sys.path:
         sys.path.append(shim)
@@ -70,7 +73,7 @@ def _schedules() -> Any:
 
 
 def _table(passes: Any) -> List[str]:
-    """A row for each pass, in the order of the first runs."""
+    """Return the lines of a Markdown table with a row for each pass, in the order in which the passes first run."""
     lines = ["| runs | pass | before => after | runs after |", "|---|---|---|---|"]
     for pass_ in {entry.name: entry for entry in passes}.values():
         runs = ", ".join(str(position) for position, later in enumerate(passes, 1) if later is pass_)

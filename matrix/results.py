@@ -1,8 +1,10 @@
-"""Results of the cells, reduced for storage: matrix/results/<cell>.json, from results/<cell>.json.
+"""Results of the cells, reduced for storage: results/<cell>.json of a run becomes matrix/results/<cell>.json.
 
-The counts are a ratchet: a cell fails if fewer cases pass than are stored, even if gaps declare the rest. docs/support.md and
-the scoreboard are made from these files. Stored are, for each cell, the cases that did not pass; for all cells together,
-their cases (matrix/scoreboard/cases.py); and a line for each run in history.jsonl.
+docs/support.md and the scoreboard are made from these files. The counts are a ratchet: a cell fails if fewer cases pass
+than are stored, even if gaps declare the difference.
+
+For each cell, the cases that did not pass are stored; for all cells together, their cases (matrix/scoreboard/cases.py);
+for each run, a line in history.jsonl.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ STORED = ROOT / "matrix" / "results"
 HISTORY = "history.jsonl"
 #: The outcomes, from the best to the worst.
 OUTCOMES = ("pass", "fallback", "gap", "fail")
-#: The outcomes that are counted per opset: "void" is a gap of a case whose recorded result is wrong.
+#: The outcomes that are counted per opset. "void" is a gap of the kind `never`: the recorded result of the case is wrong.
 FOUND = (*OUTCOMES, "void")
 RAN = "ran"
 NO_GPU = "no-gpu"
-#: The prefix of a peer's results: another project that this project is measured against.
+#: The prefix of the results files of peers: matrix/results/peer-onnx2tf.json.
 PEER = "peer-"
 LONGEST = 200
-#: The keys that are copied from the results of a run; some occur in results of peers only.
+#: The keys that are copied from the results of a run. The results of cells lack some of them, which only peers have.
 ABOUT = ("cell", "shim", "python", "peer", "versions", "sample", "seconds", "natives")
 
 
@@ -54,14 +56,21 @@ class NotStored(Exception):
 
 
 class Seen(NamedTuple):
-    """Outcomes of an operator: in cases with this operator alone, and in cases with others, which may be the cause."""
+    """The outcomes of the cases that contain an operator.
+
+    `alone`: of cases without another operator. `among`: of cases with other operators, which may be the cause of a
+    failure.
+    """
 
     alone: List[str]
     among: List[str]
 
 
 def record(path: Path, folder: Path = STORED) -> Path:
-    """Store the results of a cell. Return the stored file. Raises Kept if an earlier run has more to say."""
+    """Reduce the results file of a cell and store it in `folder`. Return the path of the stored file.
+
+    Raise NotStored if this run ended early (no GPU, broken), and the stored results are those of a run that ended.
+    """
     results = read_results(path)
     target = folder / ("%s.json" % results["cell"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +86,10 @@ def record(path: Path, folder: Path = STORED) -> Path:
 
 
 def read_results(path: Path) -> Dict[str, Any]:
-    """Return the results file of a run, with defaults for missing keys; the date is that of the file."""
+    """Return the results file of a run, with defaults for missing keys.
+
+    A missing date is that of the file's last change.
+    """
     results: Dict[str, Any] = {"cell": path.stem, "state": RAN, "counts": {}, **_read(path)}
     if results.get("peer") and not results["cell"].startswith(PEER):
         results["cell"] = PEER + results["cell"]
@@ -88,7 +100,7 @@ def read_results(path: Path) -> Dict[str, Any]:
 
 
 def load_results(folder: Path = STORED) -> Dict[str, Any]:
-    """Return the stored results of each cell, with the worst outcome of each version of each operator."""
+    """Return cell -> stored results, each with `operators`: `domain::name-since` -> the worst outcome of its cases."""
     known = load_cases(folder)
     results = {path.stem: _read(path) for path in sorted(folder.glob("*.json"))}
     for small in results.values():
@@ -101,7 +113,10 @@ def load_results(folder: Path = STORED) -> Dict[str, Any]:
 
 
 def find_regressions(results: Dict[str, Any], before: Dict[str, Any]) -> List[str]:
-    """Return a line for each suite in which the counts of a run are worse than those stored."""
+    """Return a text for each suite in which a run has fewer passing cases than `before`, the stored results of the cell.
+
+    A suite that the run lacks is a regression too. A run without a GPU has no regressions.
+    """
     worse: List[str] = []
     if results.get("state", RAN) == NO_GPU:
         return worse
@@ -121,7 +136,11 @@ def find_regressions(results: Dict[str, Any], before: Dict[str, Any]) -> List[st
 
 
 def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Dict[str, Any]:
-    """Return the counts by suite and opset, and the cases that did not pass; `cases` are those stored as `digest`."""
+    """Return the results of a run in the form that is stored: counts by suite and by opset, and the cases that did not
+    pass.
+
+    `cases`: id -> properties of all cases. `digest`: the name of the file that stores them.
+    """
     about: Dict[str, Any] = {name: results[name] for name in ABOUT if name in results}
     state = {name: results.get(name, "") for name in ("state", "reason", "date", "revision")}
     if not state["reason"]:
@@ -150,7 +169,7 @@ def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Di
 
 
 def outcomes(small: Dict[str, Any], cases: Dict[str, Known]) -> Dict[str, str]:
-    """Return id -> outcome of each case that a cell ran as recorded."""
+    """Return case id -> outcome, for the cases that a cell ran in the variant `recorded`. `small`: its stored results."""
     missed = {id: row["outcome"] for row in small["missed"] for id in _join_ids(row["cases"])}
     if "only" in small:
         return {id: missed.get(id, "pass") for id in _join_ids(small["only"])}
@@ -159,7 +178,7 @@ def outcomes(small: Dict[str, Any], cases: Dict[str, Known]) -> Dict[str, str]:
 
 
 def _group_ids(ids: Iterable[str]) -> Dict[str, List[str]]:
-    """Group ids by suite and release, as they are stored."""
+    """Return `suite/release` -> the names of its cases, from ids `suite/release/name`."""
     groups: Dict[str, List[str]] = {}
     for id in sorted(ids):
         group, _, name = id.rpartition("/")
@@ -172,7 +191,9 @@ def _join_ids(groups: Dict[str, List[str]]) -> List[str]:
 
 
 def _recorded_groups(small: Dict[str, Any]) -> List[str]:
-    """Return the suites and releases that were run in the variant `recorded`."""
+    """Return the `suite/release` keys of a cell's counts, without those of other variants, such as
+    `node/1.18.0@composed`.
+    """
     return [group for group in small["counts"] if "@" not in group]
 
 
@@ -182,7 +203,9 @@ def _find_outcome(result: Dict[str, Any]) -> str:
 
 
 def _first_line(detail: Optional[str]) -> str:
-    """Return the first line of an error, shortened, without the paths and addresses that differ between machines."""
+    """Return the first line of an error, at most 200 characters, without paths and addresses, which differ between
+    machines.
+    """
     line = next(iter(str(detail or "").strip().splitlines()), "")
     line = re.sub(r"\S+/model\.onnx", "model.onnx", line)
     line = re.sub(r"0x[0-9a-fA-F]{6,}", "0x...", line)
@@ -191,7 +214,12 @@ def _first_line(detail: Optional[str]) -> str:
 
 
 def _group_missed(by_case: Dict[str, Tuple[str, str]]) -> List[Dict[str, Any]]:
-    """Group the cases that did not pass by outcome; a variant only if its outcome differs from the case as recorded."""
+    """Return a row for each outcome and detail, the worst first, with the cases that have them.
+
+    Cases that pass are left out.
+
+    A variant of a case is left out if its outcome and detail are those of the case as recorded.
+    """
     rows: Dict[Tuple[str, str], Dict[str, List[str]]] = {}
     for id in sorted(by_case):
         name, at, variant = id.partition("@")
@@ -204,7 +232,10 @@ def _group_missed(by_case: Dict[str, Tuple[str, str]]) -> List[Dict[str, Any]]:
 
 
 def _worst_by_operator(results: Iterable[Tuple[Known, str]]) -> Dict[str, str]:
-    """Return `domain::name-since` -> the worst outcome."""
+    """Return `domain::name-since` -> the worst outcome of its cases.
+
+    Cases with other operators count only if there are no others.
+    """
     by_operator: Dict[str, Seen] = {}
     for case, outcome in results:
         for operator in case.operators:
@@ -217,7 +248,10 @@ def _worst_by_operator(results: Iterable[Tuple[Known, str]]) -> Dict[str, str]:
 
 
 def history_line(small: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the line of a run in the history, which remains when the next run replaces its results."""
+    """Return the line for a run in history.jsonl: date, cell, revision, state and the total of each outcome.
+
+    The history keeps the line when a later run replaces the results.
+    """
     totals = [sum(column) for column in zip(*small.get("opsets", {}).values())]
     return {**{name: small.get(name, "") for name in ("date", "cell", "revision", "state")}, "found": totals}
 
@@ -234,7 +268,7 @@ def _read(path: Path) -> Dict[str, Any]:
 
 
 def _format_json(content: Dict[str, Any]) -> str:
-    """Return JSON with a line for each entry, so that a change of an entry is a change of a single line."""
+    """Return JSON with one line for each entry, so that a change of an entry changes one line in a diff."""
     lines = []
     for key, value in content.items():
         if isinstance(value, dict) and value:

@@ -1,4 +1,4 @@
-"""Revision of this repository, for results and builds."""
+"""The revision of this repository, which results and builds name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["revision"]
 
 
 def revision() -> str:
-    """Return the commit, with `-dirty` if files differ from it; empty without git or without its history."""
+    """Return the abbreviated commit, with `-dirty` if a tracked file differs from it. "": git or the history is missing."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         process = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Environments that test the selection of a shim: `[selection.*]` of matrix.toml."""
+"""Environments in which the tests of shim selection run: the tables `[selection.*]` of matrix.toml."""
 
 from __future__ import annotations
 
@@ -17,18 +17,23 @@ __all__ = ["Mixed", "load_mixed"]
 
 @dataclass(frozen=True)
 class Mixed:
-    """The pins of several cells together, with the wheels of these shims. `over` is installed last, without resolution."""
+    """An environment with the lock files of several cells and the wheels of several shims.
+
+    All its cells have one Python.
+
+    `over`: requirements that are installed last, without their dependencies.
+    """
 
     name: str
     python: str
     pins: tuple[str, ...]
-    """Lock files of the cells."""
+    """The paths of the lock files of the cells."""
     shims: tuple[str, ...]
     over: tuple[str, ...]
 
 
 def load_mixed(matrix: Matrix) -> list[Mixed]:
-    """Read the environments from matrix.toml. Raises MatrixError."""
+    """Return the environments in `[selection.*]` of matrix.toml. Raise a MatrixError for an unknown cell or two Pythons."""
     raw = tomllib.loads((ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8"))
     return [_make_mixed(matrix, name, **entry) for name, entry in raw["selection"].items()]
 

@@ -1,8 +1,9 @@
-"""Check the built site of the documentation: local links lead somewhere, and no page loads anything from another host.
+"""Check the built site of the documentation: no dead local link, and no resource that a page loads from another host.
 
 python -m matrix.site results/docs
 
-mkdocs checks the links that it writes itself; this looks at the HTML that a visitor gets, of the theme and the API too.
+mkdocs checks only the links that its own Markdown pages contain. This check reads the HTML that a visitor gets, with
+the links of the theme and of the API pages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 __all__ = ["Page", "main", "problems", "read"]
 
-# Attributes that make a browser fetch something; `href` of <a> only when a visitor follows it.
+# The attributes whose address a browser loads with the page. The `href` of <a> is loaded only when a visitor follows it.
 _LOADED = {
     ("img", "src"),
     ("script", "src"),
@@ -28,7 +29,7 @@ _NOT_LOADED = {"canonical", "prev", "next", "edit"}  # `rel` of links that brows
 
 
 class Page(NamedTuple):
-    """The anchors of a page, its links, and the addresses that a browser loads with it."""
+    """The anchors of an HTML page, the targets of its links, and the addresses that a browser loads with the page."""
 
     anchors: set[str]
     links: list[str]
@@ -51,14 +52,14 @@ class _Reader(HTMLParser):
 
 
 def read(path: Path) -> Page:
-    """Parse a page; return its anchors, its links and what it loads."""
+    """Parse an HTML page, and return its anchors, its links and the addresses that it loads."""
     reader = _Reader()
     reader.feed(path.read_text(encoding="utf-8"))
     return reader.page
 
 
 def problems(site: Path) -> list[str]:
-    """List dead links, and resources of other hosts, of all pages of the site."""
+    """Return a text for each dead local link and each resource of another host, in all pages of a site."""
     pages = {path.resolve(): read(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"}
     messages = [] if pages else [f"{site} has no page"]
     for path, page in pages.items():
@@ -70,7 +71,7 @@ def problems(site: Path) -> list[str]:
 
 
 def _leads(path: Path, url: str, pages: dict[Path, Page]) -> bool:
-    """Whether a relative link leads to a file of the site, and its fragment to an anchor of that page."""
+    """Whether a relative link leads to a file of the site, and its fragment (`#name`) to an anchor of that page."""
     parts = urlsplit(url)
     target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
     target = target / "index.html" if target.is_dir() else target
@@ -80,7 +81,7 @@ def _leads(path: Path, url: str, pages: dict[Path, Page]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the problems of the sites; return 1 if there are any."""
+    """Print the problems of the sites in these folders; return 1 if there are any."""
     lines = [problem for site in arguments for problem in problems(Path(site))]
     print("\n".join(lines) or "every link leads somewhere, and nothing is loaded from elsewhere")
     return 1 if lines else 0

@@ -1,4 +1,4 @@
-"""docs/support.md: the outcome of every version of every registered operator in each cell."""
+"""docs/support.md: a table of the outcome of every version of every registered operator, in the cells of the gate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ recorded cases:
 
 
 def page(matrix: Matrix) -> str:
-    """Return the page. All cells with stored results are counted; those of the gate have a column each."""
+    """Return the text of docs/support.md.
+
+    The first table counts the cases of every cell with stored results. The tables of operators have a column for each
+    cell of the gate.
+    """
     results = load_results()
     known = {id: results[id] for id in matrix.cells if id in results}
     cells = {id: cell for id, cell in known.items() if matrix.cells[id].tier == "gate" and "operators" in cell}
@@ -45,7 +49,7 @@ def page(matrix: Matrix) -> str:
 
 
 def _list_operators() -> List[Tuple[str, str, int]]:
-    """Return (domain, name, since) of the operators of this library, without those that a test registered."""
+    """Return (domain, name, since) of each operator that this library defines, sorted. Operators of tests are left out."""
     from onnx_compat.ops.registry import all_meanings
 
     for domain in ("ml", "microsoft"):  # by name: without an installed distribution there are no entry points
@@ -63,7 +67,7 @@ def _find_status(cell: Dict[str, Any], domain: str, name: str, since: int) -> st
 
 
 def _format_counts(cells: Dict[str, Any]) -> List[str]:
-    """Return the table of outcomes: for each cell and variant, the sum over all suites."""
+    """Return the lines of the first table: the number of cases with each outcome, for each cell and variant."""
     lines = [_row(["cell", "run", *OUTCOMES]), _row(["---"] * (2 + len(OUTCOMES)))]
     for id, cell in cells.items():
         sums: Dict[str, Dict[str, int]] = {}

@@ -1,8 +1,9 @@
-"""Trial of every branch as its users install it: by name from a folder of wheels, then used, and refused on other Pythons.
+"""Trial of the branches: install each by its name from a folder of wheels, use it, and check that other Pythons refuse
+it.
 
 python -m matrix.trial FOLDER [--jobs N] [BRANCH ...]
 
-Each environment is deleted after its use: it is large, and uv installs it again quickly from its cache.
+Each environment is deleted after its use, because it is large. uv installs it again quickly from its cache.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ __all__ = ["Trial", "main"]
 
 SCRIPT = ROOT / "tests" / "e2e" / "branch.py"
 SECONDS = 3600
-# Variables of the shell that would choose a shim or a back end.
+# Environment variables that are removed, because they would select a shim or a back end.
 UNSET = ("PYTHONPATH", "ONNX_COMPAT_SHIM", "KERAS_BACKEND", "TF_USE_LEGACY_KERAS")
 
 
+# Messages of uv and pip that name the Python as the reason of a refusal.
 REASONS = ("requires a different Python", "requires Python", "no wheels with a matching Python ABI tag")
 
 
 class Failed(Exception):
-    """A step failed; the text is the reason."""
+    """A step of a trial failed; the text is the reason."""
 
 
 @dataclass(eq=False)
 class Trial:
-    """The trial of a branch: the result of each step as a row, and the failures."""
+    """The trial of a branch. `row`: step -> its result as text. `failures`: a text for each step that failed."""
 
     matrix: Matrix
     cell: Cell
@@ -53,7 +55,10 @@ class Trial:
     failures: list[str] = field(default_factory=list)
 
     def run(self, pip: bool) -> None:
-        """Run all steps; with `pip`, also test the refusal of other Pythons with pip itself."""
+        """Run all steps of the trial, and fill `row` and `failures`.
+
+        `pip`: also check with pip that other Pythons are refused.
+        """
         began = time.monotonic()
         assert self.cell.branch
         self.row = {"branch": self.cell.branch, "Python": self.cell.python}
@@ -74,7 +79,7 @@ class Trial:
 
     @property
     def extra(self) -> str:
-        """The extra to try: the one with builds for the CPU alone, where it exists."""
+        """Return the extra of the core that installs the branch: the one that ends in `-cpu`, if it exists."""
         core = branches.extras(self.matrix, self.matrix.distributions["core"])
         return f"{self.cell.branch}{CPU}" if f"{self.cell.branch}{CPU}" in core else str(self.cell.branch)
 
@@ -91,7 +96,7 @@ class Trial:
         return str(self._try_extras(f"{extra},probability")["probability"])
 
     def _try_extras(self, extras: str) -> dict[str, Any]:
-        """Install the extras in an empty environment and return the report of SCRIPT."""
+        """Install the core with these extras in an empty environment, run SCRIPT in it, and return its report."""
         with tempfile.TemporaryDirectory() as scratch:
             python = _make_environment(Path(scratch, "env"), self.cell.python)
             _run_command(
@@ -111,19 +116,22 @@ class Trial:
         return report
 
     def _resolve_at_both_ends(self) -> str:
-        """Resolve for the oldest and the newest Python that the branch accepts, with wheels of the framework."""
+        """Check that the branch resolves on the oldest and on the newest Python that it accepts. Return `3.9 to 3.12`."""
         accepted = self._accepted_pythons()
         for python in (accepted[0], accepted[-1]):
             self._resolve(str(self.cell.branch), python)
         return f"{accepted[0]} to {accepted[-1]}"
 
     def _resolve(self, extras: str, python: str) -> list[str]:
-        """Return the name of every distribution that would be installed."""
+        """Return the names of the distributions that uv would install for these extras on a Python. Raise Failed."""
         output = _run_command(*self._resolve_command(python), given=self._requirement(extras))
         return [Requirement(line).name for line in output.splitlines()]
 
     def _resolve_command(self, python: str) -> list[str]:
-        """Return the command that resolves, with each framework from a wheel."""
+        """Return the command of uv that resolves requirements from standard input for a Python.
+
+        Frameworks must have a wheel.
+        """
         resolve = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--python-version={python}"]
         return [*resolve, *(f"--only-binary={name}" for name in self._frameworks()), *self._links(), "-"]
 
@@ -132,13 +140,16 @@ class Trial:
         return [*names, *(name[: -len(CPU)] for name in names if name.endswith(CPU))]
 
     def _check_refusal(self) -> str:
-        """Check that uv refuses the next older and the next newer Python. uv reads only the lower end of Requires-Python."""
+        """Check that uv refuses the branch on the Pythons before and after those that it accepts. Return these Pythons."""
         for python in self._refused_pythons():
             self._expect_refusal(python, *self._resolve_command(python), given=self._requirement(str(self.cell.branch)))
         return " ".join(self._refused_pythons())
 
     def _check_refusal_by_pip(self) -> str:
-        """Check the same with the newest pip of such a Python, if this machine has that Python."""
+        """Check with the newest pip that it refuses the branch on those Pythons that this machine has.
+
+        Return these Pythons.
+        """
         refusing = []
         for python in self._refused_pythons():
             try:
@@ -160,7 +171,7 @@ class Trial:
         return " ".join(refusing)
 
     def _expect_refusal(self, python: str, *command: str, given: str | None = None) -> None:
-        """Check that a command fails because of the Python."""
+        """Run a command, and raise Failed unless it fails with a message that names the Python as the reason."""
         try:
             _run_command(*command, given=given)
         except Failed as error:
@@ -170,7 +181,9 @@ class Trial:
         raise Failed(f"Python {python} is not refused")
 
     def _refused_pythons(self) -> list[str]:
-        """Return the Pythons next to those that are accepted, if the core accepts them."""
+        """Return the Python before and the Python after those that the branch accepts, without Pythons that the core
+        refuses.
+        """
         accepted = [int(python.partition(".")[2]) for python in self._accepted_pythons()]
         ends = [f"3.{accepted[0] - 1}", f"3.{accepted[-1] + 1}"]
         core = branches.minors(self.matrix.requires_python(self.matrix.distributions["core"]))
@@ -194,7 +207,10 @@ def _make_environment(folder: Path, python: str, *options: str) -> str:
 def _run_command(
     *command: str, given: str | None = None, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> str:
-    """Return the output of a command. Raises Failed with the end of its output."""
+    """Run a command and return its standard output. `given`: its standard input.
+
+    Raise Failed with the end of its output.
+    """
     variables = {name: value for name, value in os.environ.items() if name not in UNSET}
     variables["UV_PYTHON_DOWNLOADS"] = "never"
     process = subprocess.run(
@@ -213,7 +229,10 @@ def _run_command(
 
 
 def trials(matrix: Matrix, folder: Path, names: list[str]) -> list[Trial]:
-    """Return the trials of the named branches, or of all. Raises MatrixError."""
+    """Return a trial for each named branch, or for all branches without a name.
+
+    Raise a MatrixError for an unknown branch.
+    """
     proving = branches.branches(matrix)
     unknown = [name for name in names if name not in proving]
     if unknown:
@@ -222,7 +241,7 @@ def trials(matrix: Matrix, folder: Path, names: list[str]) -> list[Trial]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try the branches and print their rows. Return 1 if a step failed."""
+    """Run the trials, and print a row for each. Return 1 if a step failed."""
     parser = argparse.ArgumentParser(prog="python -m matrix.trial", description="Try the branches as their users do.")
     parser.add_argument("folder", type=Path, help="the folder with the wheels of all distributions")
     parser.add_argument(
@@ -251,7 +270,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Format rows as a table with a header."""
+    """Return rows of column -> text as an aligned table with a header line."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     lines = [dict(zip(columns, columns)), *rows]
     widths = {name: max(len(line.get(name, "")) for line in lines) for name in columns}

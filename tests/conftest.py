@@ -1,6 +1,8 @@
-"""Progress of a test run for observers, and a watchdog for tests that hang without releasing the interpreter's lock.
+"""Plugins for all tests: a file with the progress of the run, and a watchdog for tests that hang while they hold the
+GIL.
 
-ONNX_COMPAT_PROGRESS: a file that gets a line of JSON for the number of tests, and one for each test when it ends.
+ONNX_COMPAT_PROGRESS names the file. It gets a line of JSON with the number of tests, and a line for each test that
+ends.
 """
 
 import faulthandler
@@ -19,7 +21,7 @@ GRACE = 30.0
 
 
 class Watch:
-    """Counts the tests that have ended, of all workers."""
+    """Writes the progress file: counts the tests that have ended, in all workers."""
 
     def __init__(self, path: Optional[str]) -> None:
         self.total = 0
@@ -29,7 +31,7 @@ class Watch:
 
     @property
     def missing(self) -> int:
-        """The number of collected tests that have not run."""
+        """Return the number of collected tests that have not run."""
         return self.total - len(self._ended)
 
     @pytest.hookimpl(optionalhook=True)
@@ -45,7 +47,7 @@ class Watch:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
-        """Set the message for a dead worker, which cannot report: its run time tells a crash from the limit of a test."""
+        """Set the message for a worker that died in a test. The run time of the test tells a crash from the time limit."""
         seconds = time.monotonic() - self._started.get(crashitem, time.monotonic())
         report.longrepr = "its process ended after %.0f s: it crashed, or ran into the limit of a test" % seconds
 
@@ -75,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _outcome(report: Any) -> str:
-    """Return the outcome of a report that ends its test; "" for any other report."""
+    """Return the outcome of a test, from the report that decides it; "" for its other reports."""
     if report.failed:  # in any phase; "???" is the phase of a test that ended its worker
         return "failed"
     if report.when == "call" or (report.when == "setup" and report.skipped):
@@ -84,7 +86,7 @@ def _outcome(report: Any) -> str:
 
 
 class Limit:
-    """Ends a worker whose test holds the interpreter's lock for longer than the limit of the test."""
+    """Watchdog: ends a worker whose test holds the GIL for longer than the time limit of the test."""
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

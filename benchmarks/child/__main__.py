@@ -1,6 +1,7 @@
-"""Server inside an environment: it reads a request per line on standard input and writes an answer per line.
+"""Server in the environment that is measured: it reads a request per line of standard input, and writes an answer per
+line.
 
-It imports nothing else of the repository: the packages that are measured come from the environment alone.
+It imports no package of this repository from the source tree: all measured packages come from the environment.
 """
 
 import json
@@ -36,7 +37,7 @@ COMMANDS: Dict[str, Callable[..., Any]] = {
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Answer requests until standard input ends. An exception in a command is the answer `{"error": text}`."""
     # Frameworks print to standard output; it is redirected to standard error, so that each line here is an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""Agreement of a .tflite file with onnxruntime, in the first and the second run of an interpreter."""
+"""Compare a .tflite file with onnxruntime, in the first and in the second run of one interpreter."""
 
 from itertools import permutations
 from typing import Any, Dict, List, Sequence, Tuple
@@ -9,7 +9,10 @@ _TYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(int32)":
 
 
 def errors(model: str, path: str) -> List[float]:
-    """Return for each of two runs the largest difference from onnxruntime, as a share of the output's largest value."""
+    """Return the error of the first and of the second run: the largest relative error over all outputs.
+
+    The relative error is the largest difference from onnxruntime, divided by the largest absolute value of the output.
+    """
     import numpy as np
     import onnxruntime
 
@@ -31,9 +34,9 @@ def errors(model: str, path: str) -> List[float]:
 
 
 def _match_tensors(details: Sequence[Dict[str, Any]], names: List[str]) -> Dict[str, Dict[str, Any]]:
-    """Map the names in the model to tensors of the file: by name where the file keeps all names, else by position.
+    """Return name in the model -> tensor of the file: by name if the file has all these names, else by position.
 
-    Raises ValueError if the counts differ.
+    Raise a ValueError if the counts differ.
     """
     if len(details) != len(names):
         raise ValueError("the file has %d of the %d tensors %s" % (len(details), len(names), ", ".join(names)))
@@ -42,7 +45,10 @@ def _match_tensors(details: Sequence[Dict[str, Any]], names: List[str]) -> Dict[
 
 
 def _error(actual: Any, wanted: Any) -> float:
-    """Return the relative error of an output. Of the axis orders that fit its shape, the one with the least error counts."""
+    """Return the relative error of an output.
+
+    If several axis orders fit its shape, the order with the smallest error counts.
+    """
     import numpy as np
 
     scale = max(float(np.abs(wanted).max()), 1e-30)
@@ -51,9 +57,10 @@ def _error(actual: Any, wanted: Any) -> float:
 
 
 def _orders(shape: Tuple[int, ...], file_shape: Tuple[int, ...]) -> List[Tuple[int, ...]]:
-    """Return the permutations of `shape` that give `file_shape`: the identity first, then channels-last, then the rest.
+    """Return the axis permutations that turn `shape` into `file_shape`: the identity first, then channels-last, then
+    others.
 
-    Raises ValueError if no permutation fits.
+    Raise a ValueError if no permutation fits.
     """
     rank = len(shape)
     last = (0, *range(2, rank), 1) if rank > 2 else tuple(range(rank))

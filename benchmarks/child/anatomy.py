@@ -1,4 +1,4 @@
-"""Anatomy of a .tflite file: its operators, and the share that the default delegate takes."""
+"""Anatomy of a .tflite file: its operators, its size, and the operators that the default delegate (XNNPACK) runs."""
 
 import os
 from collections import Counter
@@ -6,10 +6,10 @@ from typing import Any, Dict, List, Set
 
 
 def anatomy(path: str) -> Dict[str, Any]:
-    """Return the parts of a file.
+    """Return the properties of a .tflite file as a dict.
 
-    - `operators`: the count of each type, in all subgraphs
-    - `turns`: the TRANSPOSEs that only keep the layout of an input or an output
+    - `operators`: type of operator -> count, in all subgraphs
+    - `turns`: the number of TRANSPOSEs that read an input or write an output of the file
     - `bytes`: the size of the file
     - `nodes`, `delegated`, `pieces`, `left`: see `_share`
     """
@@ -26,7 +26,7 @@ def anatomy(path: str) -> Dict[str, Any]:
 
 
 def _turns(graph: Any) -> int:
-    """Count the TRANSPOSEs that read an input or write an output of the graph."""
+    """Return the number of TRANSPOSEs that read an input or write an output of the graph."""
     ends = set(graph.inputs) | set(graph.outputs)
     return sum(
         operator.builtin == "TRANSPOSE" and (operator.inputs[0] in ends or operator.outputs[0] in ends)
@@ -35,9 +35,12 @@ def _turns(graph: Any) -> int:
 
 
 def _share(path: str) -> Dict[str, Any]:
-    """Count the nodes of the main graph, those that XNNPACK takes, its pieces, and the types of the nodes that it leaves.
+    """Return how the interpreter divides the main graph between XNNPACK and its own kernels.
 
-    The interpreter lists a delegate after the nodes that it replaces: these are found backwards from its outputs.
+    `nodes`: their number; `delegated`: how many XNNPACK runs; `pieces`: in how many pieces; `left`: type -> count of
+    the others.
+
+    The interpreter lists a delegate after the nodes that it replaces. These nodes are found backwards from its outputs.
     """
     from ai_edge_litert.interpreter import Interpreter
 

@@ -1,4 +1,4 @@
-"""Conversion from ONNX to .tflite by each tool, in a process that has imported the tool before."""
+"""Convert ONNX to .tflite with each tool, and measure the conversion."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ from memory import peak_above_baseline  # type: ignore[import-not-found]  # a mo
 
 
 def import_modules(modules: Any) -> Dict[str, float]:
-    """Import modules, so that the conversions after it are measured without their imports."""
+    """Import modules, so that later conversions are measured without these imports. Return the duration."""
     start = time.perf_counter()
     for name in modules:
         importlib.import_module(name)
@@ -21,7 +21,10 @@ def import_modules(modules: Any) -> Dict[str, float]:
 
 
 def convert(tool: str, model: str, path: str) -> Dict[str, Any]:
-    """Convert once and move the file to `path`. Return seconds, memory and bytes."""
+    """Convert a model once with a tool, and move the file to `path`.
+
+    Return its duration, peak memory and size as a dict.
+    """
     with tempfile.TemporaryDirectory() as folder:
         # onnx2tf writes into the model that it reads.
         copy = shutil.copy(model, os.path.join(folder, "model.onnx"))
@@ -47,7 +50,7 @@ def _ours(model: str, folder: str) -> str:
 
 
 def _channels_last(model: str, folder: str) -> str:
-    """Convert with all images channels-last, as onnx2tf stores them."""
+    """Convert a model with all inputs and outputs of rank 4 channels-last, as onnx2tf stores them. Return the path."""
     import onnx_compat
     from onnx_compat.model import TensorType
 
@@ -58,7 +61,10 @@ def _channels_last(model: str, folder: str) -> str:
 
 
 def _onnx2tf(model: str, folder: str) -> str:
-    """Call onnx2tf as its users do. It finds its optimiser only with the folder of this environment on PATH."""
+    """Convert a model with onnx2tf's function, and return the path of the file.
+
+    onnx2tf finds its optimiser only if the folder of this environment is on PATH.
+    """
     import sys
 
     from onnx2tf.onnx2tf import convert as onnx2tf  # type: ignore[import-not-found]  # in the environment of the peer only

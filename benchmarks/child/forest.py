@@ -1,10 +1,10 @@
-"""Model of random decision trees, each of them complete."""
+"""Write a model of complete decision trees with random splits."""
 
 from typing import Any, Dict
 
 
 def write(path: str, trees: int, depth: int, features: int) -> None:
-    """Write a TreeEnsembleRegressor over a batch of rows."""
+    """Write an ONNX model to `path`: a TreeEnsembleRegressor over a batch of rows, with complete trees of this depth."""
     import numpy as np
     import onnx
     from onnx import TensorProto, helper

@@ -1,4 +1,7 @@
-"""Conversion of a PyTorch network of the zoo by litert-torch. The zoo is the only part of the repository that a child reads."""
+"""Convert a PyTorch network of the zoo with litert-torch.
+
+The module imports matrix.zoo from the source tree; no other module of this folder imports the source tree.
+"""
 
 import sys
 import time
@@ -7,7 +10,12 @@ from typing import Dict
 
 
 def convert_torch(name: str, full: bool, path: str) -> Dict[str, float]:
-    """Convert the module, with the weights, that the zoo exports as ONNX. Return the seconds, without its construction."""
+    """Convert a network of the zoo, with the weights of its ONNX export, to a .tflite file at `path`.
+
+    Return the duration.
+
+    The construction of the network does not count. `full`: the large variant.
+    """
     import litert_torch  # type: ignore[import-not-found]  # in the environment of the peer only
 
     root = str(Path(__file__).resolve().parents[2])

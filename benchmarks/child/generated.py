@@ -1,4 +1,6 @@
-"""Networks that no cache has: a detector with a feature pyramid, an image generator and an LSTM, with random weights."""
+"""Write networks that no cache has, with random weights: a detector with a feature pyramid, an image generator, and
+LSTMs.
+"""
 
 from typing import Any, List
 
@@ -6,7 +8,7 @@ _SIZE, _STEPS, _CELLS = 256, 32, 128
 
 
 class _Net:
-    """Builder of a graph: each method appends a node and returns the name of its result."""
+    """Builder of a graph: `node`, `weight` and `conv` append to it, and return the name of the result."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -39,7 +41,9 @@ class _Net:
 
 
 def detector(path: str) -> None:
-    """Write a detector of three scales with a top-down pyramid; boxes and scores of all positions are in one table."""
+    """Write an object detector to `path`: features of three scales, a top-down pyramid, and one table of boxes and of
+    scores.
+    """
     import numpy as np
 
     net = _Net()
@@ -73,7 +77,7 @@ def detector(path: str) -> None:
 
 
 def generator(path: str) -> None:
-    """Write a network of transposed convolutions that doubles the image in each layer, from 100 numbers to 64x64."""
+    """Write an image generator to `path`: transposed convolutions from 100 numbers to an image of 64x64."""
     net = _Net()
     x, inputs = "x", 100
     for outputs, stride in ((256, 1), (128, 2), (64, 2), (32, 2), (3, 2)):
@@ -91,7 +95,7 @@ def generator(path: str) -> None:
 
 
 def recurrent(path: str) -> None:
-    """Write two LSTM layers and a MatMul."""
+    """Write a network of two LSTM layers and a MatMul to `path`."""
     net = _Net()
     x = "x"
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Peak memory of a piece of work, above that of the process before it."""
+"""Measure the peak memory of a function, above the memory of the process before the call."""
 
 from typing import Any, Callable, Optional, Tuple
 
@@ -6,14 +6,14 @@ _STATUS = "/proc/self/status"
 
 
 def peak_above_baseline(work: Callable[[], Any]) -> Tuple[Any, Optional[int]]:
-    """Return the result of `work` and its peak in bytes; None where the kernel does not report it (only Linux does)."""
+    """Return (result of `work`, peak memory in bytes). The peak is known on Linux only; elsewhere None stands for it."""
     baseline = _reset()
     result = work()
     return result, None if baseline is None else max(0, _read("VmHWM") - baseline)
 
 
 def _reset() -> Optional[int]:
-    """Reset the high-water mark of the process. Return the resident memory now, or None."""
+    """Reset the peak memory (VmHWM) of the process. Return the resident memory in bytes; None if the kernel cannot."""
     try:
         with open("/proc/self/clear_refs", "w") as stream:
             stream.write("5")

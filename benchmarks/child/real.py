@@ -1,4 +1,4 @@
-"""Check of a network that a package ships: converted, and compared with onnxruntime, as is the package's own .tflite file."""
+"""Convert a trained network from a package, and compare our file and the package's own .tflite file with onnxruntime."""
 
 import os
 import time
@@ -19,7 +19,11 @@ def check(
     ranges: Dict[str, List[float]],
     theirs: Optional[str] = None,
 ) -> Dict[str, Any]:
-    """Convert a model, save its feeds, and return the errors of the file, and of the package's file `theirs`."""
+    """Convert a model to `path`, write its inputs to `feeds` (.npz), and return the results as a dict.
+
+    The dict has the duration, and for our file and for the package's file `theirs` the size, the operators and the
+    error.
+    """
     import onnx_compat
 
     # The first conversion also probes the kernels, so the second is measured.
@@ -48,7 +52,7 @@ def check(
 
 
 def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any) -> Dict[str, Any]:
-    """Return an array for each input of the model, the same in every run."""
+    """Return generated inputs by name, the same in every run. `ranges`: input -> [low, high) of its values."""
     import numpy as np
 
     import onnx_compat
@@ -67,7 +71,10 @@ def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any)
 
 
 def _beside(path: str, model: str, given: Dict[str, Any]) -> List[Any]:
-    """Compare the outputs of another converter's file with onnxruntime: by name where it kept the names, else by position."""
+    """Compare the outputs of another tool's .tflite file with onnxruntime. Return the comparisons.
+
+    Outputs are matched by name if the file has the name, else by position.
+    """
     import onnxruntime
 
     from onnx_compat.verification.compare import compare
@@ -89,7 +96,7 @@ def _beside(path: str, model: str, given: Dict[str, Any]) -> List[Any]:
 
 
 def _largest(comparisons: Any) -> Optional[float]:
-    """Return the largest absolute error of all outputs; None where no output has one, as for integers."""
+    """Return the largest absolute error of all outputs. None: no output has one, because all are integers."""
     errors = [comparison.max_abs_error for comparison in comparisons if comparison.max_abs_error is not None]
     return max(errors) if errors else None
 

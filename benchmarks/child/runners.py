@@ -1,4 +1,4 @@
-"""Runners: models that are ready to run, each behind the same call without arguments."""
+"""Runners: models that are open in this process. Each is a function without arguments that runs the model once."""
 
 import os
 import time
@@ -10,7 +10,7 @@ _OPEN: Dict[str, Run] = {}
 
 
 def versions(names: List[str]) -> Dict[str, str]:
-    """Return name -> version of these distributions, if they are installed here."""
+    """Return name -> version of these distributions. Those that are not installed in this environment are absent."""
     from importlib import metadata
 
     installed = {}
@@ -25,13 +25,13 @@ def versions(names: List[str]) -> Dict[str, str]:
 def open_runner(
     name: str, kind: str, threads: int, path: str = "", network: str = "", shape: Any = None, feeds: str = ""
 ) -> None:
-    """Open a runner under a name, and run it once: the first run may still compile."""
+    """Open a runner under a name, and run it once, because the first run may still compile. `kind`: a key of `_KINDS`."""
     _OPEN[name] = _KINDS[kind](threads=threads, path=path, network=network, shape=shape, feeds=feeds)
     _OPEN[name]()
 
 
 def run(name: str, times: int) -> List[float]:
-    """Return the seconds of each of some runs."""
+    """Run a runner `times` times, and return the duration of each run in seconds."""
     work = _OPEN[name]
     seconds = []
     for _ in range(times):
@@ -48,7 +48,7 @@ def _image(shape: Any) -> Any:
 
 
 def values(shape: Any, dtype: Any) -> Any:
-    """Return random numbers for an input of any dtype; integers are 0 or 1, so that they are valid indices."""
+    """Return random values for an input. Integers are 0 or 1, so that they are valid indices."""
     import numpy as np
 
     if np.dtype(dtype).kind == "f":
@@ -57,17 +57,17 @@ def values(shape: Any, dtype: Any) -> Any:
 
 
 def _arrays(feeds: str) -> Optional[Dict[str, Any]]:
-    """Return the arrays of a .npz file by the names of inputs; None without a path."""
+    """Return input -> array from a .npz file. None: `feeds` is ""."""
     import numpy as np
 
     return dict(np.load(feeds)) if feeds else None
 
 
 def open_interpreter(path: str, threads: int, feeds: Optional[Dict[str, Any]] = None) -> Tuple[Any, Dict[int, Any]]:
-    """Return an interpreter of a .tflite file, and tensor index -> array of its inputs.
+    """Open a .tflite file. Return (interpreter, index of each input tensor -> its array).
 
-    `feeds` are matched by name where the file knows the name, else by position. Without `feeds`, inputs get random values in
-    the layout of the file, which may differ from that of the model.
+    `feeds` are matched by name if the file has the name, else by position. Without `feeds`, inputs get random values in
+    the layout of the file, which may differ from the layout of the model.
     """
     try:
         from ai_edge_litert.interpreter import Interpreter

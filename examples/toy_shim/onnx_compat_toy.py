@@ -1,7 +1,7 @@
 """Example of a minimal shim.
 
-Its "framework" is numpy: its tensors are arrays, and it implements ten primitives. The rest of a model runs in the
-fallback; `onnx_compat.support(model, "toy")` lists it.
+Its "framework" is numpy: tensors are arrays. The shim implements ten primitives. Nodes that need other primitives run
+in the fallback; `onnx_compat.support(model, "toy")` lists them.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from onnx_compat.shim import Compiled, Emitter, Probe, Shim, emit
 
 
 class ToyEmitter(Emitter):
-    """Computes each primitive at once."""
+    """Computes each primitive as soon as it is emitted, because numpy has no graph."""
 
     layout = "channels_first"  # images as ONNX has them
     filter_layout = "OIHW"
@@ -65,7 +65,10 @@ class ToyEmitter(Emitter):
 
 
 class ToyCompiled(Compiled):
-    """A program that numpy runs step by step. A framework with a compiled form would emit the program once, here."""
+    """A program that numpy runs step by step.
+
+    A shim for a compiled framework would emit the program once, in `__init__`.
+    """
 
     def __init__(self, program):
         self.native = program
@@ -75,7 +78,7 @@ class ToyCompiled(Compiled):
 
 
 class ToyShim(Shim):
-    """The shim, which the entry point names."""
+    """The shim. `SHIM` is its instance, which the entry point in pyproject.toml names."""
 
     name = "toy"
     modules = ()  # no import of the user selects it

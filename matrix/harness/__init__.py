@@ -1,1 +1,1 @@
-"""Harness of the recorded and generated cases, independent of pytest: compare, run, judge, tally."""
+"""Harness of the recorded and generated cases, independent of pytest: select cases, run them, compare, judge, count."""

@@ -1,7 +1,7 @@
-"""Check of cases that draw random numbers: only shape and dtype are compared with the recorded output.
+"""Statistical tests for models that draw random numbers. The recorded output gives only their shape and dtype.
 
-The numbers are tested as a sample. For a large sample, the model runs again on the recorded inputs repeated along their first
-axis. A bound of 7 standard errors fails by chance once in 10^11 runs; seeded cases draw the same numbers in each run.
+For a sample that is large enough, the model runs on the recorded inputs repeated 4000 times along their first axis. A
+bound of 7 standard errors fails by chance once in 10^11 runs. A case with a seed draws the same numbers in each run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ TIMES = 4000
 
 
 def check_frequency(name: str, happened: np.ndarray, chances: Any) -> None:
-    """Check that events (0 or 1) happen with their chances: in total, and where the chance is above its median."""
+    """Raise Mismatch unless 0/1 events happen about as often as their chances say: in total, and above and below the
+    median chance.
+    """
     chances = np.broadcast_to(np.asarray(chances, np.float64), happened.shape)
     if not np.isin(happened, [0, 1]).all():
         raise Mismatch("%s: not only zeros and ones" % name)
@@ -34,9 +36,10 @@ def check_frequency(name: str, happened: np.ndarray, chances: Any) -> None:
 
 
 def check_moments(name: str, drawn: np.ndarray, mean: float, variance: float, fourth: float) -> None:
-    """Check mean, variance and independence of numbers.
+    """Raise Mismatch unless random numbers have this mean and variance, and consecutive numbers are independent.
 
-    `fourth` is the fourth central moment in units of the variance squared: 3 for a normal distribution, 1.8 for a uniform one.
+    `fourth`: the fourth central moment divided by the squared variance: 3 for a normal distribution, 1.8 for a uniform
+    one.
     """
     values = np.asarray(drawn, np.float64).reshape(-1)
     error = np.sqrt(variance / values.size)
@@ -51,7 +54,11 @@ def check_moments(name: str, drawn: np.ndarray, mean: float, variance: float, fo
 
 
 def check_sample(model: onnx.ModelProto, run: Callable[[Dict[str, Any]], Sequence[Any]], fed: Dict[str, Any]) -> None:
-    """Run twice. The numbers must differ, unless the model has a seed, and follow the distribution of the operator."""
+    """Run a model twice on a large sample, and raise Mismatch unless its numbers follow the distribution of its
+    operator.
+
+    The numbers of the two runs must differ; for a model with a `seed` they must be equal.
+    """
     inputs = {name: _repeat(value) for name, value in fed.items()}
     first, again = list(run(inputs)), list(run(inputs))
     same = all(np.array_equal(first_output, second_output) for first_output, second_output in zip(first, again))
@@ -66,7 +73,6 @@ def check_sample(model: onnx.ModelProto, run: Callable[[Dict[str, Any]], Sequenc
         ((name, chances),) = inputs.items()  # Bernoulli, expanded; early releases of onnx swap the inputs of Greater
         check_frequency("the output", first[0], chances if nodes["Greater"].input[0] == name else 1 - chances)
     else:
-        raise Mismatch("no test is known for what %s draws" % ", ".join(sorted(nodes)))
         raise Mismatch("the harness has no test for the numbers of %s" % ", ".join(sorted(nodes)))
 
 
@@ -75,10 +81,13 @@ def _repeat(value: np.ndarray) -> np.ndarray:
 
 
 def _check_dropout(inputs: Sequence[Any], outputs: List[Any]) -> None:
-    """Check the mask and the scaled input of a Dropout. The second input is the ratio."""
+    """Check the mask of a Dropout, and its output: the kept input divided by 1 - ratio, else 0.
+
+    `inputs[1]` is the ratio.
+    """
     data, ratio = inputs[0], float(inputs[1]) if len(inputs) > 2 else 0.5
     kept = outputs[1] if len(outputs) > 1 else outputs[0] != 0
     check_frequency("the mask", kept, 1 - ratio)
     wanted = np.where(kept, data / (1 - ratio), 0)
     if not np.allclose(outputs[0], wanted, rtol=1e-3, atol=1e-7):
-        raise Mismatch("what was kept is not the input, scaled by 1 / (1 - ratio)")
+        raise Mismatch("the kept elements are not the input scaled by 1 / (1 - ratio)")

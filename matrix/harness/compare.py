@@ -1,6 +1,6 @@
-"""Comparison of a model's outputs with the recorded outputs: exact, except for floating-point numbers.
+"""Compare a model's outputs with the recorded outputs: floating-point numbers within a tolerance, all others exactly.
 
-It is independent of the library's own comparison, which is itself under test.
+The module is independent of the library's own comparison, which is itself under test.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ __all__ = ["Mismatch", "compare", "compare_kind"]
 
 
 class Mismatch(AssertionError):
-    """A wrong output; the text names it and the first difference."""
+    """An output differs from the recorded output. The text names the output and the first element that differs."""
 
 
 def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
-    """Raise `Mismatch` unless `got` is `wanted`: a tensor, a list or a map of values, or None for an empty optional."""
+    """Raise Mismatch unless `got` agrees with `wanted`: a tensor, a list or dict of values, or None for an empty
+    optional.
+    """
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(got) != len(wanted):
             raise Mismatch("%s: expected a list of %d values, got %s" % (name, len(wanted), _describe(got)))
@@ -36,7 +38,7 @@ def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
 
 
 def compare_kind(name: str, got: Any, wanted: np.ndarray) -> None:
-    """Raise `Mismatch` unless `got` is a tensor of the dtype and the shape of `wanted`."""
+    """Raise Mismatch unless `got` is an array with the dtype and the shape of `wanted`."""
     if not isinstance(got, np.ndarray):
         raise Mismatch("%s: expected %s, got %s" % (name, _describe(wanted), _describe(got)))
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
@@ -62,7 +64,7 @@ def _far_elements(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float)
 
 
 def _is_inexact(dtype: Any) -> bool:
-    """Whether a dtype is floating-point. Small floats of ml_dtypes have no numeric kind, so their names decide."""
+    """Whether a dtype is floating-point or complex. The small floats of ml_dtypes have kind "V", so their names decide."""
     return dtype.kind in "fc" or "float" in dtype.name
 
 

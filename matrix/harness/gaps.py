@@ -26,11 +26,15 @@ KINDS = ("ours", "framework", "never")
 
 
 class GapError(AssertionError):
-    """A declared gap contradicts a result: it is closed, stale, of another kind, or malformed."""
+    """A declared gap contradicts the result of a case (the case passes, or fails in another way), or its entry is
+    malformed.
+    """
 
 
 class Gap(NamedTuple):
-    """A gap: its cases, its cells, and the exception that they raise."""
+    """A declared, expected failure: the cases and cells that it covers, and the exception that each of these cases
+    raises.
+    """
 
     id: Union[str, List[str]]
     cells: List[str]
@@ -40,12 +44,15 @@ class Gap(NamedTuple):
     variants: List[str] = list(VARIANTS)
 
     def covers(self, ids: Iterable[str], cell: str, variant: str = RECORDED) -> bool:
-        """Whether the gap holds for a case, given by its ids, in a cell and a variant."""
+        """Whether the gap holds for a case in a cell and a variant.
+
+        `ids`: all ids of the case, one for each release that has it.
+        """
         applies = variant in self.variants and any(fnmatchcase(cell, pattern) for pattern in self.cells)
         return applies and self.names(ids)
 
     def names(self, ids: Iterable[str]) -> bool:
-        """Whether a pattern of the gap matches one of the ids."""
+        """Whether a pattern of the gap matches one of the ids, in any cell and variant."""
         return any(fnmatchcase(id, pattern) for pattern in self.patterns for id in ids)
 
     @property
@@ -54,12 +61,15 @@ class Gap(NamedTuple):
 
 
 def load_gaps(path: Path) -> List[Gap]:
-    """Return the gaps of a file; none if there is no such file."""
+    """Return the gaps that a TOML file declares. Empty: there is no such file. Raise GapError for a malformed entry."""
     return [_parse_gap(entry, path) for entry in _read_toml(path).get("gap", [])] if path.exists() else []
 
 
 def find_gap(gaps: Iterable[Gap], ids: Collection[str], cell: str, variant: str = RECORDED) -> Optional[Gap]:
-    """Return the gap of a case, which may have several ids: the same case in several releases. None if it has no gap."""
+    """Return the gap that covers a case, or None. Raise GapError if two gaps cover it.
+
+    `ids`: all ids of the case, one for each release of onnx that has it.
+    """
     matches = [gap for gap in gaps if gap.covers(ids, cell, variant)]
     if len(matches) > 1:
         raise GapError("%s is declared %d times for cell '%s'" % (next(iter(ids)), len(matches), cell))
@@ -67,7 +77,10 @@ def find_gap(gaps: Iterable[Gap], ids: Collection[str], cell: str, variant: str 
 
 
 def find_stale(gaps: Iterable[Gap], known: Collection[str], suites: Collection[str]) -> List[str]:
-    """Return the patterns that match no case, although they name one of these suites."""
+    """Return the patterns of the gaps that match no id in `known`.
+
+    Patterns for suites that are not in `suites` are left out.
+    """
     patterns = [pattern for gap in gaps for pattern in gap.patterns if pattern.partition("/")[0] in suites]
     return [
         pattern for pattern in patterns if pattern not in known and not any(fnmatchcase(id, pattern) for id in known)

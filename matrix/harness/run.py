@@ -1,4 +1,4 @@
-"""Run of a case on a shim: run all its data sets on one prepared model, compare, and judge the outcome."""
+"""Run a case on a shim: run all its data sets on one prepared model, compare the outputs, and judge the outcome."""
 
 from __future__ import annotations
 
@@ -16,26 +16,31 @@ __all__ = ["FAIL", "FALLBACK", "GAP", "OUTCOMES", "PASS", "Retraced", "Verdict",
 
 PASS, FALLBACK, GAP, FAIL = OUTCOMES = ("pass", "fallback", "gap", "fail")
 
-#: Two units in the last place of a bfloat16: where each step is rounded to 16 bits, runtimes differ by that much. onnx's
-#: own test runner allows as much.
+#: The relative tolerance of an output of bfloat16: two units in the last place. Runtimes that round each step to 16 bits
+#: differ by that much. onnx's own test runner has the same tolerance.
 COARSE = 2.0**-6
 
 
 class Retraced(AssertionError):
-    """A model with symbolic sizes was traced again for another size, in a framework that supports symbolic sizes."""
+    """A model with symbolic sizes was traced again for another size, on a framework that supports symbolic sizes."""
 
 
 class Verdict(NamedTuple):
-    """The outcome of a case, with its detail."""
+    """The outcome of a case (pass, fallback, gap or fail), with its detail as text."""
 
     outcome: str
     detail: str
     error: Optional[BaseException]
-    """The exception that the test must raise; None unless the outcome is a failure."""
+    """The exception that the pytest test must raise; None unless the outcome is `fail`."""
 
 
 def run_case(prepare: Callable[..., Any], case: Any, shim: Optional[str], variant: str = RECORDED) -> List[str]:
-    """Run a case. Return the nodes that ran in the fallback. Raises the shim's error, `Mismatch`, or `Retraced`."""
+    """Run all data sets of a case on one prepared model, and compare.
+
+    Return the names of the nodes that ran in the fallback.
+
+    Raise Mismatch for a wrong output, Retraced for a second trace, or the error of the shim.
+    """
     chosen_variant = VARIANTS[variant]
     runnable = prepare(chosen_variant.model(str(case.model)), shim=shim, **chosen_variant.options)
     is_random = "random" in case.tags
@@ -61,7 +66,12 @@ def run_case(prepare: Callable[..., Any], case: Any, shim: Optional[str], varian
 
 
 def judge(error: Optional[Exception], fallbacks: List[str], gap: Optional[Gap]) -> Verdict:
-    """Return the outcome of a run. A case with a gap fails unless it raises exactly the exception of the gap."""
+    """Return the verdict on a run.
+
+    A case with a gap fails unless it raised exactly the exception class that the gap names.
+
+    `error`: the exception that the run raised, or None. `fallbacks`: the nodes that ran in the fallback.
+    """
     message = "" if error is None else "%s: %s" % (type(error).__name__, (str(error).splitlines() or [""])[0])
     if gap is None:
         if error is not None:
@@ -81,5 +91,7 @@ def _contradict(gap: Gap, text: str, cause: Optional[Exception] = None) -> Verdi
 
 
 def _compiles_per_shape() -> bool:
-    """Whether the back end compiles for each shape, as JAX does: symbolic sizes change nothing there."""
+    """Whether the back end of Keras is JAX, which compiles for each shape: a model is then traced again despite
+    symbolic sizes.
+    """
     return os.environ.get("KERAS_BACKEND") == "jax"

@@ -1,6 +1,6 @@
-"""Selection of the cases of a run: those of the chosen suites and releases, in each of the chosen variants.
+"""Select the cases of a run: those of the chosen suites and releases, in each of the chosen variants.
 
-Equal cases of several releases are run once, under the id of the newest release.
+If several releases of onnx have a case with equal content, it runs once, under the id of the newest release.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ GENERATED = ("light-random", "zoo")
 
 
 class NotFetched(Exception):
-    """A requested suite is not in the cache; the text names the session that fetches it."""
+    """A requested suite is not in the cache. The text names the nox session that fetches it."""
 
 
 class Chosen(NamedTuple):
-    """A case to run, every id under which its content is known, and the variant."""
+    """A case to run in a variant.
+
+    `ids`: the ids of all cases with equal content, one for each release, the newest first.
+    """
 
     case: Any
     ids: List[str]
@@ -28,15 +31,17 @@ class Chosen(NamedTuple):
 
     @property
     def names(self) -> List[str]:
-        """Names of the results of the case, one for each id."""
+        """Return the names under which the result of the case is stored, one for each id
+        (`node/1.18.0/test_abs@composed`).
+        """
         return [variant_name(id, self.variant) for id in self.ids]
 
 
 def choose(suite_names: str, read_index: Callable[[str], List[Any]], newest: bool = False) -> List[Any]:
-    """Return the rows of the named suites, separated by comma or space.
+    """Return the rows (cases) of the named suites. The names are separated by comma or space.
 
-    Without a name: the recorded suites, and the generated suites that are in the cache. `newest`: only the newest release of
-    each suite. Raises NotFetched.
+    Without a name: all recorded suites, and those generated suites that are in the cache. `newest`: only the newest
+    release of each suite. Raise NotFetched for a suite that is not in the cache.
     """
     suites = suite_names.replace(",", " ").split()
     rows = {suite: read_index(suite) for suite in suites or (*SUITES, *GENERATED)}
@@ -49,12 +54,12 @@ def choose(suite_names: str, read_index: Callable[[str], List[Any]], newest: boo
 
 
 def variant_name(id: str, variant: str) -> str:
-    """Return the name of the result of a case in a variant."""
+    """Return the name of a case's result in a variant: `<id>@<variant>`, or the id alone for the variant `recorded`."""
     return id if variant == RECORDED else "%s@%s" % (id, variant)
 
 
 def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List[Chosen]:
-    """Return each distinct content once for each variant."""
+    """Return the cases to run: each distinct content once, under the id of its newest release, in each variant."""
     by_content: Dict[Tuple[Any, ...], Chosen] = {}
     for row in rows:  # an index is sorted by release
         key = (row.suite, row.hash, row.rtol, row.atol)

@@ -1,4 +1,4 @@
-"""Results of a run: counted by suite, printed as a table, written as JSON."""
+"""Results of a run of cases: count them by suite, print them as a table, write them as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class Result(NamedTuple):
 
 
 def make_crash_results(names: Dict[str, str], chosen: Iterable[Any]) -> List[Result]:
-    """Return the results of cases that ended their worker; `names` maps the name of a test to its last message."""
+    """Return a failed result under every id of each case whose test ended the process of its pytest-xdist worker.
+
+    `names`: name of the test -> the last message of the worker.
+    """
     return [
         Result(name, FAIL, names[case.names[0]], 0.0)
         for case in chosen
@@ -33,7 +36,10 @@ def make_crash_results(names: Dict[str, str], chosen: Iterable[Any]) -> List[Res
 
 
 def counts(results: List[Result]) -> Dict[str, Dict[str, int]]:
-    """Count results by suite, release and variant, then by outcome; outcomes that do not occur count 0."""
+    """Return `suite/release@variant` -> outcome -> number of results.
+
+    Each of the four outcomes is present, with 0 if need be.
+    """
     by_suite: Dict[str, Dict[str, int]] = {}
     for result in results:
         id, at, variant = result.id.partition("@")
@@ -43,7 +49,7 @@ def counts(results: List[Result]) -> Dict[str, Dict[str, int]]:
 
 
 def table(results: List[Result]) -> List[str]:
-    """Return the lines of the table of counts."""
+    """Return the lines of a text table of `counts`, with a last row for all suites together."""
     rows = counts(results)
     rows["all"] = {outcome: sum(row[outcome] for row in rows.values()) for outcome in OUTCOMES}
     width = max(map(len, rows))
@@ -54,7 +60,10 @@ def table(results: List[Result]) -> List[str]:
 
 
 def write(path: Path, results: List[Result], about: Dict[str, Any]) -> None:
-    """Write the results atomically; `about` holds the shim and the cell."""
+    """Write the results file of a run as JSON, by atomic rename.
+
+    `about`: the keys that describe the run: shim, cell, Python.
+    """
     date = {"date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
     content = {**about, **date, "counts": counts(results), "results": [result._asdict() for result in sorted(results)]}
     path.parent.mkdir(parents=True, exist_ok=True)

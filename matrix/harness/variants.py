@@ -1,9 +1,11 @@
-"""Variants of a case: as recorded, or with less known about its inputs. The outputs must be the same.
+"""Variants of a case: the model as it was recorded, or with less information about its inputs.
 
-- recorded: as it is
+The outputs must be equal.
+
+- recorded: the model as it is
 - unknown-dims: each size of an input is a symbol of its own
 - unknown-rank: the ranks of the inputs are unknown
-- composed: without the shim's native operators
+- composed: the model as it is, without the shim's native operators
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ RECORDED = "recorded"
 
 
 class Variant(NamedTuple):
-    """The argument of `prepare` in place of the model's path, and its options."""
+    """A variant: the function from a model's path to the argument of `prepare`, and the options of `prepare`."""
 
     model: Callable[[str], Union[str, bytes]]
     options: Dict[str, Any] = {}
 
 
 def loosen_shapes(path: str, ranks: bool) -> bytes:
-    """Return the model with symbolic sizes of its inputs, or without their ranks, and without shapes of other values."""
+    """Return the model in which each size of an input is a symbol, or with `ranks` each rank is unknown.
+
+    The declared shapes of outputs and intermediate values are removed.
+    """
     model = onnx.load(path)
     initializers = {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
@@ -41,7 +46,7 @@ def loosen_shapes(path: str, ranks: bool) -> bytes:
 
 
 def _tensors(type_: onnx.TypeProto) -> Iterable[onnx.TypeProto.Tensor]:
-    """Yield the tensor types in a type."""
+    """Yield the tensor types that a type contains: the type itself, or the element types of a sequence or an optional."""
     kind = type_.WhichOneof("value")
     if kind == "tensor_type":
         yield type_.tensor_type
@@ -65,7 +70,10 @@ VARIANTS: Dict[str, Variant] = {
 
 
 def choose_variants(variant_names: str) -> List[str]:
-    """Return the named variants, separated by comma or space; without a name, the recorded variant. Raises ValueError."""
+    """Return the variants in a text that separates names by comma or space; `["recorded"]` for an empty text.
+
+    Raise a ValueError for an unknown name.
+    """
     names = variant_names.replace(",", " ").split() or [RECORDED]
     unknown = [name for name in names if name not in VARIANTS]
     if unknown:

@@ -1,4 +1,4 @@
-"""Command line: mutate modules of the core, and report the mutants that no test of tests/core kills.
+"""Mutate modules of the core, and report the mutants that no test of tests/core kills.
 
 python -m matrix.mutation [--sample N] [--trace FILE] [MODULE ...] [--tests PATH ...]
 """
@@ -37,7 +37,7 @@ TESTS = "tests/core"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the mutants of the modules. Return 1 if the tests kill less than the floor of a module."""
+    """Run the mutants of the modules. Return 1 if the tests kill less than 85 % of the mutants of a module."""
     parser = argparse.ArgumentParser(prog="python -m matrix.mutation", description=__doc__)
     parser.add_argument("--sample", type=int, default=0, help="mutants of each module; all by default")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the sample")
@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def report(mutants: list[tuple[Module, Mutant]], outcomes: list[str]) -> int:
-    """Print the share of killed mutants of each module. Return 1 if a share is below the floor."""
+    """Print the share of killed mutants of each module. Return 1 if a share is below FLOOR."""
     counts: dict[str, Counter[str]] = {}
     for (module, _), outcome in zip(mutants, outcomes, strict=True):
         counts.setdefault(module.name, Counter())[outcome] += 1
@@ -98,7 +98,7 @@ def _load(name: str) -> Module:
 
 
 def sample_mutants(module: Module, count: int, seed: int) -> list[Mutant]:
-    """Return so many mutants of a module, or all, in order. Each seed has its sample."""
+    """Return `count` mutants of a module, drawn at random by `seed`, in the order of its lines. `count` 0: all mutants."""
     mutants = find_mutants(module.source)
     if not count or count >= len(mutants):
         return mutants
@@ -106,7 +106,7 @@ def sample_mutants(module: Module, count: int, seed: int) -> list[Mutant]:
 
 
 def _print_mutant(module: Module, mutant: Mutant) -> None:
-    """Print the place and the change of a mutant that lives."""
+    """Print the file, the line and the change of a mutant that no test kills."""
     index = f"{module.name.replace('.', '/')}.py:{mutant.line}"
     change = f"{mutant.before}  =>  {mutant.after}"
     print(f"{index}: {mutant.operator} in {mutant.function[0]}: {change}", flush=True)

@@ -1,4 +1,4 @@
-"""The mutants of a source file: its syntax tree with one change."""
+"""The mutants of a source file: copies of its syntax tree with one change each."""
 
 from __future__ import annotations
 
@@ -33,21 +33,24 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
 }
 _CALLS = {"any": "all", "all": "any", "min": "max", "max": "min"}
-# Exchanged arguments of these are a TypeError, which every test finds.
+# Functions whose first two arguments are not exchanged: the call would raise a TypeError, which every test finds.
 _ORDERED = frozenset(["isinstance", "issubclass", "hasattr", "getattr", "setattr", "map", "filter"])
-# These give the same result for exchanged arguments.
+# Functions that give the same result for exchanged arguments.
 _SYMMETRIC = frozenset(["is_equal", "is_equal_shape", "decide_equal", "maximum", "minimum", "max", "min"])
-# `__repr__` is for people; the text of an error is not behaviour either.
+# Nodes that are not mutated: no test has to check the text of an error or of an f-string.
 _UNCHANGED = (ast.Raise, ast.Assert, ast.JoinedStr)
 
 Function = tuple[str, int]
 """The qualified name and the first line of a function, as its code object has them."""
 _Change = tuple[str, ast.AST, Callable[[Any], ast.AST | None]]
-"""The operator's name, the node that it changes, and a function from a copy of the node to what replaces it."""
+"""(name of the mutation, the node, function from a copy of the node to its replacement; None removes the node)."""
 
 
 class Mutant(NamedTuple):
-    """A change of a function. A test can kill it only if it executes one of `lines`."""
+    """A change of a function. A test can kill it only if it executes one of `lines`.
+
+    `operator`: the name of the mutation, such as "comparison". `before`, `after`: the first line of the code.
+    """
 
     number: int
     line: int
@@ -59,7 +62,7 @@ class Mutant(NamedTuple):
 
 
 def find_mutants(source: str) -> list[Mutant]:
-    """Return the mutants of all functions of a source file, in the order of its lines."""
+    """Return the mutants of all functions in the text of a source file, in the order of its lines."""
     tree = ast.parse(source)
     mutants = []
     for number, (function, statement, change) in enumerate(_changes(tree)):
@@ -72,7 +75,10 @@ def find_mutants(source: str) -> list[Mutant]:
 
 
 def compile_mutant(source: str, mutant: Mutant, path: str) -> Any:
-    """Compile the source with the change of the mutant. Positions stay, so code objects keep their first lines."""
+    """Compile a source text with one mutant applied.
+
+    Line numbers stay, so that code objects can be matched with functions.
+    """
     tree = ast.parse(source)
     change = next(change for number, (_, _, change) in enumerate(_changes(tree)) if number == mutant.number)
     _, node, replace = change
@@ -82,7 +88,7 @@ def compile_mutant(source: str, mutant: Mutant, path: str) -> Any:
 
 
 class _Replacement(ast.NodeTransformer):
-    """Puts a node in the place of another node."""
+    """Replaces one node of a syntax tree by another node."""
 
     def __init__(self, old: ast.AST, new: ast.AST) -> None:
         self._old = old
@@ -93,7 +99,7 @@ class _Replacement(ast.NodeTransformer):
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[Function, ast.stmt, _Change]]:
-    """Yield each change with the outermost function that holds it, and with its statement."""
+    """Yield (outermost function, statement, change) for each possible change of a syntax tree."""
     for name, function in _functions(tree.body, ""):
         first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
         for statement in _statements(function.body):
@@ -119,7 +125,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _header(statement: ast.stmt) -> range:
-    """Return the lines of a statement without those of the statements in it."""
+    """Return the lines of a compound statement before its first inner statement; all lines of any other statement."""
     inner = list(_statements([statement]))[1:]
     end = min(replacement.lineno for replacement in inner) - 1 if inner else statement.end_lineno or statement.lineno
     return range(statement.lineno, max(end, statement.lineno) + 1)
@@ -134,7 +140,10 @@ def _changes_of_statement(statement: ast.stmt) -> Iterator[_Change]:
 
 
 def _changes_of_whole(statement: ast.stmt) -> Iterator[_Change]:
-    """Yield the statement dropped, and what it returns dropped. A dropped assignment is a NameError, which any test finds."""
+    """Yield changes that remove the statement, or replace a returned value by None.
+
+    Assignments to names stay: without one, a NameError would kill the mutant in any test.
+    """
     docstring = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     guard = isinstance(statement, ast.If) and not statement.orelse
     if guard or (
@@ -148,7 +157,7 @@ def _changes_of_whole(statement: ast.stmt) -> Iterator[_Change]:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
-    """Yield the expressions of the statement itself, without annotations and the statements in it."""
+    """Yield the expressions of a statement, without annotations and without the expressions of inner statements."""
     fields = [value for name, value in ast.iter_fields(statement) if name not in ("annotation", "body", "orelse")]
     waiting = [item for field in fields for item in (field if isinstance(field, list) else [field])]
     while waiting:
@@ -224,7 +233,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _is_text(node: ast.BinOp) -> bool:
-    """Whether an operator joins or formats text."""
+    """Whether an operand of a binary operator is a string constant: the operator joins or formats text."""
     return any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in (node.left, node.right))
 
 

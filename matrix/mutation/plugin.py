@@ -1,6 +1,7 @@
-"""The pytest plugin of mutation testing: it collects the tests once, and runs some of them in forked processes.
+"""pytest plugin for mutation testing: it collects the tests once, and runs some of them in forked processes.
 
-The process that collects runs no test, so each mutant starts from modules that were imported and caches that are empty.
+The process that collects the tests runs none of them. So each forked process starts with imported modules and with
+empty caches.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MONITOR = 4  # a free number among the tools of sys.monitoring
 
 
 class Module(NamedTuple):
-    """A module under mutation."""
+    """A module to mutate: its import name, its path and its source text."""
 
     name: str
     path: str
@@ -40,7 +41,10 @@ class Module(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The tests that execute each line ("path:line"), and the duration of each test."""
+    """The result of one run of all tests without a mutant.
+
+    `lines`: "path:line" -> the tests that execute the line. `seconds`: test -> duration. `failed`: tests that fail.
+    """
 
     lines: dict[str, list[str]]
     seconds: dict[str, float]
@@ -51,7 +55,10 @@ _Functions = dict[tuple[str, str, int], list[FunctionType]]
 
 
 class _Job(NamedTuple):
-    """A mutant, the functions that it changes, its tests, and the pipe on which its process names the test that failed."""
+    """A mutant that runs: the functions that it changes, its tests, and a pipe.
+
+    The forked process writes the name of the test that failed to the pipe.
+    """
 
     number: int
     module: Module
@@ -62,7 +69,7 @@ class _Job(NamedTuple):
 
 
 class Runner:
-    """Runs `work(runner)` instead of the tests, after pytest has collected them."""
+    """pytest plugin that calls `work(runner)` in place of the run of the tests, after pytest has collected them."""
 
     def __init__(self, work: Callable[[Runner], None], jobs: int) -> None:
         self._work = work
@@ -89,7 +96,10 @@ class Runner:
         self._reports.append(report)
 
     def trace(self, modules: Sequence[Module], path: Path) -> None:
-        """Run all tests, and write the lines of the modules that each test executes."""
+        """Run all tests in a forked process.
+
+        Write a Trace of the lines of `modules` that each test executes to `path`, as JSON.
+        """
         process = _fork(lambda: self._trace(modules, path))
         if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]):
             raise RuntimeError("the process that ran all tests has crashed")
@@ -122,7 +132,12 @@ class Runner:
         return 0
 
     def run(self, mutants: Sequence[tuple[Module, Mutant]], trace: Trace, limit: float) -> Iterator[str]:
-        """Yield the outcome of each mutant, in order. A mutant lives if no test has failed after `limit` seconds."""
+        """Yield the outcome of each mutant, in order: LIVES, KILLED or NOT_APPLIED.
+
+        `jobs` forked processes run at a time.
+
+        A mutant lives if none of its tests has failed after `limit` seconds.
+        """
         functions = live_functions([module for module, _ in mutants])
         running: dict[int, _Job] = {}
         outcomes: dict[int, str] = {}
@@ -144,12 +159,12 @@ class Runner:
         return _Job(number, module, mutant, live, self._tests(module, mutant, trace), os.pipe())
 
     def _tests(self, module: Module, mutant: Mutant, trace: Trace) -> list[str]:
-        """Return the tests that execute a mutant: those that killed others first, then the fast ones."""
+        """Return the tests that execute a mutant: those that killed most mutants first, then the fast tests first."""
         names = {name for line in mutant.lines for name in trace.lines.get(f"{module.path}:{line}", ())}
         return sorted(names & set(self._items), key=lambda name: (-self._kills.get(name, 0), trace.seconds[name], name))
 
     def _start(self, job: _Job, trace: Trace, limit: float) -> int:
-        """Start a process that applies a mutant and runs its tests until a test fails. Return its id."""
+        """Fork a process that applies a mutant and runs its tests until a test fails. Return the process id."""
 
         def work() -> int:
             if not _apply(job):
@@ -186,7 +201,7 @@ class Runner:
 
 
 def live_functions(modules: Sequence[Module]) -> _Functions:
-    """Return the functions of the modules that exist, by path, qualified name and first line."""
+    """Return (path, qualified name, first line) -> the function objects of the modules that exist in this process."""
     paths = {module.path for module in modules}
     match: _Functions = {}
     for value in gc.get_objects():
@@ -205,7 +220,7 @@ def _load_monitoring() -> Any:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and those inside it."""
+    """Yield a code object, and the code objects of the functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -213,7 +228,12 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _apply(job: _Job) -> bool:
-    """Give the functions the code of the mutant. Return False if the code reads other variables of an outer function."""
+    """Give the function objects the code of the mutant.
+
+    Return False if Python refuses the code, or there is no function.
+
+    Python refuses a code object that reads other variables of an outer function (closure).
+    """
     compiled = compile_mutant(job.module.source, job.mutant, job.module.path)
     name, first = job.mutant.function
     changed = next(code for code in _codes(compiled) if (code.co_qualname, code.co_firstlineno) == (name, first))
@@ -226,7 +246,7 @@ def _apply(job: _Job) -> bool:
 
 
 def _fork(work: Callable[[], int]) -> int:
-    """Run `work` in a forked process that prints nothing; its result is the exit code. Return the id of the process."""
+    """Fork a process that runs `work` with its output discarded, and exits with its result. Return the process id."""
     process = os.fork()
     if process:
         return process

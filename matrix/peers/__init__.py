@@ -1,4 +1,6 @@
-"""Other projects on the same recorded cases, judged by the same comparison; each is a row of the scoreboard.
+"""Peers: other projects that run the same recorded cases, judged by the same comparison.
 
-A peer is measured inside its own environment (`[peers.*]` of matrix.toml): `nox -s "peer(onnxruntime)"`.
+Each is a row of the scoreboard.
+
+A peer runs in an environment of its own (`[peers.*]` of matrix.toml): `nox -s "peer(onnxruntime)"`.
 """

@@ -1,4 +1,4 @@
-"""Measurement of a peer, in its environment: `python -m matrix.peers onnxruntime --release 1.23.2`."""
+"""Run the recorded cases on a peer, in its environment: `python -m matrix.peers onnxruntime --release 1.23.2`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from matrix.suites.cache import Case, read_index
 
 RESULTS = Path("results")
 SUITE = "node"
-CASE_SECONDS = 120.0  # as for our own cells
+CASE_SECONDS = 120.0
+"""The default time limit of a case."""
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Measure a row and write its results. Return the exit code."""
+    """Run the cases on a peer and write results/peer-<id>.json. Return 0, or 1 if the peer cannot run at all."""
     parser = argparse.ArgumentParser(prog="python -m matrix.peers", description=__doc__)
     parser.add_argument("id", help="the row; its results are written to results/peer-<id>.json")
     parser.add_argument("--project", choices=sorted(PROJECTS), help="the project, if it is not the id")
@@ -62,7 +63,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 def choose_cases(releases: List[str], every: int, names: List[str]) -> List[Case]:
-    """Return every Nth case of these releases; with `names`, only the cases of these names."""
+    """Return every Nth case of these releases. If `names` are given, keep only the cases with these names."""
     rows = read_index(SUITE)
     return [
         row
@@ -73,7 +74,7 @@ def choose_cases(releases: List[str], every: int, names: List[str]) -> List[Case
 
 
 def measure(tool: Tool, cases: List[Case], workers: int, seconds: float) -> Tuple[Dict[str, Any], List[Result]]:
-    """Run the cases. Return the description of the environment and the result of each case."""
+    """Run the cases in `workers` child processes. Return (description of the environment, result of each case in order)."""
     children = [Worker(tool, seconds) for _ in range(min(workers, len(cases)))]
     idle: queue.Queue[Worker] = queue.Queue()
     for child in children:

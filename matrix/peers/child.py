@@ -1,4 +1,6 @@
-"""Child process in the environment of a peer: it reads a case per line and writes its verdict per line."""
+"""Child process in the environment of a peer: it reads a case per line of standard input, and writes its outcome per
+line.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,21 @@ __all__ = ["Prepared", "judge_error", "main", "plain"]
 _RECORDED_WRONG = Path(__file__).resolve().parents[2] / "tests" / "gaps" / "recorded.toml"
 LONGEST = 400
 _AT_THE_END = ("in user code:", "Graph execution error:")
-"""The first lines of TensorFlow's messages whose last line is the error."""
+"""Ends of the first line of TensorFlow's messages whose last line states the error."""
 
 
 class Prepared(NamedTuple):
-    """A model that `run_case` can run."""
+    """A model of a peer, with the method `run` that `run_case` calls."""
 
     call: Callable[[Dict[str, Any]], Sequence[Any]]
 
     def run(self, inputs: Dict[str, Any]) -> List[Any]:
-        """Return the outputs, with the types of recorded outputs."""
+        """Return the outputs, converted to the types of the recorded outputs."""
         return [plain(value) for value in self.call(inputs)]
 
 
 def plain(value: Any) -> Any:
-    """Convert an output to the type of the recorded outputs: arrays instead of numpy scalars, strings as objects."""
+    """Convert an output to the type of the recorded outputs: numpy scalars to arrays, arrays of strings to dtype object."""
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -50,7 +52,7 @@ def plain(value: Any) -> Any:
 
 
 def main(module: str, options: Dict[str, Any]) -> None:
-    """Run cases with a module of `matrix.peers.tools` until standard input ends."""
+    """Run the cases from standard input. `module`: the name of a module of `matrix.peers.tools`."""
     # Frameworks print to standard output; it is redirected to standard error, so that each line here is an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -74,12 +76,18 @@ def main(module: str, options: Dict[str, Any]) -> None:
         outcome, detail = judge_error(error, tool.REFUSED)
         wrong = find_gap(known_wrong, [case.id], "")
         if outcome == FAIL and wrong is not None and type(error).__name__ == wrong.exception:
-            outcome, detail = GAP, "%s: %s" % (wrong.kind, wrong.reason)  # as in our own cells
+            outcome, detail = GAP, "%s: %s" % (wrong.kind, wrong.reason)  # as `judge` does for cells
         _answer(answers, {"outcome": outcome, "detail": detail, "seconds": seconds})
 
 
 def judge_error(error: Optional[BaseException], refused: Sequence[str]) -> Sequence[str]:
-    """Return the outcome and its message, without the folders of this machine."""
+    """Return (outcome, message) for the exception that a case raised, or None.
+
+    The message has no folders of this machine.
+
+    `refused`: patterns of errors by which the project declares that it does not support a model. Such an error is a
+    gap.
+    """
     if error is None:
         return PASS, ""
     text = "%s: %s" % (type(error).__name__, error)

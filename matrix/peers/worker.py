@@ -1,4 +1,7 @@
-"""Child process that runs cases of a tool. A case in which it dies or hangs fails; then the process is started again."""
+"""Worker that runs cases of a peer in a child process. If the process dies or hangs in a case, that case fails.
+
+The worker then starts a new process for the next case.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ START_SECONDS = 300.0
 
 
 class PeerError(Exception):
-    """The peer cannot be measured at all; the text says why."""
+    """The peer cannot run at all, for example because its import fails. The text says why."""
 
 
 class _Running(NamedTuple):
@@ -36,10 +39,13 @@ class _Running(NamedTuple):
 
 
 class Worker:
-    """A child process at a time; `about` describes its environment."""
+    """Runs cases in a child process, which it starts when needed.
+
+    `about`: the packages and the Python of its environment.
+    """
 
     def __init__(self, tool: Tool, seconds: float) -> None:
-        """`seconds` is the time limit of a case."""
+        """Store the arguments; start no process yet. `seconds`: the time limit of a case."""
         self._tool = tool
         self._seconds = seconds
         self._running: Optional[_Running] = None
@@ -48,7 +54,10 @@ class Worker:
         self.about: Dict[str, Any] = {}
 
     def run(self, case: Case) -> Result:
-        """Run a case. If the tool leaks state and the case fails, run it again in a fresh process."""
+        """Run a case and return its result.
+
+        If it fails and the tool keeps state between models, run it again in a new process.
+        """
         result = self._once(case)
         if result.outcome != FAIL or not self._leaks:
             return result
@@ -76,7 +85,7 @@ class Worker:
         return Result(case.id, answer["outcome"], answer["detail"], answer["seconds"])
 
     def close(self) -> None:
-        """End the process, and start none again."""
+        """End the child process. Later calls of `run` raise PeerError."""
         self._closed = True
         self._end()
 
@@ -118,7 +127,7 @@ class Worker:
         return running
 
     def _describe_end(self, running: _Running) -> str:
-        """Return how the process ended, with the last line of its log."""
+        """Return the exit code or signal of the process, and the last line of its log."""
         code = running.process.wait()
         cause = signal.Signals(-code).name if code < 0 else "exit code %d" % code
         running.log.seek(0)
@@ -143,7 +152,7 @@ class Worker:
 
 
 def _read(process: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
-    """Queue the lines of a process until it ends, then an empty line."""
+    """Put each line of the process's output into the queue, and an empty line when the process has ended."""
     assert process.stdout is not None
     with process.stdout as lines:
         for line in lines:

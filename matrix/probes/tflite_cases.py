@@ -1,9 +1,11 @@
 # mypy: disable-error-code="misc"
-"""Models of a single operator for the TFLite kernels, with inputs and with the outputs that numpy computes.
+"""Models of a single operator, to probe TFLite kernels: their inputs, and the outputs that numpy computes.
 
-A case is (operator, feature). The feature names a special use: "" is the plain use, others are "rank 5", "broadcast",
-"int64 axis". Each case is tried with every type. Values include halves, for rounding, and negative numbers. Integers include a
-number that no float of the same width can hold, to detect kernels that compute in floats.
+A case is found by (operator, feature). The feature names a special use: "rank 5", "broadcast", "int64 axis"; it is ""
+for the plain use. Each case is built for every dtype that it lists.
+
+Values include halves, for rounding, and negative numbers. Integers include a number that no float of the same width can
+hold, to detect kernels that compute in floats.
 """
 
 import itertools
@@ -22,7 +24,9 @@ EVERY = [*NUMBERS, "bool", "string", "complex64"]
 
 
 class Case(NamedTuple):
-    """The contents of a model: run-time inputs, expected outputs, options of the operator, and constants by position."""
+    """A model of one operator: run-time inputs, expected outputs, options of the operator, and position -> constant
+    operand.
+    """
 
     inputs: List[Array]
     outputs: List[Array]
@@ -31,26 +35,29 @@ class Case(NamedTuple):
 
 
 def case(inputs: List[Array], outputs: Any, **options: Any) -> Case:
-    """Return a case. Inputs that are wrapped in `known` become constants."""
+    """Return a case. `outputs`: the expected array, or a list of them.
+
+    Inputs that are wrapped in `known` become constants.
+    """
     expected = outputs if isinstance(outputs, list) else [outputs]
     constants = {position: item.value for position, item in enumerate(inputs) if isinstance(item, known)}
     return Case([item for item in inputs if not isinstance(item, known)], expected, options, constants)
 
 
 class known:  # noqa: N801 - reads as a marker
-    """An operand that is a constant of the model."""
+    """Marks an operand as a constant of the model."""
 
     def __init__(self, value: Any) -> None:
         self.value = np.asarray(value)
 
 
 def ints(*values: int, dtype: str = "int32") -> known:
-    """Return a constant vector of integers."""
+    """Return a constant operand: a vector of these integers."""
     return known(np.array(values, dtype))
 
 
 def sample(dtype: str, shape: Tuple[int, ...] = (2, 3), small: bool = False, seed: int = 0) -> Array:
-    """Return random values of a dtype; `small` leaves out the integer that no float can hold."""
+    """Return random values of a dtype. `small`: without the integer that no float of the same width can hold."""
     rng = np.random.RandomState(seed)
     count = int(np.prod(shape))
     if dtype == "string":
@@ -68,13 +75,16 @@ def sample(dtype: str, shape: Tuple[int, ...] = (2, 3), small: bool = False, see
 
 
 def positive(dtype: str, shape: Tuple[int, ...] = (2, 3), seed: int = 1) -> Array:
-    """Return random values above 0."""
+    """Return random values of a dtype, all above 0."""
     values = np.asarray(np.random.RandomState(seed).randint(1, 8, shape))
     return (values / 2.0 if dtype.startswith("float") else values % 4 + 1).astype(dtype)
 
 
 def build(operator: str, case: Case, version: Optional[int] = None) -> bytes:
-    """Return the model of a case, as the bytes of a file."""
+    """Return a .tflite file with the operator of a case.
+
+    `version`: the operator version; None: the version that its types need.
+    """
     graph = fb.SubGraph(name="main")
     total = len(case.inputs) + len(case.constants)
     run_time_inputs = iter(case.inputs)
@@ -94,7 +104,7 @@ def build(operator: str, case: Case, version: Optional[int] = None) -> bytes:
 
 
 def name_of(value: Array) -> str:
-    """Return the type name of an array in a .tflite file."""
+    """Return the name of an array's dtype in a .tflite file: `string` for an array of objects."""
     return "string" if value.dtype == object else str(value.dtype.name)
 
 
@@ -102,7 +112,7 @@ CASES: Dict[Tuple[str, str], Tuple[List[str], Callable[[str], Case]]] = {}
 
 
 def add(operator: str, feature: str, dtypes: List[str], make: Callable[[str], Case]) -> None:
-    """Register a case for these dtypes."""
+    """Add a case to CASES. `make`: function from one of these dtypes to the case."""
     CASES[operator, feature] = dtypes, make
 
 

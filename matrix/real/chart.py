@@ -1,4 +1,4 @@
-"""docs/real.svg: the latency of each converted network relative to onnxruntime, from what is stored."""
+"""docs/real.svg: a chart of the latency of each network, relative to onnxruntime, from the stored results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _STYLE = (
 
 
 def ratios(measured: dict[str, Any]) -> dict[str, float]:
-    """Our latency over that of onnxruntime, of each network that was measured, the lowest first."""
+    """Return network -> (our latency / onnxruntime's latency), the lowest ratio first.
+
+    Networks without a measurement are absent.
+    """
     times = {
         name: network["milliseconds"] for name, network in measured["networks"].items() if "milliseconds" in network
     }
@@ -31,7 +34,7 @@ def ratios(measured: dict[str, Any]) -> dict[str, float]:
 
 
 def svg(measured: dict[str, Any]) -> str:
-    """A bar for each network, from 1 to its ratio, on a scale on which half and twice are equally far from 1."""
+    """Return the chart as SVG: a bar for each network, from 1 to its ratio, on a logarithmic scale."""
     latencies = ratios(measured)
     bottom = _TOP + _ROW * len(latencies)
     faster = sum(ratio < 1 for ratio in latencies.values())

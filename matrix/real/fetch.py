@@ -1,4 +1,4 @@
-"""Single files of wheels: fetched once, with the digest of their wheel checked, and kept in the cache only."""
+"""Fetch single files of published wheels into the cache, once. The SHA-256 of the wheel is checked first."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from matrix.suites.wheels import FetchError
 __all__ = ["Download", "download", "fetch_files"]
 
 Download = Callable[[Package, Path], Path]
-"""Download the wheel of a package into a folder, and return its path."""
+"""Function that downloads the wheel of a package into a folder and returns the path of the wheel."""
 
-# The wheel is not run, and its files are the same for each Python and processor: any of its wheels will do.
+# The tags of the wheel to download. Only its data files are read, which are the same for all Pythons and processors.
 _PYTHON = "312"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 
 
 def fetch_files(package: Package, members: Iterable[str], fetch: Download | None = None) -> dict[str, Path]:
-    """Return the path in the cache of each of these files of a package. Missing files are fetched. Raises FetchError."""
+    """Return member -> path in the cache, for these files of a package. Files that the cache lacks are fetched.
+
+    `fetch` replaces `download` in tests. Raise FetchError if the download fails, or the digest of the wheel differs.
+    """
     folder = cache_dir() / "real" / f"{package.name}-{package.version}-{package.sha256[:16]}"
     paths = {member: folder / member for member in members}
     missing = [member for member, path in paths.items() if not path.exists()]
@@ -40,7 +43,7 @@ def fetch_files(package: Package, members: Iterable[str], fetch: Download | None
 
 
 def download(package: Package, folder: Path) -> Path:
-    """Download the wheel with pip. Raises FetchError."""
+    """Download the wheel of a package into `folder` with pip, and return its path. Raise FetchError."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     command += [
         "--dest",

@@ -1,4 +1,4 @@
-"""Measurement of a network: converted and verified in an environment, then timed beside the package's file and onnxruntime."""
+"""Measure a network: convert and verify it, then time our file, the package's own .tflite file and onnxruntime in turns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ __all__ = ["measure_network"]
 
 ROUNDS = 11
 RUNS = 5
-"""The number of runs per round and runner, after a warm-up."""
+"""The number of runs of each runner in a round."""
 PAUSE = 0.02
 THREADS = 1
 
 
 def measure_network(network: Network, files: dict[str, Path], python: str, scratch: Path) -> dict[str, Any]:
-    """Return the results of a network, with its times. Raises ChildError if it cannot be converted or run."""
+    """Return the results of a network: those of `benchmarks/child/real.py`, and `milliseconds` by runner.
+
+    Raise ChildError if the network cannot be converted or run.
+    """
     model, path, feeds = str(files[network.onnx]), str(scratch / "ours.tflite"), str(scratch / "feeds.npz")
     theirs = str(files[network.tflite]) if network.tflite else None
     with Child(network.name, python) as child:

@@ -1,4 +1,4 @@
-"""docs/real.md: the stored results of each network."""
+"""docs/real.md: a table of the stored results of the trained networks."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _COLUMNS = ("network", "package", "convert", "ONNX", "size", "theirs", "operator
 
 
 def load_measured(path: Path = MEASURED) -> dict[str, Any]:
-    """Return the stored results."""
+    """Return the stored results: the content of measured.json."""
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
 
 
 def render_page() -> str:
-    """Return the page."""
+    """Return the text of docs/real.md."""
     document = load_measured()
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     notes = [f"- {network.name}: {text}" for network in load_networks() if (text := _format_arguments(network))]
@@ -56,7 +56,7 @@ def render_page() -> str:
 
 
 def render_table(known: list[Network], results: dict[str, Any]) -> list[str]:
-    """Return the lines of the table, with a row for each network."""
+    """Return the lines of a Markdown table with a row for each network in `known`. `results`: network -> results."""
     rows: list[tuple[str, ...]] = [_COLUMNS, ("---",) * len(_COLUMNS)]
     for network in known:
         row = _format_row(results[network.name]) if network.name in results else ("not measured",)

@@ -1,1 +1,1 @@
-"""Release: distributions, notes and bills of materials, built from the commit and checked, in dist/release."""
+"""Release: build distributions, release notes and bills of materials from the commit, and check them, in dist/release."""

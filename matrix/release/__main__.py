@@ -1,6 +1,7 @@
 """`python -m matrix.release [--tag TAG]`: build the release of the commit, check it, and write it to dist/release.
 
-packages/: sdists and wheels; sbom/: a bill of materials for each distribution; notes.md: the changelog's section.
+packages/ gets sdists and wheels; sbom/ a bill of materials for each distribution; notes.md the section of the
+changelog.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FOLDER = ROOT / "dist" / "release"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build and check a release. Return 1 if it has problems."""
+    """Build and check a release, and print its problems. Return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m matrix.release", description=__doc__)
     parser.add_argument(
         "--tag",
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _make_release(matrix: Matrix, tag: str | None) -> list[str]:
-    """Build the release. Return the problems of the first step that has any."""
+    """Build and check the release. Return the problems; a step with problems ends the work."""
     if files := build.changed_files():
         return ["These files differ from the commit, which is what is built:", *files]
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -64,7 +65,7 @@ def _make_release(matrix: Matrix, tag: str | None) -> list[str]:
 
 
 def _check_with_tools(built: list[Path], packages: dict[str, str]) -> list[str]:
-    """Check the distributions with the usual tools."""
+    """Return the messages of twine and check-wheel-contents about the built files. Empty: both accept all files."""
     full = [str(path) for path in built if path.suffix == ".whl" and path.name.partition("-")[0] in packages.values()]
     empty = [str(path) for path in built if path.suffix == ".whl" and str(path) not in full]
     commands = [

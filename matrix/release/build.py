@@ -1,4 +1,4 @@
-"""Build of all distributions of this repository, sdist and wheel, in one process.
+"""Build an sdist and a wheel of every distribution of this repository, in one process.
 
 python -m matrix.release.build FOLDER     in a copy of the repository, which is the current folder
 """
@@ -23,12 +23,12 @@ OTHER_TIME = 1_000_000_000
 
 
 def project_folders(matrix: Matrix) -> list[Path]:
-    """Return a folder with a pyproject.toml for each distribution: those of matrix.toml, and the branches."""
+    """Return the folders with a pyproject.toml: one for each distribution of matrix.toml, and one for each branch."""
     return [*(distribution.root for distribution in matrix.distributions.values()), *write(matrix)]
 
 
 def changed_files() -> list[str]:
-    """Return the files that differ from the commit."""
+    """Return a line of `git status` for each tracked file that differs from the commit."""
     return _git("status", "--porcelain", "--untracked-files=no").decode().splitlines()
 
 
@@ -38,7 +38,10 @@ def commit_time() -> int:
 
 
 def build(folder: Path) -> list[str]:
-    """Build the commit into `folder`, and again elsewhere, at another time. Return the differences."""
+    """Build the commit into `folder`, and a second time with another path, time zone and umask. Return the differences.
+
+    An empty list means that the build is reproducible.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         _build(Path(scratch, "one"), folder, 0o022, PYTHONHASHSEED="1", TZ="UTC")
         second_folder = Path(scratch, "built again")
@@ -48,7 +51,7 @@ def build(folder: Path) -> list[str]:
 
 
 def find_differences(first_folder: Path, second_folder: Path) -> list[str]:
-    """Return a line for each file that differs between two builds."""
+    """Return a text for each file that differs between two folders, or that one of them lacks."""
     first, second = _digests(first_folder), _digests(second_folder)
     names = sorted({*first, *second})
     return [
@@ -61,7 +64,10 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _build(copy: Path, folder: Path, umask: int, touch: int | None = None, **env: str) -> None:
-    """Build a copy of the commit; `touch` is the modification time of its files."""
+    """Extract the commit into `copy`, and build its distributions into `folder`.
+
+    `touch`: modification time of the files.
+    """
     previous = os.umask(umask)
     try:
         copy.mkdir(parents=True)
@@ -85,7 +91,7 @@ def _git(*arguments: str) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Build all distributions into the folder that is named first."""
+    """Build an sdist and a wheel of every distribution into the folder `arguments[0]`."""
     from hatchling.builders.sdist import SdistBuilder
     from hatchling.builders.wheel import WheelBuilder
 

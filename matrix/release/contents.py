@@ -1,4 +1,4 @@
-"""Contents of a distribution's files: its package and its metadata, and nothing else."""
+"""Check the contents of wheels and sdists: the package and its metadata, no tests and no other file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from packaging.utils import parse_sdist_filename, parse_wheel_filename
 __all__ = ["problems"]
 
 BESIDE = {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
-"""Files that an sdist may have next to the package."""
+"""The files that the top folder of an sdist may have in addition to the package."""
 
 
 def problems(path: Path, packages: dict[str, str]) -> list[str]:
-    """Return the problems of a file. `packages`: distribution -> package; a distribution that is absent has metadata only."""
+    """Return a text for each missing, stray or test file in a wheel or an sdist.
+
+    `packages`: distribution -> package that it must hold. A distribution that is absent has metadata only.
+    """
     problems_of_file = _check_wheel(path, packages) if path.suffix == ".whl" else _check_sdist(path, packages)
     return [f"{path.name}: {problem}" for problem in problems_of_file]
 

@@ -1,4 +1,4 @@
-"""Installation of every sdist by pip into an empty environment, which must give the files of its wheel."""
+"""Install every sdist with pip into an empty folder, and compare the installed files with those of the wheel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ BY_PIP = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json")
 
 
 def problems(folder: Path, backend: str) -> list[str]:
-    """Return the differences of all sdists in the folder. `backend` is the requirement of the build backend."""
+    """Return a text for each installed file that differs from the wheel.
+
+    `backend`: the requirement of the build backend.
+    """
     differences = []
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", "venv", scratch], check=True)
@@ -38,7 +41,9 @@ def problems(folder: Path, backend: str) -> list[str]:
 
 
 def _split_by_name(sdists: list[Path]) -> Iterator[list[Path]]:
-    """Yield groups in which each name occurs once: pip installs a single version of a name at a time."""
+    """Yield groups of sdists in which each distribution occurs once, because pip installs one version of a name at a
+    time.
+    """
     waiting = sdists
     while waiting:
         batch = {parse_sdist_filename(path.name)[0]: path for path in waiting}
@@ -56,7 +61,10 @@ def _compare(target: Path, sdist: Path) -> list[str]:
 
 
 def _hashes(record: str) -> dict[str, str]:
-    """Return file -> hash, without files that pip writes and without commands, which differ between machines."""
+    """Return file -> hash from the text of a RECORD.
+
+    Files that pip writes are left out, and commands in bin/, which differ between machines.
+    """
     rows = [row for row in csv.reader(record.splitlines()) if row]
     return {
         name: digest for name, digest, _ in rows if Path(name).name not in BY_PIP and not name.startswith((".", "bin/"))

@@ -12,13 +12,21 @@ UNRELEASED = "Unreleased"
 
 
 def section(changelog: str, name: str) -> str | None:
-    """Return the text under `## <name>`, with or without a date after it; None if there is no such heading."""
+    """Return the text under the heading `## <name>`, with or without a date after the name.
+
+    None: there is no such heading.
+    """
     match = re.search(rf"^## {re.escape(name)}\b(?!\.)[^\n]*\n(.*?)(?=^## |\Z)", changelog, re.DOTALL | re.MULTILINE)
     return match.group(1).strip() if match else None
 
 
 def notes(changelog: str, version: str, tag: str | None) -> str:
-    """Return the notes of a version. With a tag, the changelog may have no unreleased lines. Raises MatrixError."""
+    """Return the release notes of a version: its section in the changelog.
+
+    Raise a MatrixError if the section is missing.
+
+    With a tag, also raise a MatrixError if the tag differs from the version, or the changelog has unreleased lines.
+    """
     text = section(changelog, version)
     if not text:
         raise MatrixError(f"CHANGELOG.md says nothing under `## {version}`. Write its section.")

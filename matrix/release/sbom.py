@@ -1,4 +1,4 @@
-"""CycloneDX bill of materials for each distribution: the packages that it resolves to in its cell, without test tools."""
+"""CycloneDX bill of materials (SBOM) for each distribution: all packages that its installation resolves to."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from matrix.data import Cell, Distribution, Matrix, MatrixError
 __all__ = ["Subject", "bills", "resolve", "subjects", "text"]
 
 WAITING = 8
-"""The number of resolutions at once: they wait for the index."""
+"""The number of resolutions at once. They wait for the package index, not for the processor."""
 
 
 class Subject(NamedTuple):
-    """A distribution, the requirement that installs it, and the cell that it resolves in."""
+    """A distribution, the requirement that installs it, and the cell within whose pins it resolves."""
 
     name: str
     requirement: str
@@ -33,7 +33,7 @@ class Subject(NamedTuple):
 
 
 class Pin(NamedTuple):
-    """A resolved dependency, and the packages that depend on it."""
+    """A resolved package. `via`: the packages that depend on it."""
 
     name: str
     version: str
@@ -41,7 +41,7 @@ class Pin(NamedTuple):
 
 
 def subjects(matrix: Matrix) -> Iterator[Subject]:
-    """Yield each distribution of matrix.toml, and each branch with its framework."""
+    """Yield a subject for each distribution of matrix.toml, then one for each branch with its framework."""
     for distribution in matrix.distributions.values():
         yield Subject(distribution.name, distribution.name, _newest_cell(matrix, distribution))
     published = {project.name: project for project in projects(matrix)}
@@ -64,7 +64,7 @@ def _newest_cell(matrix: Matrix, distribution: Distribution) -> Cell:
 
 
 def bills(matrix: Matrix, packages: Path, commit_time: int) -> dict[str, str]:
-    """Return distribution -> its bill, as JSON."""
+    """Return distribution -> its bill of materials as JSON. `packages`: the folder of the built distributions."""
     chosen = list(subjects(matrix))
     with ThreadPoolExecutor(WAITING) as pool:
         pins = pool.map(lambda subject: resolve(matrix, subject, packages), chosen)
@@ -75,7 +75,10 @@ def bills(matrix: Matrix, packages: Path, commit_time: int) -> dict[str, str]:
 
 
 def resolve(matrix: Matrix, subject: Subject, packages: Path) -> list[Pin]:
-    """Resolve with uv for the Python of the cell and within its pins, with the distributions of this build."""
+    """Return the packages that a distribution resolves to, on the Python of the cell and within its pins.
+
+    The distributions of this repository come from the folder `packages`. Raise a MatrixError if uv cannot resolve it.
+    """
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--annotation-style=line", f"--find-links={packages}"]
     command += [f"--python-version={subject.cell.python}", f"--constraints={subject.cell.constraints}", "-"]
     requirement = f"{subject.requirement}=={matrix.version}"
@@ -86,7 +89,7 @@ def resolve(matrix: Matrix, subject: Subject, packages: Path) -> list[Pin]:
 
 
 def _parse_line(line: str) -> Pin:
-    """Parse a line of uv, such as `click==8.1.8  # via onnx-compat, -r -`."""
+    """Parse a line of uv's output, such as `click==8.1.8 # via onnx-compat, -r -`."""
     pin, _, via = line.partition("#")
     requirement = Requirement(pin.strip())
     dependents = [re.sub(r"\[.*\]", "", entry.strip()) for entry in via.strip().removeprefix("via").split(",")]
@@ -99,7 +102,10 @@ def _parse_line(line: str) -> Pin:
 
 
 def text(subject: Subject, version: str, pins: list[Pin], commit_time: int) -> str:
-    """Return the bill as JSON, which depends on its arguments only. Raises MatrixError if it is invalid."""
+    """Return the bill of materials as JSON. The same arguments give the same text.
+
+    Raise MatrixError if the schema refuses it.
+    """
     from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component, ComponentType
     from cyclonedx.output.json import JsonV1Dot6

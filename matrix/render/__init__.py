@@ -1,6 +1,6 @@
-"""Rendered files: text that follows from matrix.toml and is stored elsewhere.
+"""Rendered files: files whose text follows from matrix.toml, the code and the stored results.
 
-Each module renders some files; `files` maps their paths to their whole texts.
+Each module renders some of them: its function `files` returns path -> whole text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["find_drift", "render", "render_texts"]
 
 
 def render_texts(matrix: Matrix) -> dict[Path, str]:
-    """Return path -> text of every file with rendered text in it."""
+    """Return path -> rendered text, for every file that is rendered in whole or in part."""
     return {
         **projects.files(matrix, ROOT),
         **offers.files(matrix, ROOT),
@@ -35,12 +35,12 @@ def render_texts(matrix: Matrix) -> dict[Path, str]:
 
 
 def find_drift(matrix: Matrix) -> list[Path]:
-    """Return the files whose stored text differs from the rendered text."""
+    """Return the paths of the files whose stored text differs from the rendered text."""
     return [path for path, text in render_texts(matrix).items() if not path.exists() or read(path) != text]
 
 
 def render(matrix: Matrix) -> list[Path]:
-    """Write the files that differ, and return them."""
+    """Write the files whose stored text differs from the rendered text. Return their paths."""
     drifted_paths = find_drift(matrix)
     texts = render_texts(matrix)
     for path in drifted_paths:

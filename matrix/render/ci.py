@@ -14,18 +14,18 @@ __all__ = ["files"]
 
 TEXTS = Path(__file__).parent / "workflows"
 CASES = "~/.cache/onnx-compat"
-"""The folder of the cache on Linux, as in matrix/suites/place.py."""
+"""The folder of the cache of recorded cases on Linux; matrix/suites/place.py has the same path."""
 _HEAD = "# Rendered from matrix/matrix.toml and matrix/render/workflows by `python -m matrix render`: edit there.\n"
 
 
 class _Text(string.Template):
-    """A template with `@{name}`; the service's own `${{ }}` stays as it is."""
+    """A template whose marks are `@{name}`, so that `${{ }}` of the CI service stays as it is."""
 
     delimiter = "@"
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """Return path -> text of the workflows."""
+    """Return path -> text of the workflows in .github/workflows."""
     return {root / ".github" / "workflows" / text.name: _render(matrix, text) for text in sorted(TEXTS.glob("*.yml"))}
 
 
@@ -51,11 +51,11 @@ def _render(matrix: Matrix, text: Path) -> str:
 
 
 def _pythons(matrix: Matrix) -> list[str]:
-    """Return the Pythons of the cells, without those that uv has no builds of."""
+    """Return the Pythons of all cells that uv can install, the oldest first."""
     pythons = {cell.python for cell in matrix.cells.values()} - set(matrix.ci.images)
     return sorted(pythons, key=Version)
 
 
 def _tags(matrix: Matrix) -> list[str]:
-    """Return the tags of cells, the tiers first."""
+    """Return the tags of all cells, without duplicates, the tiers first."""
     return list(dict.fromkeys([*TIERS, *(tag for cell in matrix.cells.values() for tag in cell.tags)]))

@@ -1,4 +1,4 @@
-"""The reference of the command line in docs/cli.md: what `--help` says, from the commands themselves."""
+"""The reference of the command line in docs/cli.md, rendered from the `--help` texts of the commands."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _BLOCK = re.compile(f"^{re.escape(BEGIN)}$.*?^{re.escape(END)}$", re.DOTALL | re
 
 
 def files(root: Path) -> dict[Path, str]:
-    """Return the text of docs/cli.md with the rendered reference, by path."""
+    """Return {path of docs/cli.md: its text with the rendered reference}."""
     path = root / "docs" / "cli.md"
     return {path: replace(_BLOCK, "\n".join([BEGIN, *reference(), END]), path)}
 
 
 def reference() -> list[str]:
-    """The lines of the reference: for each command its usage, its description and a table of its options."""
+    """Return the lines of the reference: for each command its usage, its description and a table of its options."""
     from onnx_compat.cli.app import cli
     from onnx_compat.cli.exit_codes import CODES
 
@@ -50,13 +50,15 @@ def reference() -> list[str]:
 
 
 def _argument(parameter: Any) -> str:
-    """Return the name of an argument in the usage line that click prints, in every version of click."""
+    """Return the name of an argument in the usage line: `NAME=FILE...`. click differs in this between versions."""
     name = parameter.metavar or parameter.name.upper()
     return f"{name}..." if parameter.nargs == -1 and not name.endswith(("...", "…")) else name
 
 
 def _paragraphs(text: str) -> list[str]:
-    """The paragraphs, wrapped, each followed by an empty line."""
+    """Return the lines of the paragraphs of a help text, wrapped at 118 characters, with an empty line after each
+    paragraph.
+    """
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(text))
     wrapped = (textwrap.wrap(paragraph, 118, break_on_hyphens=False) for paragraph in paragraphs)
     return [line for lines in wrapped for line in (*lines, "")]

@@ -1,4 +1,4 @@
-"""Module `onnx_compat.discovery.offers`: the extras that can be installed on each Python, which `onnx-compat doctor` suggests."""
+"""The module `onnx_compat.discovery.offers`: the extras that can be installed on each Python, for `onnx-compat doctor`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ __all__ = ["OFFERS", "Offer"]
 
 
 class Offer(NamedTuple):
-    """`pip install 'onnx-compat[extra]'`: a shim with its framework; `minor` is empty for any version."""
+    """An extra that installs a shim with its framework: `pip install 'onnx-compat[<extra>]'`.
+
+    `minor`: the minor version of the framework; "" if the extra allows every version. `pythons`: those that accept it.
+    """
 
     extra: str
     shim: str
@@ -37,7 +40,7 @@ OFFERS: Tuple[Offer, ...] = (
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """Return path -> text of the module."""
+    """Return {path of the module: its text}."""
     offers = [*_general_offers(matrix), *_branch_offers(matrix)]
     lines = [f"    Offer({', '.join(_format_value(field) for field in offer)}),\n" for offer in offers]
     return {root / "onnx_compat" / "discovery" / "offers.py": _HEAD + "".join(lines) + ")\n"}
@@ -50,7 +53,10 @@ def _format_value(value: str | tuple[str, ...]) -> str:
 
 
 def _general_offers(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
-    """Yield the core's own extras, with the Pythons that the branches of their framework prove."""
+    """Yield the fields of an offer for each extra that allows every version of its framework.
+
+    Its Pythons are those of all branches of that framework.
+    """
     proving = branches(matrix)
     for extra, (requirements, *_) in matrix.distributions["core"].extras.items():
         own = matrix.own(requirements)
@@ -70,7 +76,10 @@ def _general_offers(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[
 
 
 def _branch_offers(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[str, ...]]]:
-    """Yield the branches, under each name of their framework."""
+    """Yield the fields of an offer for each extra of a branch.
+
+    A branch has two extras if its framework has a `-cpu` build.
+    """
     published = extras(matrix, matrix.distributions["core"])
     for branch, cell in branches(matrix).items():
         pin = matrix.frameworks(cell)[0]

@@ -1,4 +1,4 @@
-"""Metadata of every distribution: version, Python range, dependencies, extras and licence, in its pyproject.toml and package."""
+"""Metadata of every distribution: version, Requires-Python, dependencies, extras and licence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _VERSION = re.compile(r'^__version__(?P<type>: \w+)? = ".*"$', re.MULTILINE)
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """Return path -> text. A pyproject.toml has a block between markers, a package a line `__version__`, a folder the licence."""
+    """Return path -> text of the files with metadata: pyproject.toml, `__init__.py` and LICENSE of each distribution.
+
+    In pyproject.toml, the block between two markers is rendered; in `__init__.py`, the line `__version__ = ...`.
+    """
     texts: dict[Path, str] = {}
     licence = read(root / "LICENSE")
     for distribution in matrix.distributions.values():
@@ -50,6 +53,6 @@ def _block(matrix: Matrix, distribution: Distribution) -> str:
 
 
 def array(key: str, requirements: tuple[str, ...]) -> list[str]:
-    """Return the lines of a TOML array. A JSON string is a TOML string."""
+    """Return the lines of a TOML array of requirements under a key. A JSON string is also a TOML string."""
     items = [f"    {json.dumps(requirement)}," for requirement in requirements]
     return [f"{key} = [", *items, "]"]

@@ -1,4 +1,4 @@
-"""Table of the README: the supported versions, and how to install them."""
+"""The table of supported versions in the README, with the extras that install them."""
 
 from __future__ import annotations
 
@@ -32,24 +32,30 @@ _NAMES = {
     REFERENCE: "numpy, with onnx",
 }
 _ON = ("keras",)
-"""Shims of a framework that runs on top of another framework."""
+"""The shims whose framework runs on another framework, so that they have a row for each of these."""
 
 
 class Row(NamedTuple):
-    """A row: the cells of a shim, or those on one of its frameworks."""
+    """A row of the table: the cells of a shim.
+
+    `framework`: the framework below it, if the shim has a row for each; else "".
+    """
 
     shim: str
     framework: str
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """Return path -> text of the README."""
+    """Return {path of README.md: its text with the rendered table}."""
     text = "\n".join([BEGIN, *table(matrix, load_results()), END])
     return {root / "README.md": replace(_BLOCK, text, root / "README.md")}
 
 
 def table(matrix: Matrix, results: dict[str, Any]) -> list[str]:
-    """Return the lines of the table. Cells without stored results do not count for the share."""
+    """Return the lines of the table.
+
+    `results`: cell -> stored results; a cell without results does not count for the share.
+    """
     rows: dict[Row, list[Cell]] = {}
     for cell in matrix.cells.values():
         rows.setdefault(_row(matrix, cell), []).append(cell)
@@ -91,7 +97,9 @@ def _format_span(versions: list[str]) -> str:
 
 
 def _install(matrix: Matrix, row: Row, cells: list[Cell]) -> str:
-    """Return the extra without a version, and the branches from the oldest to the newest."""
+    """Return the extras that install the frameworks of a row: those for every version, then the oldest and the newest
+    branch.
+    """
     branches = [cell.branch for cell in cells if cell.branch]
     of_versions = " to ".join(f"`[{branch}]`" for branch in (branches[0], branches[-1])) if branches else ""
     general = [
@@ -103,7 +111,7 @@ def _install(matrix: Matrix, row: Row, cells: list[Cell]) -> str:
 
 
 def _installs_row(matrix: Matrix, requirement: str, row: Row) -> bool:
-    """Whether a requirement installs the framework of this row, as an extra of its shim or as a branch."""
+    """Whether a requirement installs the framework of a row, as an extra of its shim or as a branch."""
     own = matrix.own(requirement)
     if own is None:
         return False
@@ -115,7 +123,7 @@ def _installs_row(matrix: Matrix, requirement: str, row: Row) -> bool:
 
 
 def _format_share(results: list[dict[str, Any]]) -> str:
-    """Return the share of the recorded cases that run in the framework alone, without cases recorded wrong."""
+    """Return the share of recorded cases that pass in the framework alone, such as `99.1 %`. Void cases are not counted."""
     rows = [dict(zip(FOUND, row)) for cell_results in results for row in cell_results.get("opsets", {}).values()]
     total = sum(row[outcome] for row in rows for outcome in OUTCOMES)
     # Rounded down: 100 % means all cases.

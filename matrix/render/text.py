@@ -11,7 +11,10 @@ __all__ = ["read", "replace"]
 
 
 def replace(pattern: re.Pattern[str], text: str, path: Path) -> str:
-    """Return the text of a file with the only match of the pattern replaced. Raises MatrixError unless there is one match."""
+    """Return the text of a file in which the match of the pattern is replaced by `text`.
+
+    Raise a MatrixError unless it has one match.
+    """
     result, count = pattern.subn(text, read(path))
     if count != 1:
         raise MatrixError(f"{path}: expected 1 block of rendered text, found {count}. Restore its marker lines.")
@@ -19,7 +22,7 @@ def replace(pattern: re.Pattern[str], text: str, path: Path) -> str:
 
 
 def read(path: Path) -> str:
-    """Return the text of a file. Raises MatrixError if it is missing."""
+    """Return the text of a file. Raise a MatrixError if the file is missing."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""tox.ini: an environment of tox for each cell, which installs and runs the same as the cell's session of nox."""
+"""tox.ini: a tox environment for each cell, with the installation and the tests of the cell's nox session."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ commands = python -m matrix.cells {id} {{posargs}}
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """Return path -> text of tox.ini."""
+    """Return {path of tox.ini: its text}."""
     head = _HEAD.format(
         requires=_lines([*matrix.tools["tox"], *matrix.tools["nox"]]),
         cells=_lines(matrix.cells),
@@ -54,7 +54,7 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
 
 
 def _cell(matrix: Matrix, cell: Cell) -> str:
-    installs = " ".join(cells.installs(matrix, cell))
+    installs = " ".join(cells.install_arguments(matrix, cell))
     return _CELL.format(id=cell.id, title=cells.title(cell), python=cell.python, installs=installs)
 
 

@@ -1,1 +1,1 @@
-"""Run of the cells of the matrix: their choice, schedule, outcomes and display."""
+"""Run of the cells of the matrix: choose cells, schedule them, judge their outcomes, show the progress."""

@@ -23,12 +23,12 @@ from matrix.run.since import find_affected
 __all__ = ["main"]
 
 PREPARED = ["wheels", "suites", "zoo"]
-"""Sessions whose results all cells use; they run once, before the first cell."""
+"""The nox sessions whose results all cells use. They run once, before the first cell."""
 SHOWN = 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run cells. Return 0 if all passed, 1 if not, 2 for a wrong request, 130 after an interrupt."""
+    """Run cells. Return 0 if all passed, 1 if a cell did not, 2 for a wrong request, 130 after an interrupt."""
     own_arguments, tests = _split(arguments)
     options = _parser().parse_args(own_arguments)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)

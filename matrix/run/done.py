@@ -1,4 +1,4 @@
-"""Records of finished cells, results/done/<cell>.json: the inputs and the outcome of each, to skip cells that are done."""
+"""Records of finished cells, in results/done/<cell>.json: a cell whose inputs have not changed since is skipped."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ RESULTS = ROOT / "results"
 
 @dataclass(frozen=True)
 class Record:
-    """The inputs and the outcome of a run of a cell."""
+    """A finished run of a cell: the digest of its inputs, its status, its duration and the digest of its results file."""
 
     inputs: str
-    """The digest of its inputs (matrix/run/inputs.py)."""
+    """The digest of the inputs of the cell (matrix/run/inputs.py)."""
     status: str
     seconds: float
     results_digest: str = ""
-    """The digest of its results, which a later run may replace."""
+    """The digest of the results file after the run. A later run may replace that file."""
 
 
 def read(cell: str, results: Path = RESULTS) -> Record | None:
-    """Return the record of a cell; None without one, or if another version of this code wrote it."""
+    """Return the record of a cell. None: it has no record, or another version of this code wrote the record."""
     try:
         content = json.loads(_path(cell, results).read_text(encoding="utf-8"))
         return Record(results_digest=content.pop("found", ""), **content)
@@ -37,7 +37,7 @@ def read(cell: str, results: Path = RESULTS) -> Record | None:
 
 
 def write(cell: str, inputs: str, status: str, seconds: float, results: Path = RESULTS) -> None:
-    """Write the record of a cell, atomically."""
+    """Write the record of a cell, by atomic rename."""
     path = _path(cell, results)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}")
@@ -47,7 +47,9 @@ def write(cell: str, inputs: str, status: str, seconds: float, results: Path = R
 
 
 def is_current(cell: str, inputs: str, good: str, results: Path = RESULTS) -> bool:
-    """Whether a cell ran with the outcome `good` and these inputs, and its results are still those of that run."""
+    """Whether a cell is done: its last run had these inputs and the status `good`, and its results file has not changed
+    since.
+    """
     record = read(cell, results)
     if record is None or record.status != good or record.inputs != inputs:
         return False
@@ -55,7 +57,7 @@ def is_current(cell: str, inputs: str, good: str, results: Path = RESULTS) -> bo
 
 
 def forget(cell: str, results: Path = RESULTS) -> None:
-    """Delete the record of a cell."""
+    """Delete the record of a cell, so that the cell runs again."""
     _path(cell, results).unlink(missing_ok=True)
 
 

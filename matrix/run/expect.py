@@ -1,4 +1,4 @@
-"""Estimates of the time that cells take, from earlier runs."""
+"""Estimates of the duration of cells, from earlier runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ __all__ = ["estimate_remaining", "estimate_seconds"]
 
 
 def estimate_seconds(cells: Iterable[Cell], stored: dict[str, Any], results: Path = done.RESULTS) -> dict[str, float]:
-    """Return cell -> seconds: as measured here, else as stored, else the median of its shim, else of all cells."""
+    """Return cell -> seconds: measured on this machine, else stored in matrix/results, else the median of its shim,
+    else of all.
+    """
     cells = list(cells)
     known = {cell.id: seconds for cell in cells if (seconds := _measured_seconds(cell.id, stored, results))}
     everywhere = median(known.values()) if known else 0.0
@@ -31,13 +33,16 @@ def estimate_seconds(cells: Iterable[Cell], stored: dict[str, Any], results: Pat
 def estimate_remaining(
     running: Iterable[Running], waiting: Iterable[Cell], seconds: dict[str, float], jobs: int, now: float
 ) -> float:
-    """Return the seconds until all cells end; 0 if nothing is known. Unmeasured cells count as the median of those running."""
+    """Return the seconds until all cells have ended; 0 if no duration is known.
+
+    A waiting cell of unknown duration counts as the median of the running cells.
+    """
     rest, durations = 0.0, []
     for entry in running:
         elapsed, ended = now - entry.started, len(entry.tests.outcomes)
         duration = seconds[entry.cell.id] or (elapsed * entry.tests.total / ended if ended else 0.0)
         durations += [duration] if duration else []
-        # Once tests run, the rest follows from the tests that are left; before that, from the clock.
+        # Once tests run, the remaining time follows from the number of missing tests; before that, from the clock.
         rest += duration * entry.tests.missing / entry.tests.total if ended else max(0.0, duration - elapsed)
     typical = median(durations) if durations else 0.0
     return (rest + sum(seconds[cell.id] or typical for cell in waiting)) / jobs

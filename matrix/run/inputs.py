@@ -1,6 +1,6 @@
-"""Inputs of a cell's outcome: files of this repository, and parts of matrix.toml.
+"""Inputs of the outcome of a cell: the files of this repository and the parts of matrix.toml on which it depends.
 
-The same table decides whether a cell that was run would still give the same, and which cells a change can affect.
+The same rules decide whether a finished cell is still up to date, and which cells a change can affect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ else:
 __all__ = ["ENTRIES", "depends_on", "digest", "git", "relevant_entries"]
 
 ENTRIES = "matrix/matrix.toml"
-# Files that no cell reads. Every cell depends on a file that matches no pattern: an unnecessary run is the smaller error.
+# Patterns of files that no cell reads. On a file that matches no pattern here or below, every cell depends: an unnecessary
+# run is the smaller error.
 UNREAD = """
     docs/*.svg LICENSE */LICENSE .ci/* .github/* .gitignore .pre-commit-config.yaml tox.ini toxfile.py
     mkdocs.yml benchmarks/* tests/benchmarks/* tests/e2e/* tests/matrix/* tests/scoreboard/* tests/selection/*
@@ -34,10 +35,10 @@ UNREAD = """
     matrix/peers/* matrix/probes/* matrix/release/* matrix/render/* matrix/results.py matrix/results/* matrix/revision.py
     matrix/run/* matrix/scoreboard/* matrix/selection.py matrix/site.py matrix/support.py matrix/trial.py
 """.split()
-# What only the tests of the core read.
-TRIED = ("examples/toy_shim/*", "tests/core/*")
-# Pages whose tables tests compare with the code, by shim; tests/shims/conftest.py runs those of pages in the cells of the gate.
-COMPARED = {"docs/cli.md": {REFERENCE, "tflite"}, "docs/reference/formats.md": {"tf1", "tf2", "tflite", "keras"}}
+# Files that only the tests of the core read.
+CORE_ONLY = ("examples/toy_shim/*", "tests/core/*")
+# Page -> the shims whose tests compare its tables with the code. tests/shims/conftest.py runs these tests in the gate only.
+COMPARED_PAGES = {"docs/cli.md": {REFERENCE, "tflite"}, "docs/reference/formats.md": {"tf1", "tf2", "tflite", "keras"}}
 # The first line of a page, or the line before a block, names the shim that executes the block: see tests/pages/pages.py.
 _SHIM_OF_BLOCK = re.compile(r"^<!-- run: (\S+)", re.MULTILINE)
 _BARE_BLOCK = re.compile(r"(?<!-->\n)^```(?:python|console)", re.MULTILINE)
@@ -45,8 +46,8 @@ CONSTRAINTS = "matrix/constraints/"
 
 
 def depends_on(matrix: Matrix, cell: Cell, path: str) -> bool:
-    """Whether the contents of a file can change the outcome of a cell."""
-    if _matches_any(path, TRIED):
+    """Whether a change of the file at `path` can change the outcome of a cell. `path` is relative to the repository."""
+    if _matches_any(path, CORE_ONLY):
         return cell.shim == REFERENCE
     if path.endswith(".md"):
         return cell.shim in _shims_of(path) and (cell.shim == REFERENCE or cell.tier == "gate")
@@ -61,7 +62,10 @@ def depends_on(matrix: Matrix, cell: Cell, path: str) -> bool:
 
 
 def relevant_entries(matrix: Matrix, cell: Cell, text: str) -> dict[str, Any]:
-    """Return the parts of a matrix.toml, of this or another revision, on which the outcome of a cell depends."""
+    """Return the parts of a matrix.toml on which the outcome of a cell depends, by name.
+
+    `text`: the file, of any revision.
+    """
     raw = _parse(text)
     shims, tools = raw.get("distributions", {}), raw.get("tools", {})
     return {
@@ -77,14 +81,14 @@ def relevant_entries(matrix: Matrix, cell: Cell, text: str) -> dict[str, Any]:
 
 
 def digest(matrix: Matrix, cell: Cell) -> str:
-    """Return the digest of all inputs of a cell, as they are in the working tree."""
+    """Return the SHA-256 of all inputs of a cell, as they are in the working tree."""
     files = {path: content for path, content in _contents().items() if depends_on(matrix, cell, path)}
     document = json.dumps([files, relevant_entries(matrix, cell, (ROOT / ENTRIES).read_text(encoding="utf-8"))])
     return hashlib.sha256(document.encode()).hexdigest()
 
 
 def git(*arguments: str) -> str:
-    """Return the output of git. Raises MatrixError."""
+    """Return the output of a git command in this repository. Raise a MatrixError if it fails."""
     try:
         command = ["git", "-C", str(ROOT), *arguments]
         return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
@@ -101,7 +105,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 @cache
 def _contents() -> dict[str, str]:
-    """Return the digest of each file that is not ignored."""
+    """Return path -> SHA-256 for each file of the working tree that git does not ignore."""
     paths = sorted(set(git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")) - {""})
     return {path: _digest(ROOT / path) for path in paths if (ROOT / path).is_file()}
 
@@ -111,16 +115,21 @@ def _digest(path: Path) -> str:
 
 
 def _shims_of(page: str) -> set[str]:
-    """The shims whose tests execute blocks of a page, or compare its tables."""
+    """Return the shims whose tests execute code blocks of a page, or compare its tables with the code."""
     text = (ROOT / page).read_text(encoding="utf-8") if (ROOT / page).exists() else ""
-    named = set(_SHIM_OF_BLOCK.findall(text)) | COMPARED.get(page, set())
+    named = set(_SHIM_OF_BLOCK.findall(text)) | COMPARED_PAGES.get(page, set())
     # Blocks without a marker, on a page without one on its first line, are those of the core.
     bare = not text.startswith("<!-- run:") and _BARE_BLOCK.search(text) is not None
     return named | ({REFERENCE} if bare else set())
 
 
 def _owner(matrix: Matrix, path: str) -> str | None:
-    """Return the shim that a test or a gap belongs to by its name, with the rule of tests/shims/conftest.py."""
+    """Return the shim that a file in tests/shims or tests/gaps is for, by its name.
+
+    None: the file is for no single shim.
+
+    tests/shims/conftest.py has the same rule.
+    """
     for key, distribution in matrix.distributions.items():
         tests = (f"tests/shims/{key}/*", f"tests/shims/test_{key}.py", f"tests/shims/test_{key}_*.py")
         gaps = (f"tests/gaps/{key}.toml", f"tests/gaps/primitives-{key}.toml")

@@ -1,7 +1,7 @@
-"""Number of cells at once, and of workers for each.
+"""Number of cells that run at once on this machine, and number of pytest-xdist workers for each.
 
-Each worker of a cell imports the framework and collects all tests. Two workers per cell waste the least of a core; several
-cells at once fill the machine, as far as its memory allows.
+Each worker imports the framework and collects all tests. Two workers per cell waste the least time; several cells at
+once use the other cores, as far as the memory allows.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ __all__ = ["Plan", "cores", "memory", "plan"]
 
 WORKERS = 2
 GIGABYTES = 2.5
-"""The memory of a worker: a framework, and the largest network of the suites."""
+"""The memory that a worker needs, for a framework and the largest network of the suites."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of cells at once, and of workers for each."""
+    """`jobs`: the number of cells at once. `workers`: the number of pytest-xdist workers of each cell."""
 
     jobs: int
     workers: int
 
 
 def plan(cells: int, jobs: int | None, cores: int, gigabytes: float) -> Plan:
-    """Return the plan for these cells on this machine; `jobs` overrides the number of cells at once."""
+    """Return the plan for `cells` cells on a machine with these cores and this memory.
+
+    `jobs`: the user's choice, or None.
+    """
     affordable = max(1, int(min(cores, gigabytes / GIGABYTES)))
     if jobs is None:
         jobs = max(1, min(cores // WORKERS, affordable // WORKERS))
@@ -40,7 +43,7 @@ def cores() -> int:
 
 
 def memory() -> float:
-    """Return the gigabytes of the machine, or of its container; infinity if they are unknown."""
+    """Return the memory of the machine, or of its container, in gigabytes; infinity if it is unknown."""
     try:
         bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Outcome of a cell, judged by the end of its process, its results, and its stored results."""
+"""Outcome of a cell, judged from the exit code of its process, its tests, its results file and its stored results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class End:
-    """The end of a process; without a code, it did not start or was killed, and `reason` says why."""
+    """The end of the process of a cell.
+
+    `code`: the exit code; None: it did not start or was ended, and `reason` says why.
+    """
 
     code: int | None
     seconds: float
@@ -43,7 +46,7 @@ class End:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a cell."""
+    """The outcome of a cell: status (passed, failed, worse, broken, no-gpu), reason, duration and number of cases."""
 
     status: str
     reason: str = ""
@@ -53,7 +56,10 @@ class Outcome:
 
     @property
     def native(self) -> float | None:
-        """The share of the right answers that the framework gives without a fallback."""
+        """Return the share of the cases with a right result that ran without a fallback.
+
+        None: no case had a right result.
+        """
         right = self.counts.get("pass", 0) + self.counts.get("fallback", 0)
         return self.counts["pass"] / right if right else None
 
@@ -61,7 +67,11 @@ class Outcome:
 def judge(
     end: End, tests: Progress, results: dict[str, Any] | None, log: str, whole: bool, before: dict[str, Any] | None
 ) -> Outcome:
-    """Return the outcome. `results` are those of the run, `before` those stored: a whole run must not be worse."""
+    """Return the outcome of a cell.
+
+    `results`: the results file that this run wrote, or None. `before`: the stored results; a `whole` run must not be
+    worse. `log`: the output of nox, which names the reason of a failure.
+    """
     status, reason = _find_failure(end, tests, results, log) or (PASSED, "")
     if status == PASSED and whole:
         regressions = find_regressions(results, before) if results and before else []
@@ -73,7 +83,7 @@ def judge(
 
 
 def find_reason(log: str) -> str:
-    """Return the reason for a failure from the end of a log of nox."""
+    """Return the reason of a failure from the last lines of a log of nox, on one line."""
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     for k, line in reversed(list(enumerate(lines))):
         if match := re.match(r"nox > Session \S+ failed: (.*)", line):
@@ -85,14 +95,14 @@ def find_reason(log: str) -> str:
 
 
 def broken_results(cell: Cell, reason: str) -> dict[str, Any]:
-    """Return results that state the reason, for a cell that wrote none."""
+    """Return the content of a results file that says why a cell is broken, for a cell that wrote no results."""
     description = {"shim": cell.shim, "cell": cell.id, "python": cell.python, "revision": revision()}
     date = {"date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
     return {**description, **date, "state": BROKEN, "reason": reason, "natives": [], "counts": {}, "results": []}
 
 
 def _find_failure(end: End, tests: Progress, results: dict[str, Any] | None, log: str) -> tuple[str, str] | None:
-    """Return the status and reason of a failed run; None if the run itself shows no failure."""
+    """Return (status, reason) of a run that failed. None: the process, the tests and the results show no failure."""
     if end.code is None:
         remaining = f", with {tests.missing} of {tests.total} tests to go" if tests.missing else ""
         return BROKEN, end.reason + remaining

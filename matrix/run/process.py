@@ -1,4 +1,4 @@
-"""Process of a cell: nox, in a process group of its own, with its output in results/logs."""
+"""Process of a cell: nox in a process group of its own, with its output in results/logs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PATIENCE = 10.0
 
 
 class Process(Protocol):
-    """A running process."""
+    """A running process; tests replace it. `poll` returns the exit code, or None while it runs; `end` kills it."""
 
     def poll(self) -> int | None: ...
     def end(self) -> None: ...
 
 
 class Nox:
-    """A run of nox, with every process that it starts."""
+    """A running nox, in one process group with every process that it starts."""
 
     def __init__(self, command: Sequence[str], log: Path, env: dict[str, str]) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +43,11 @@ class Nox:
             )
 
     def poll(self) -> int | None:
-        """Return the exit code; None while it runs."""
+        """Return the exit code of nox; None while it runs."""
         return self._process.poll()
 
     def end(self) -> None:
-        """End the whole process group: a worker that hangs would outlive nox."""
+        """End the whole process group with SIGTERM, then SIGKILL: a worker that hangs would outlive nox."""
         self._signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(PATIENCE)
@@ -63,11 +63,14 @@ class Nox:
 
 
 def nox_command(sessions: Sequence[str], arguments: Sequence[str] = (), nox: str = sys.executable) -> list[str]:
-    """Return the command that runs sessions; `nox` is a Python with nox installed."""
+    """Return the command that runs these sessions. `nox`: a Python interpreter that has nox installed."""
     return [nox, "-m", "nox", "--sessions", *sessions, *(["--", *arguments] if arguments else [])]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment variables, without those of the nox session that this process runs in."""
+    """Return the environment variables for a nox of its own: without those that the current nox session set.
+
+    `more` is added.
+    """
     ours = {"VIRTUAL_ENV", "NOX_CURRENT_SESSION", "FORCE_COLOR", "PYTHONPATH"}
     return {**{name: value for name, value in os.environ.items() if name not in ours}, "NO_COLOR": "1", **more}

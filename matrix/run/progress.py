@@ -1,4 +1,4 @@
-"""Progress of a cell: the tests that have ended, from the lines that tests/conftest.py writes."""
+"""Progress of a cell: the tests that have ended, read from the file to which tests/conftest.py appends a line for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _CASE = "test_suites.py::test_case["
 
 @dataclass
 class Progress:
-    """The tests that have ended; `read` continues where it stopped."""
+    """The tests of a cell that have ended. `total`: the number of all tests.
+
+    `cases`: how many of them are recorded cases.
+    """
 
     path: Path
     total: int = 0
@@ -26,11 +29,11 @@ class Progress:
 
     @property
     def missing(self) -> int:
-        """The number of tests that have not ended."""
+        """Return the number of tests that have not ended."""
         return self.total - len(self.outcomes)
 
     def read(self) -> None:
-        """Read the lines that were written since the last call."""
+        """Read the lines of the file that were written since the last call."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:

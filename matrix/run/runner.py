@@ -1,4 +1,4 @@
-"""Run of cells: which are done, which run, and the records of those that end."""
+"""Runner of cells: it skips cells that are done, runs the others, and records their outcomes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TAIL = 25
 
 
 class Runner:
-    """Runs the cells that are not done, and records their outcomes."""
+    """Runs the cells that are not done, and records their outcomes. A cell is done if it passed with the same inputs."""
 
     def __init__(
         self,
@@ -41,9 +41,10 @@ class Runner:
         fresh: bool = False,
         results: Path | None = None,
     ) -> None:
-        """Prepare a run. `tests` are arguments of pytest: such a run is partial and marks no cell as done.
+        """Prepare a run of `cells`. `limit`: the seconds after which a cell is ended.
 
-        `fresh` runs cells that are done, too.
+        `tests`: arguments of pytest. With them the run is partial: it marks no cell as done. `fresh`: also run cells that
+        are done. `nox`: a Python that has nox. `results`: the folder of results, for tests.
         """
         self.cells, self.tests, self.nox, self.limit, self.fresh = cells, tests, nox, limit, fresh
         self.results = results = results or done.RESULTS
@@ -54,12 +55,12 @@ class Runner:
         self._written: dict[str, int] = {}
 
     def waiting(self) -> list[Cell]:
-        """Return the cells that are not done, the longest first, so that no long cell runs alone at the end."""
+        """Return the cells to run, the one with the longest estimate first, so that no long cell runs alone at the end."""
         cells = [cell for cell in self.cells if self.fresh or self.tests or not self._is_done(cell)]
         return sorted(cells, key=lambda cell: -self._seconds[cell.id])
 
     def run(self, plan: Plan, console: Console) -> None:
-        """Run the cells that are not done."""
+        """Run the cells that are not done, and print their progress and outcomes to the console."""
         waiting = self.waiting()
         for cell in waiting if self.fresh else ():
             done.forget(cell.id, self.results)
@@ -67,14 +68,16 @@ class Runner:
         screen = Screen(console)
 
         def start(cell: Cell) -> tuple[process.Process, Progress]:
-            screen.say(f"{cell.id} started")
+            screen.print_line(f"{cell.id} started")
             return self._start(cell, plan.workers)
 
-        def look(running: list[Running], rest: list[Cell]) -> None:
-            screen.look(running, totals, estimate_remaining(running, rest, self._seconds, plan.jobs, time.monotonic()))
+        def update(running: list[Running], rest: list[Cell]) -> None:
+            screen.update(
+                running, totals, estimate_remaining(running, rest, self._seconds, plan.jobs, time.monotonic())
+            )
 
         with screen.live():
-            for cell, tests, end in schedule(waiting, plan.jobs, self.limit, start, look):
+            for cell, tests, end in schedule(waiting, plan.jobs, self.limit, start, update):
                 outcome = self._end(cell, tests or Progress(self._tests(cell)), end)
                 totals.ended[cell.id] = outcome
                 totals.cases += tests.cases if tests else 0
@@ -83,7 +86,7 @@ class Runner:
                 self._seconds = estimate_seconds(self.cells, self._stored, self.results)
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Return the outcomes of this run and of cells that were done before; cells that did not run are absent."""
+        """Return cell -> outcome, of this run and of cells that were done before. Cells that did not run are absent."""
         by_cell = {}
         for cell in self.cells:
             if cell.id in self._ended:
@@ -130,9 +133,9 @@ class Runner:
         bad = outcome.status in BAD
         if bad and self._log(cell).exists():
             lines = self._log(cell).read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:]
-            screen.say("\n".join(f"  | {line}" for line in lines))
+            screen.print_line("\n".join(f"  | {line}" for line in lines))
         summary = f"{cell.id} {outcome.status} in {format_span(outcome.seconds)}"
-        screen.say(": ".join(filter(None, [summary, counts, outcome.reason])), "red" if bad else "green")
+        screen.print_line(": ".join(filter(None, [summary, counts, outcome.reason])), "red" if bad else "green")
 
     def _read_results(self, cell: Cell) -> dict[str, Any] | None:
         try:
@@ -142,7 +145,7 @@ class Runner:
         return content
 
     def _time(self, cell: Cell) -> int:
-        """Return the modification time of the results of a cell; 0 without results."""
+        """Return the modification time of the results file of a cell, in nanoseconds; 0 if there is no file."""
         return self._path(cell).stat().st_mtime_ns if self._path(cell).exists() else 0
 
     def _path(self, cell: Cell) -> Path:

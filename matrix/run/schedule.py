@@ -1,4 +1,4 @@
-"""Schedule of cells, several at once. A cell that hangs or does not start ends like any other."""
+"""Schedule of cells, several at once. A cell that hangs or does not start gets an outcome like any other cell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TICK = 0.5
 
 @dataclass
 class Running:
-    """A cell that runs."""
+    """A cell that runs: its process, the tests that have ended, and the time at which it started."""
 
     cell: Cell
     process: Process
@@ -32,13 +32,15 @@ def schedule(
     jobs: int,
     limit: float,
     start: Callable[[Cell], tuple[Process, Progress]],
-    look: Callable[[list[Running], list[Cell]], None],
+    update: Callable[[list[Running], list[Cell]], None],
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[tuple[Cell, Progress | None, End]]:
-    """Run `jobs` cells at a time, in this order, and yield each as it ends. `look` gets the running and the waiting cells.
+    """Run the cells in this order, `jobs` at a time. Yield (cell, its tests, its end) when a cell ends.
 
-    If the iteration is left early, the processes that run are ended.
+    `start` starts a cell; if it raises OSError, None is yielded for the tests. A cell is ended after `limit` seconds.
+    `update` gets the running and the waiting cells twice a second. If the caller stops the iteration early, all running
+    processes are ended.
     """
     waiting = deque(cells)
     running: list[Running] = []
@@ -59,14 +61,14 @@ def schedule(
                     running.remove(entry)
                     entry.tests.read()
                     yield entry.cell, entry.tests, end
-            look(running, list(waiting))
+            update(running, list(waiting))
     finally:
         for entry in running:
             entry.process.end()
 
 
 def _find_end(entry: Running, seconds: float, limit: float) -> End | None:
-    """Return how a cell ended; None while it runs within the limit."""
+    """Return how a cell ended. None: it runs and is within the time limit."""
     code = entry.process.poll()
     if code is not None:
         return End(code, seconds)

@@ -1,4 +1,4 @@
-"""Display of a run: live on a terminal, else as lines."""
+"""Display of a run: on a terminal, lines above a live display of the running cells; elsewhere, lines only."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from matrix.run.schedule import Running
 __all__ = ["Screen", "Totals", "format_span", "outcome_table"]
 
 EVERY = 60.0
-"""Seconds between lines of progress, if no other line is printed."""
+"""Without a terminal, a line of progress is printed if no line was printed for this many seconds."""
 WIDE = 180
 
 
 @dataclass
 class Totals:
-    """Sums over the cells that have ended."""
+    """Sums over the cells of a run that have ended. `cells`: the number of all cells of the run."""
 
     cells: int
     ended: dict[str, Outcome] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Totals:
 
 
 class Screen:
-    """Prints lines, and the running cells below them on a terminal."""
+    """Prints lines to a console and, on a terminal, a live display of the running cells below them."""
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self._console, self._now = console, now
@@ -44,17 +44,20 @@ class Screen:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Show the live display within a `with` block."""
+        """Show the live display while the block runs. Without a terminal, do nothing."""
         with self._live or nullcontext():
             yield
 
-    def say(self, text: str, style: str = "") -> None:
+    def print_line(self, text: str, style: str = "") -> None:
         """Print a line above the live display."""
         self._console.print(Text(text, style), soft_wrap=True)
         self._last_line = self._now()
 
-    def look(self, running: list[Running], totals: Totals, left: float) -> None:
-        """Update the display; `left` is the estimate of the remaining seconds."""
+    def update(self, running: list[Running], totals: Totals, left: float) -> None:
+        """Update the live display. Without a terminal, print a line of progress once a minute.
+
+        `left`: estimated seconds to the end.
+        """
         line = _format_summary(running, totals, left)
         if self._live:
             self._live.update(Group(self._cells(running), Text(line, "bold")))
@@ -62,7 +65,7 @@ class Screen:
             progress = ", ".join(
                 f"{entry.cell.id} {len(entry.tests.outcomes)}/{entry.tests.total or '?'}" for entry in running
             )
-            self.say(f"{line} | {progress}")
+            self.print_line(f"{line} | {progress}")
 
     def _cells(self, running: list[Running]) -> Table:
         grid = Table.grid(padding=(0, 2))
@@ -76,7 +79,7 @@ class Screen:
 
 
 def outcome_table(outcomes: Mapping[str, Outcome], before: Iterable[str]) -> Table:
-    """Return the table of the outcomes of all cells; `before` are those that were known before this run."""
+    """Return the table of the outcomes of all cells. `before`: the cells that were done before this run."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("cell", no_wrap=True)
     grid.add_column("state", no_wrap=True)

@@ -1,4 +1,4 @@
-"""Cells that a change can affect, with the changes."""
+"""Cells whose outcome the changes since a revision can affect, with these changes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ __all__ = ["changed_files", "find_affected"]
 
 
 def changed_files(revision: str) -> list[str]:
-    """Return the files that differ from a revision: committed since, not committed, or new."""
+    """Return the paths that differ from a revision: committed since then, changed but not committed, or untracked."""
     tracked = git("diff", "-z", "--no-renames", "--name-only", revision, "--").split("\0")
     new = git("ls-files", "-z", "--others", "--exclude-standard").split("\0")
     return sorted({*tracked, *new} - {""})
 
 
 def find_affected(matrix: Matrix, cells: Iterable[Cell], revision: str) -> dict[str, list[str]]:
-    """Return the cells whose outcome may differ from that at the revision, each with the changes that it depends on."""
+    """Return cell -> the changes since a revision that can affect its outcome: paths, and entries of matrix.toml.
+
+    Cells that no change can affect are absent.
+    """
     paths = changed_files(revision)
     reasons = {cell.id: [path for path in paths if depends_on(matrix, cell, path)] for cell in cells}
     if ENTRIES in paths:

@@ -1,1 +1,1 @@
-"""Scoreboard: the results of all cells on a single page without other files."""
+"""Scoreboard: an HTML page with the results of all cells, which loads no other file, and a badge for each shim."""

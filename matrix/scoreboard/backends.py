@@ -7,8 +7,8 @@
     results/<backend>/stable/nodes.csv           whether a test passes, for each operator of the default domain
     results/<backend>/stable/metadata.csv, pip-list.json
 
-A backend is a cell. Only tests of onnx are exported, from its newest release. A fallback gives the right answer, so it counts
-as passed. A gap, a fail, and a case that is recorded wrong count as failed.
+Each cell is a backend. Only tests from the newest release of onnx are exported. A fallback counts as passed, because its
+result is right. A gap, a failure, and a case whose recorded result is wrong count as failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from matrix.scoreboard.gather import Board, Run
 
 __all__ = ["export"]
 
-#: Suite -> the class of onnx's tests.
+#: Suite -> the name of the test class in onnx.
 CLASSES = {
     "node": "OnnxBackendNodeModelTest",
     "simple": "OnnxBackendSimpleModelTest",
@@ -41,7 +41,7 @@ STATUSES = ("failed", "passed", "skipped")
 
 
 class Test(NamedTuple):
-    """A test of onnx, with its status and operators."""
+    """A test of onnx's own suite. `of_a_node`: whether it is one of the node tests."""
 
     name: str
     status: str
@@ -50,7 +50,7 @@ class Test(NamedTuple):
 
 
 def export(matrix: Matrix, board: Board, folder: Path) -> list[str]:
-    """Write into `folder`, which may be a checkout of that project. Return the names of the backends."""
+    """Write the files of that project into `folder`, which may be a checkout of it. Return the names of the backends."""
     release = list(matrix.releases)[-1]
     path = folder / "setup" / "config.json"
     config = {"stable": {}, "development": {}, **_read(path, {})}
@@ -86,7 +86,7 @@ def _list_tests(run: Run, release: str) -> list[Test]:
 
 
 def _packages(matrix: Matrix, cell: str) -> tuple[list[dict[str, str]], list[str]]:
-    """Return all installed packages of a cell, and the names of its own pins."""
+    """Return (name and version of each installed package of a cell, names of the packages that the cell itself pins)."""
     environment = matrix.environments.get(cell.removeprefix(PEER))
     if environment is None:
         return [], []
@@ -117,7 +117,7 @@ def _write_backend(folder: Path, run: Run, tests: list[Test], packages: list[dic
 
 
 def _count_by_operator(tests: Iterable[Test]) -> list[dict[str, Any]]:
-    """Return the number of tests of each operator, by status."""
+    """Return a row for each operator, sorted: its domain and name, and the number of its tests by status."""
     by_operator: dict[str, Counter[str]] = {}
     for test in tests:
         for operator in set(test.operators):

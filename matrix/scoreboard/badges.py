@@ -1,4 +1,4 @@
-"""Badges: an SVG for each shim, with the share of the cases of all its cells that pass in the framework alone."""
+"""Badges: an SVG for each shim, with the share of the cases of all its cells that pass without the fallback."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from matrix.scoreboard.gather import Board, Run
 __all__ = ["draw_badges"]
 
 CHARACTER, MARGIN = 6.6, 7
-#: The least share, in percent, of each colour; all have a contrast of 4.5 or more against white.
+#: (the least share in percent, the colour from that share on). All colours have a contrast of at least 4.5 against white.
 COLOURS = ((98, "#14704f"), (90, "#4f6d12"), (70, "#8a5a00"), (0, "#b3202a"))
 
 
 def draw_badges(board: Board) -> dict[str, str]:
-    """Return shim -> SVG, for shims with a cell that ran. Peers are projects of their own and get none."""
+    """Return shim -> SVG, for each shim with a cell that ran. Peers get no badge."""
     shims: dict[str, list[Run]] = {}
     for run in board.runs.values():
         if run.small["state"] == RAN and run.small.get("opsets") and run.shim != "peer":

@@ -1,8 +1,9 @@
-"""Cases of all cells, stored once: matrix/results/cases/<digest>.json.
+"""The cases of all cells, stored once: matrix/results/cases/<digest>.json.
 
-The file lists the names by suite and release, then by opset and operators. A case with the same content in several releases
-is stored under the newest release, with the oldest beside the opset: `13@1.8.1 Abs-13`. The results of a cell name the file,
-the suites and releases that it ran, and the cases that did not pass.
+The file lists the names of the cases by suite and release, then by opset and operators. A case with equal content in
+several releases is stored under the newest release. The oldest release is added to the opset: `13@1.8.1 Abs-13`.
+
+The results of a cell name this file, the suites and releases that the cell ran, and the cases that did not pass.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ class Known(NamedTuple):
     """Properties of a case that are known before it runs."""
 
     opset: int
-    """Opset of the default domain; 0 if the model imports none."""
+    """The opset of the default domain; 0 if the model does not import the domain."""
     operators: Tuple[str, ...]
-    """Each as `domain::name-since`; without `-since` for a function of the model or an unregistered operator."""
+    """The operators as `domain::name-since`; without `-since` for a function of the model or an unregistered operator."""
     oldest: str = ""
-    """The oldest release of an unbroken range with this content under this name; empty if the range is a single release."""
+    """The oldest of consecutive releases in which the case has this content; "" if there is only one such release."""
 
 
 def known_cases(suites: Iterable[str]) -> Dict[str, Known]:
-    """Return id -> properties of the cases in the cache."""
+    """Return id -> properties, for the cases of these suites in the cache.
+
+    Equal content is listed once, under its newest release.
+    """
     from matrix.suites.cache import read_index  # needs numpy and onnx, which the environment of nox lacks
 
     known = {}
@@ -51,7 +55,7 @@ def known_cases(suites: Iterable[str]) -> Dict[str, Known]:
 
 
 class Spans:
-    """Ranges of releases with the same content, to find a case by the release that it was run from."""
+    """Index of the stored cases by their range of releases (oldest to newest with equal content)."""
 
     def __init__(self, cases: Dict[str, Known]) -> None:
         self._spans: Dict[Tuple[str, str], List[Tuple[Tuple[int, ...], Tuple[int, ...], str]]] = {}
@@ -61,7 +65,10 @@ class Spans:
             self._spans.setdefault((suite, name), []).append(span)
 
     def find(self, id: str) -> Optional[str]:
-        """Return the id under which a case is stored that was run under this id; None if it is not stored."""
+        """Return the id under which a case is stored. `id`: the id under which the case was run.
+
+        None: the case is not stored.
+        """
         suite, release, name = id.split("/", 2)
         version = _release(release)
         return next(
@@ -69,7 +76,7 @@ class Spans:
         )
 
     def ran(self, groups: Iterable[str]) -> List[str]:
-        """Return the cases of these suites and releases."""
+        """Return the ids of the stored cases that belong to these groups. A group is `suite/release`."""
         runs: Dict[str, List[Tuple[int, ...]]] = {}
         for group in groups:
             suite, release = group.split("/")
@@ -87,7 +94,7 @@ def _release(text: str) -> Tuple[int, ...]:
 
 
 def operator_name(operator: str) -> str:
-    """Return the name of an operator without its version."""
+    """Return the name of an operator without its version: `Abs` for `Abs-13`."""
     return re.sub(r"-\d+$", "", operator)
 
 
@@ -106,7 +113,7 @@ def _versioned_operators(row: Any) -> List[str]:
 
 
 def groups(cases: Dict[str, Known]) -> Dict[str, Dict[str, List[str]]]:
-    """Group the names by suite and release, then by opset and operators."""
+    """Return `suite/release` -> `opset operators` -> names of the cases: the form in which the cases are stored."""
     by_group: Dict[str, Dict[str, List[str]]] = {}
     for id in sorted(cases):
         group, _, name = id.rpartition("/")
@@ -118,7 +125,10 @@ def groups(cases: Dict[str, Known]) -> Dict[str, Dict[str, List[str]]]:
 
 
 def write_cases(cases: Dict[str, Known], folder: Path) -> str:
-    """Store the cases. Return their digest, which names the file."""
+    """Store the cases in the folder `cases` of `folder`, unless they are stored.
+
+    Return their digest, which names the file.
+    """
     lines = []
     for group, rows in groups(cases).items():
         inner = ",\n".join("  %s: %s" % (json.dumps(key), json.dumps(rows[key])) for key in sorted(rows))
@@ -133,12 +143,12 @@ def write_cases(cases: Dict[str, Known], folder: Path) -> str:
 
 
 def load_cases(folder: Path) -> Dict[str, Dict[str, Known]]:
-    """Return digest -> cases, for all stored files."""
+    """Return digest -> (id -> properties), for all stored files of cases."""
     return {path.stem: _read(path) for path in sorted((folder / FOLDER).glob("*.json"))}
 
 
 def prune_cases(named: Collection[Any], folder: Path) -> None:
-    """Delete the files whose digests are not named."""
+    """Delete the stored files of cases whose digest is not in `named`."""
     for path in (folder / FOLDER).glob("*.json"):
         if path.stem not in named:
             path.unlink()

@@ -1,4 +1,6 @@
-"""`python -m matrix scoreboard`: the page, a badge for each shim, and optionally files for onnx/backend-scoreboard."""
+"""`python -m matrix scoreboard`: write the page, a badge for each shim, and on request files for
+onnx/backend-scoreboard.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ __all__ = ["add_arguments", "scoreboard"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command to a parser."""
+    """Add the arguments of the command `scoreboard` to its parser."""
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "scoreboard", metavar="DIR")
     parser.add_argument(
         "--backend-scoreboard", type=Path, metavar="DIR", help="also write files for onnx/backend-scoreboard"
@@ -26,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def scoreboard(matrix: Matrix, options: argparse.Namespace) -> int:
-    """Write the page, the badges and the export. Return 0."""
+    """Write the page, the badges and, with --backend-scoreboard, the files for that project. Return 0."""
     board = gather(options.results)
     written = {"index.html": render_page(matrix, board)}
     written.update((f"badge-{shim}.svg", text) for shim, text in draw_badges(board).items())

@@ -1,4 +1,4 @@
-"""Templates with marks, `{{name}}` each."""
+"""Templates of the scoreboard, whose marks are `{{name}}`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ ASSETS = Path(__file__).parent / "assets"
 
 
 def asset(name: str) -> str:
-    """Return the text of a template."""
+    """Return the text of the template `name` in the folder `assets`."""
     return (ASSETS / name).read_text(encoding="utf-8").rstrip("\n")
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Replace the marks by their values. Each mark needs a value and each value a mark; values are not searched for marks."""
+    """Return a template with each mark replaced by its value. Marks inside a value stay.
+
+    An AssertionError is raised for a mark without a value, or a value without a mark.
+    """
     used = set(re.findall(r"\{\{(\w+)\}\}", text))
     assert used == set(values), used ^ set(values)
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: values[mark[1]], text)

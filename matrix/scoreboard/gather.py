@@ -1,4 +1,4 @@
-"""Runs on the scoreboard: the stored results of each cell, and result files of other runs."""
+"""Gather the runs that the scoreboard shows: the stored results of each cell, and results files of other runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from matrix.scoreboard.cases import Known, Spans, load_cases
 __all__ = ["Board", "Run", "gather"]
 
 
-#: A run with less than this share of the cases of another run of the cell is partial: its tests were selected.
+#: A run is partial if it has less than this share of the cases of the largest run of its cell: its tests were selected.
 PART = 0.9
 
 
 @dataclass
 class Run:
-    """A run of a cell: its summary and its cases."""
+    """A run of a cell. `small`: its results in stored form. `cases`: id -> properties of all cases.
+
+    `source`: the file's name.
+    """
 
     small: dict[str, Any]
     cases: dict[str, Known] = field(default_factory=dict)
@@ -28,39 +31,42 @@ class Run:
 
     @property
     def cell(self) -> str:
-        """The cell of the run."""
+        """Return the cell of the run."""
         return str(self.small["cell"])
 
     @property
     def date(self) -> str:
-        """The date of the run; empty if it is unknown."""
+        """Return the date of the run; "" if it is unknown."""
         return str(self.small.get("date", ""))
 
     @property
     def shim(self) -> str:
-        """The shim of the run, or `peer`."""
+        """Return the shim of the run, or `peer` for a run of a peer."""
         return "peer" if self.cell.startswith(PEER) else str(self.small.get("shim", ""))
 
     def outcomes(self) -> dict[str, str]:
-        """Return id -> outcome of each of its cases."""
+        """Return id -> outcome of each case that the run ran. Empty: the run has no cases."""
         return outcomes(self.small, self.cases) if "missed" in self.small else {}
 
 
 @dataclass
 class Board:
-    """The runs that the page shows."""
+    """The runs that the page shows, and the history of all cells."""
 
     runs: dict[str, Run]
-    """Cell -> its newest run."""
+    """Cell -> the newest run of the cell, sorted by cell."""
     older: list[Run]
     """The older runs, the newest first."""
     history: list[dict[str, Any]]
     notes: list[str]
-    """Notes on runs that are left out."""
+    """A text for each run that is left out or older, with the reason."""
 
 
 def gather(paths: list[Path], folder: Path = STORED) -> Board:
-    """Collect the stored results, those of the named files, and every results file in a named folder. Raises MatrixError."""
+    """Collect the stored results, and those in the named files and folders. `folder`: the folder of the stored results.
+
+    Raise a MatrixError for a named file that holds no results of a cell.
+    """
     board = Board({}, [], _read_history(folder / HISTORY), [])
     known = load_cases(folder)
     runs = [_load_run(path, known) for path in sorted(folder.glob("*.json"))]
@@ -96,7 +102,10 @@ def _load_run(path: Path, known: dict[str, dict[str, Known]]) -> Run:
 
 
 def _read_run(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> Run | None:
-    """Read results, or a summary of results; None for any other file. Without the cache, the stored cases are used."""
+    """Return the run in a results file, full or in stored form. None: the file holds something else.
+
+    The file of a full run names cases; the stored cases with the most of these names are used for it.
+    """
     try:
         results = read_results(path)
     except (OSError, ValueError, TypeError) as error:
@@ -121,7 +130,7 @@ def _read_history(path: Path) -> list[dict[str, Any]]:
 
 
 def _complete_history(board: Board) -> None:
-    """Add runs that are not recorded to the history that the page shows."""
+    """Add to the history of the board each run that history.jsonl does not record."""
     recorded = {(line["cell"], line["date"]) for line in board.history}
     for run in [*board.runs.values(), *board.older]:
         if run.date and (run.cell, run.date) not in recorded:

@@ -1,4 +1,4 @@
-"""Page of the scoreboard: style, script and data in a single file, which loads no other file."""
+"""The page of the scoreboard: an HTML file that contains its style, script and data, and loads no other file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The style check of names, docstrings, comments and commit subjects.
+"""Style check of names, docstrings, comments and commit subjects.
 
-`python -m matrix.style` checks every tracked Python file, or the files and folders that it is given.
-`python -m matrix.style --commit-msg FILE` checks the subject of a commit message.
+`python -m matrix.style` checks every tracked Python file; with arguments, only these files and folders. `python -m
+matrix.style --commit-msg FILE` checks the subject of a commit message.
 """

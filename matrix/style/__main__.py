@@ -12,12 +12,12 @@ from matrix.style.classes import repeated_classes
 from matrix.style.rules import check_source, check_subject
 
 CORE = "onnx_compat"
-#: Files whose public names carry docstrings; the rest are tests, tools and examples.
+#: The folders in which every public name needs a docstring. Tests and examples are not among them.
 DOCUMENTED = ("onnx_compat/", "shims/", "matrix/", "benchmarks/")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the problems; return 1 if there are any."""
+    """Print each violation as `path:line: rule: text`; return 1 if there are any."""
     parser = argparse.ArgumentParser(prog="python -m matrix.style", description="Check names, docstrings and commits.")
     parser.add_argument("--commit-msg", type=Path, metavar="FILE", help="check the subject of this commit message")
     parser.add_argument(

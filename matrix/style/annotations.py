@@ -1,4 +1,4 @@
-"""The share of parameters that are typed `Any` alone, and the number of `type: ignore`, against their limits."""
+"""Limits on weak annotations: the share of parameters that are typed `Any` alone, and the number of `type: ignore`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ IGNORES = 20
 
 
 def any_share(sources: Iterable[str]) -> tuple[int, int]:
-    """Return how many parameters of all functions are typed `Any` alone, and how many parameters there are.
+    """Return (number of parameters that are typed `Any` alone, number of all parameters), over all functions of the
+    sources.
 
     `*args` and `**kwargs` count; `self` and `cls` do not.
     """
@@ -49,7 +50,7 @@ def any_share(sources: Iterable[str]) -> tuple[int, int]:
 
 
 def check_annotations(sources: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line for each limit that these (path, source) exceed."""
+    """Return a text for each limit that is exceeded. `sources`: (path, source text) of each file."""
     kept = [(path, source) for path, source in sources if path.startswith(tuple(SHARES))]
     lines = []
     for folder, limit in SHARES.items():

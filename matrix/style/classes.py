@@ -1,4 +1,4 @@
-"""The rule that a class name has one meaning in a distribution."""
+"""The rule that no two modules of the core define a public class of the same name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["repeated_classes"]
 
 
 def repeated_classes(sources: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a line for each public class name that two modules of (path, source) define."""
+    """Return a text for each public class name that two modules define. `sources`: (path, source text) of each module."""
     modules: dict[str, list[str]] = defaultdict(list)
     for path, source in sources:
         for node in ast.parse(source).body:

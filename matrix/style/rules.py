@@ -1,4 +1,4 @@
-"""The rules of the style check, over the syntax tree and the comments of one Python file."""
+"""The rules of the style check, applied to the syntax tree and the comments of one Python file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from matrix.style.words import FIRST_WORDS, IDENTIFIERS, PHRASES, is_participle
 __all__ = ["LONGEST_SENTENCE", "LONGEST_SUBJECT", "Problem", "check_source", "check_subject"]
 
 LONGEST_SUBJECT = 72
-"""Characters of a commit subject."""
+"""The largest number of characters of a commit subject."""
 LONGEST_SENTENCE = 25
-"""Words of a sentence in a docstring."""
+"""The largest number of words of a sentence in a docstring."""
 
 _PHRASES = [(re.compile(r"\b(?:%s)\b" % pattern, re.IGNORECASE), term) for pattern, term in PHRASES.items()]
 _SUBJECT = re.compile(r"[a-z0-9_./, -]+: [a-z0-9`]")
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 def check_source(source: str, documented: bool = True) -> list[Problem]:
-    """Return the problems of a file, by line. `documented`: require docstrings of public names."""
+    """Return the violations in the text of a Python file, sorted by line. `documented`: public names need docstrings."""
     tree = ast.parse(source)
     problems = [*_identifiers(tree), *_docstrings(tree), *_comments(source)]
     if documented:
@@ -42,7 +42,7 @@ def check_source(source: str, documented: bool = True) -> list[Problem]:
 
 
 def check_subject(message: str) -> list[Problem]:
-    """Return the problems of a commit message: its subject is `area: verb object` in at most 72 characters."""
+    """Return the violations of a commit message: its first line must be `area: verb object`, at most 72 characters."""
     subject = next((line for line in message.splitlines() if not line.startswith("#")), "")
     if subject.startswith(("Merge ", "Revert ", "fixup! ", "squash! ")):
         return []
@@ -57,7 +57,7 @@ def check_subject(message: str) -> list[Problem]:
 
 
 def _identifiers(tree: ast.AST) -> Iterator[Problem]:
-    """Report bindings whose name is banned, and functions whose name is a participle."""
+    """Yield a problem for each bound name that is banned, and for each function whose name is a participle."""
     for node in ast.walk(tree):
         name = _bound_name(node)
         hint = IDENTIFIERS.get(name.strip("_")) if name else None
@@ -68,7 +68,7 @@ def _identifiers(tree: ast.AST) -> Iterator[Problem]:
 
 
 def _bound_name(node: ast.AST) -> str | None:
-    """Return the name that a node binds, if it binds one."""
+    """Return the name that a syntax node binds (function, class, parameter, assignment), or None."""
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         return node.name
     if isinstance(node, ast.arg):
@@ -86,7 +86,7 @@ def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _docstrings(tree: ast.Module) -> Iterator[Problem]:
-    """Report docstrings that begin with a banned word, hold a banned phrase, or a sentence that is too long."""
+    """Yield a problem for each docstring with a banned first word, a banned phrase, or a sentence that is too long."""
     for node in ast.walk(tree):
         if not isinstance(node, (ast.Module, ast.ClassDef, *_FUNCTIONS)):
             continue
@@ -111,7 +111,7 @@ def _docstrings(tree: ast.Module) -> Iterator[Problem]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Split prose into sentences; leave out examples, tables, lists and code."""
+    """Yield the sentences of a docstring. Examples, tables, lists and code are left out."""
     for paragraph in re.split(r"\n\s*\n", text):
         lines = paragraph.splitlines()
         prose = [line for line in lines if not re.match(r"\s{4,}|\s*(>>>|\.\.\.|[-*|]|\d+\. |\w+:$)", line)]
@@ -119,7 +119,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _comments(source: str) -> Iterator[Problem]:
-    """Report comments that hold a banned phrase."""
+    """Yield a problem for each comment that holds a banned phrase."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield from _phrases(token.string, token.start[0])
@@ -133,7 +133,7 @@ def _phrases(text: str, line: int) -> Iterator[Problem]:
 
 
 def _missing_docstrings(tree: ast.Module) -> Iterator[Problem]:
-    """Report public functions and classes at the top level without a docstring."""
+    """Yield a problem for each public function and class at the top level that has no docstring."""
     for node in tree.body:
         if (
             isinstance(node, (ast.ClassDef, *_FUNCTIONS))

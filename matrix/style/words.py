@@ -1,4 +1,4 @@
-"""The words that the style check bans, and the words that it suggests for them."""
+"""The words that the style check bans, each with the words that it suggests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 __all__ = ["FIRST_WORDS", "IDENTIFIERS", "PARTICIPLES", "PHRASES", "is_participle"]
 
-#: Names that do not say a role. A local, a parameter, an attribute or a function of this name is reported.
+#: Banned name -> suggestion. A local, a parameter, an attribute or a function of this name is reported.
 IDENTIFIERS = {
     "all_that": "name the values",
     "asked": "requested_<noun>, or the noun",
@@ -48,7 +48,7 @@ _NOT_PARTICIPLES = frozenset(
 
 PARTICIPLES = _IRREGULAR - _NOT_PARTICIPLES
 
-#: Metaphors and circumlocutions, each with the standard term.
+#: Regular expression of a metaphor or circumlocution -> the standard term.
 PHRASES = {
     r"nobody": "no operator, no caller",
     r"a room|rooms|the house|doors?": "module, package, interface",
@@ -65,7 +65,7 @@ PHRASES = {
 
 
 def is_participle(name: str) -> bool:
-    """Whether a function name is a single past participle."""
+    """Whether a function name is a single past participle, such as `handed` or `_kept`."""
     word = name.strip("_")
     if "_" in word or word in _NOT_PARTICIPLES:
         return False

@@ -1,4 +1,4 @@
-"""Command line: `python -m matrix.suites fetch light simple --onnx 1.23.2=28` fills the cache; `list` lists its contents."""
+"""`python -m matrix.suites fetch light simple --onnx 1.23.2=28` fills the cache of cases; `list` lists its contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matrix.suites.wheels import FetchError
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Fetch suites, or list those in the cache. Return 1 if a release cannot be fetched."""
+    """Fetch suites into the cache, or list the cached suites. Return 1 if a release cannot be fetched."""
     parser = argparse.ArgumentParser(prog="python -m matrix.suites", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     fetching = commands.add_parser("fetch", help="download onnx wheels and write their cases into the cache")

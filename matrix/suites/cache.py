@@ -1,11 +1,11 @@
-"""Cache of cases: its folders, its index, and the reading and writing of cases.
+"""The cache of cases: its folders, its index files, and how cases are read and written.
 
     <cache>/<suite>/index.json                       the rows of one suite
     <cache>/<suite>/<release>/<case>/model.onnx      a case; `release` is a version of onnx, or `generated`
     <cache>/<suite>/<release>/<case>/test_data_set_k/input_i.pb, output_i.pb
 
-The files are onnx's own: a TensorProto, SequenceProto or OptionalProto each, by the type in the graph. A row with the same
-content as an earlier row has the folder of that row, so a content is stored and run once.
+The files have onnx's own format: a TensorProto, SequenceProto or OptionalProto each, by the type in the graph. A row
+with the same content as an earlier row names the folder of that row, so that a content is stored and run once.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ RTOL, ATOL = 1e-3, 1e-7
 
 
 class DataSet(NamedTuple):
-    """Inputs of a model and the expected outputs, by name and in the order of the graph."""
+    """Inputs of a model and the expected outputs, by name, in the order of the graph."""
 
     inputs: Dict[str, Value]
     outputs: Dict[str, Value]
     coarse: FrozenSet[str] = frozenset()
-    """The outputs of bfloat16, if the array has a wider dtype."""
+    """The names of the outputs of type bfloat16, whose arrays may have a wider dtype. Their tolerance is larger."""
 
 
 class Case(NamedTuple):
-    """A row of an index."""
+    """A row of an index: a case, with the properties that are known without its model. `sets`: the number of data sets."""
 
     suite: str
     release: str
     name: str
     folder: str
-    """Path in the cache; that of an earlier row with the same content."""
+    """The path of the case in the cache; for equal content, the path of the earlier row."""
     opset: Dict[str, int]
     ir: int
     operators: List[str]
@@ -54,27 +54,27 @@ class Case(NamedTuple):
     atol: float
     hash: str
     tags: List[str]
-    """`dynamic`: one prepared model runs all data sets, of different shapes. `random`: it draws random numbers."""
+    """`dynamic`: one prepared model runs all data sets, whose shapes differ. `random`: the model draws random numbers."""
 
     @property
     def id(self) -> str:
-        """The name of the case, with its suite and release."""
+        """Return the id of the case: `suite/release/name`."""
         return "%s/%s/%s" % (self.suite, self.release, self.name)
 
     @property
     def model(self) -> Path:
-        """The file of the model."""
+        """Return the path of the model's file."""
         return cache_dir() / self.folder / "model.onnx"
 
     def data_sets(self) -> Iterator[DataSet]:
-        """Yield the data sets."""
+        """Yield each data set: its inputs, and the recorded outputs."""
         graph = onnx.load(str(self.model)).graph
         for k in range(self.sets):
             yield _read_set(graph, self.model.parent / ("test_data_set_%d" % k))
 
 
 def read_index(suite: str) -> List[Case]:
-    """Return the rows of a suite, in the order of the releases; none if it was never fetched."""
+    """Return the rows of a suite, the oldest release first. Empty: the suite was never fetched."""
     path = cache_dir() / suite / "index.json"
     if not path.exists():
         return []
@@ -82,7 +82,7 @@ def read_index(suite: str) -> List[Case]:
 
 
 def write_index(suite: str, cases: Iterable[Case]) -> None:
-    """Write rows into the index of a suite, in place of those with the same ids."""
+    """Add rows to the index of a suite. A row replaces the old row with the same id."""
     rows = {case.id: case for case in read_index(suite)}
     rows.update((case.id, case) for case in cases)
     text = "[\n%s\n]\n" % ",\n".join(json.dumps(rows[id]._asdict()) for id in sorted(rows, key=_by_release))
@@ -104,7 +104,11 @@ def write_case(
     atol: float = ATOL,
     tags: Sequence[str] = (),
 ) -> Case:
-    """Store a case, unless `known` (content hash -> folder) has its content; add it there. Return its row."""
+    """Write the files of a case into the cache, and return its row.
+
+    `known`: content hash -> folder. If it has the content, no file is written and the row names that folder; else the
+    content is added to it.
+    """
     digest = _digest(model, sets)
     folder = known.setdefault(digest, "%s/%s/%s" % (suite, release, name))
     if folder == "%s/%s/%s" % (suite, release, name):
@@ -146,7 +150,10 @@ def _operators_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
 
 
 def _digest(model: bytes, sets: Sequence[Tuple[Sequence[bytes], Sequence[bytes]]]) -> str:
-    """Return the digest of the meaning of a case, without the producer and the IR version of the file."""
+    """Return the digest of the content of a case.
+
+    The producer, the IR version and the doc string of the file do not count.
+    """
     proto = onnx.load_from_string(model)
     for field in ("ir_version", "producer_name", "producer_version", "doc_string"):
         proto.ClearField(field)

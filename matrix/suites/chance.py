@@ -1,4 +1,4 @@
-"""Detection of cases that draw random numbers, in which correct runtimes differ."""
+"""Detect cases whose model draws random numbers, so that correct runtimes return different outputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DRAWING = frozenset(
 
 
 def is_random(model: onnx.ModelProto, inputs: Sequence[bytes]) -> bool:
-    """Whether the model draws random numbers.
+    """Whether the model draws random numbers. `inputs`: the serialised inputs of the case.
 
-    Dropout draws only in training and with a ratio above 0, which are inputs of the case or the defaults.
+    Dropout draws only in training mode with a ratio above 0. Both are inputs of the case, initializers, or defaults.
     """
     values = {tensor.name: tensor for tensor in model.graph.initializer}
     names = [value.name for value in model.graph.input if value.name not in values]

@@ -1,4 +1,7 @@
-"""Script that writes the node cases of the installed onnx as files. `wheels._load_data` runs it beside that onnx."""
+"""Script that writes the node cases of the installed onnx as files.
+
+`wheels._load_data` runs it with the Python of that onnx.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _FROM: Dict[str, Callable[..., Any]] = {
 
 
 def main(folder: Path) -> None:
-    """Write the node cases into `folder`."""
+    """Write each node case into `folder`/node/<name>: the model, the tolerances and the data sets."""
     for case in load_model_tests(kind="node"):
         assert case.model is not None and case.data_sets is not None
         case_folder = folder / "node" / case.name

@@ -1,4 +1,4 @@
-"""Fetch of suites: from releases of onnx to rows of the cache."""
+"""Fetch suites: download releases of onnx, and write their recorded cases into the cache."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ LIGHT_RANDOM = "light-random"
 
 
 def fetch(suites: Sequence[str], releases: Dict[str, int], say: Callable[[str], None]) -> None:
-    """Write these suites of these releases (release -> newest opset) into the cache; `say` gets a line for each.
+    """Write these suites of these releases into the cache. `releases`: release -> its newest opset. `say` prints a line.
 
-    `light-random` is generated for the newest release only. The index of a suite is written after all its cases.
+    The suite `light-random` is generated, for the newest release only. The index of a suite is written after all its
+    cases.
     """
     newest = list(releases)[-1]
     known = {suite: _Suite(suite) for suite in suites}
@@ -31,7 +32,7 @@ def fetch(suites: Sequence[str], releases: Dict[str, int], say: Callable[[str], 
 
 
 class _Suite:
-    """A suite that is fetched, with the folder of each content."""
+    """A suite that is being fetched: its rows so far, and content hash -> folder."""
 
     def __init__(self, suite: str) -> None:
         self.suite = suite
@@ -39,7 +40,7 @@ class _Suite:
         self.folders: Dict[str, str] = {}
 
     def store(self, release: str, recorded_cases: Iterable[Recorded]) -> List[Case]:
-        """Store the cases of a release, and return their rows."""
+        """Write the cases of a release into the cache, and return their rows."""
         cases = [
             write_case(self.suite, release, case.name, case.model, case.sets, self.folders, case.rtol, case.atol)
             for case in recorded_cases
@@ -48,7 +49,7 @@ class _Suite:
         return cases
 
     def write(self) -> None:
-        """Write the index."""
+        """Write the index of the suite."""
         write_index(self.suite, self.rows)
 
 
@@ -61,7 +62,7 @@ def _read_cases(data: Files, suite: str) -> Iterator[Recorded]:
 
 
 def _check_opset(suite: str, release: str, opset: int, cases: List[Case]) -> None:
-    """Check that the node cases of a release reach its newest opset, and not beyond it. Raises FetchError."""
+    """Raise a FetchError unless the newest opset of the node cases of a release is the one in matrix.toml."""
     newest_opset = max((case.opset.get("", 0) for case in cases), default=0)
     if suite == "node" and newest_opset != opset:
         raise FetchError(

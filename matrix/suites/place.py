@@ -1,4 +1,4 @@
-"""Folder of the cache of cases. This module uses only the standard library, because nox imports it."""
+"""The folder of the cache of cases. The module uses only the standard library, because nox imports it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["cache_dir"]
 
 
 def cache_dir() -> Path:
-    """Return `ONNX_COMPAT_CACHE`, else the platform's cache folder."""
+    """Return the folder of the cache: `ONNX_COMPAT_CACHE`, or else the cache folder of the platform."""
     configured = os.environ.get("ONNX_COMPAT_CACHE")
     if configured:
         return Path(configured)

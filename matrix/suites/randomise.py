@@ -1,8 +1,10 @@
-"""Light models with random weights, and with the outputs of onnxruntime.
+"""The suite `light-random`: onnx's light models with random weights, and with the outputs of onnxruntime.
 
-In the recorded models every weight has the same value, and so has every output. Here weights are random, scaled by their use, and
-batch normalisation gets the statistics of its real input; for that, the model is run node by node. A large weight is a slice of a
-repeated pool inside the model, because some of these networks have half a gigabyte of weights.
+In the recorded light models all weights have one value, and so have all outputs. Here weights are random, scaled by
+their use. A batch normalisation gets the statistics of its real input, so the model is run node by node.
+
+Some of these networks have half a gigabyte of weights. To keep the files small, a large weight is computed in the
+model: a slice of one repeated array of random numbers.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from matrix.suites.recorded import Recorded
 __all__ = ["randomise"]
 
 _POOL = 65521
-"""A prime: no row of a weight has a length that divides it, so the rows of a weight differ."""
+"""The length of the repeated array. It is a prime, which no length of a row divides, so that rows of a weight differ."""
 _SMALL = 4096
 
 
 def randomise(case: Recorded) -> Recorded:
-    """Return the same network with other weights and a random input; the tolerance is 1e-4 of the largest output."""
+    """Return the case with random weights and inputs, and with the outputs of onnxruntime.
+
+    `atol` is 1e-4 of the largest output.
+    """
     model = onnx.load_from_string(case.model)
     image = next(value for value in model.graph.input if value.name not in _initializers(model.graph))
     shape = [dim.dim_value for dim in image.type.tensor_type.shape.dim]
@@ -37,7 +42,7 @@ def randomise(case: Recorded) -> Recorded:
 
 
 class _Weights:
-    """New weights for the graph of a model, which is changed in place."""
+    """Chooses new weights for a model, and changes its graph in place."""
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
         self.model, self.graph, self.name = model, model.graph, name
@@ -57,7 +62,10 @@ class _Weights:
         self.making: List[onnx.NodeProto] = []
 
     def settle(self, values: Dict[str, np.ndarray]) -> None:
-        """Run the graph on these inputs, choose each weight where it is first used, and write the weights."""
+        """Run the graph on these inputs, node by node.
+
+        Choose each weight where it is first used, then write all weights.
+        """
         values.update(self.kept)
         for node in self.nodes:
             for position, name in enumerate(node.input):
@@ -87,7 +95,11 @@ class _Weights:
         return random.uniform(low, high, shape).astype(np.float32)
 
     def _cut(self, name: str, scale: float) -> np.ndarray:
-        """Return normal numbers of this scale: a slice of the repeated pool, from an offset that depends on the name."""
+        """Return normal random numbers with this standard deviation: a slice of the repeated array, at an offset by the
+        name.
+
+        For a large weight, also add the nodes that compute it to the graph.
+        """
         shape = self.shapes[name]
         size, start = int(np.prod(shape)), zlib.crc32(name.encode()) % _POOL
         times = -(-(start + size) // _POOL)
@@ -113,7 +125,11 @@ class _Weights:
         return np.asarray(np.tile(self.pool, times)[start : start + size] * factor).reshape(shape)
 
     def _declare(self, arrays: Dict[str, np.ndarray]) -> None:
-        """Write arrays as initializers, which at this IR version are inputs too; outputs of nodes are left out."""
+        """Replace the initializers of the graph by these arrays, and declare them as inputs too, which this IR version
+        requires.
+
+        An array that a node computes is left out.
+        """
         generated = {name for node in self.making for name in node.output}
         model_inputs = [value for value in self.graph.input if value.name not in _initializers(self.graph)]
         del self.graph.initializer[:]
@@ -127,7 +143,7 @@ class _Weights:
 
 
 def _run_node(node: onnx.NodeProto, model: onnx.ModelProto, values: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
-    """Run a node with onnxruntime."""
+    """Run one node with onnxruntime. Return its outputs by name."""
     feeds = {name: values[name] for name in node.input if name}
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)

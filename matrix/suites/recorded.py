@@ -1,4 +1,8 @@
-"""Cases in the data of a release: node, simple and pytorch-* are folders; light has a model and an output for each case."""
+"""Read the recorded cases from the test data of an onnx release.
+
+The suites node, simple and pytorch-* have a folder for each case. The suite light has a model file and an output file
+for each case, and no inputs.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,12 @@ __all__ = ["SUITES", "Recorded", "read_recorded"]
 
 SUITES = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
 
-# Tolerances that onnx's own runner has in its code and not beside the model.
+# Tolerances that are in the code of onnx's own test runner, and in no file of the case.
 _LIGHT_RTOL = {"test_densenet121": 2e-3}
 
 
 class Recorded(NamedTuple):
-    """A case in the data of a release."""
+    """A case in the data of a release. `sets`: the serialised inputs and outputs of each data set."""
 
     name: str
     model: bytes
@@ -32,7 +36,7 @@ class Recorded(NamedTuple):
 
 
 def read_recorded(data: Files, suite: str) -> Iterator[Recorded]:
-    """Return the cases of a suite in this data; none if the release has none."""
+    """Yield the cases of a suite in the data of a release, sorted by name. None if the release lacks the suite."""
     return _read_light(data) if suite == "light" else _read_folders(data, suite)
 
 
@@ -66,7 +70,7 @@ def _read_numbered(data: Files, pattern: str) -> List[bytes]:
 
 
 def _make_ramps(graph: onnx.GraphProto) -> List[bytes]:
-    """Return the inputs for which the outputs of the light models were recorded: 0, 1/n, 2/n, ..."""
+    """Return the serialised inputs for which the outputs of a light model were recorded: 0, 1/n, 2/n, … in its shape."""
     initializers = {tensor.name for tensor in graph.initializer}
     ramps = []
     for value in graph.input:

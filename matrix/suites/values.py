@@ -1,10 +1,10 @@
-"""Recorded values as numpy arrays and Python values, independent of the installed onnx.
+"""Read recorded values as numpy arrays and Python values, with any installed onnx.
 
-An onnx of 2022 parses current messages but cannot make arrays of their new types. Types that numpy lacks are decoded here, by a
-table of all their values. This decoder is independent of the library's own, which is under test.
+An onnx of 2022 parses current messages, but cannot make arrays of newer types. Types that numpy lacks are decoded here,
+by a table of the numbers of all codes. This decoder is independent of the library's own decoder, which is under test.
 
-The dtypes are those that the library returns: of ml_dtypes, if it has the type, else a numpy type that holds every value. A
-sequence is a list, a map a dict, an empty optional None.
+The dtypes are those that the library returns: of ml_dtypes, if it has the type, else a numpy dtype that holds every
+value. A sequence becomes a list, a map a dict, an empty optional None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Value = Union[np.ndarray, List[Any], Dict[Any, Any], None]
 
 
 class _Small(NamedTuple):
-    """A type that numpy lacks: its name in ml_dtypes, its bits, and the numpy type that holds its values."""
+    """A type that numpy lacks: its name in ml_dtypes, its number of bits, and the numpy dtype that holds its values.
+
+    `exponent`, `bias`: the bits and the bias of its exponent; 0 for an integer type.
+    """
 
     name: str
     bits: int
@@ -58,7 +61,7 @@ _SMALL: Dict[int, _Small] = {
 
 
 def read_value(type_: onnx.TypeProto, data: bytes) -> Value:
-    """Return the value in a file; the type in the graph tells which message it is."""
+    """Return the value in the bytes of a file. `type_`, from the graph, says which protobuf message the bytes are."""
     kind = type_.WhichOneof("value")
     if kind == "sequence_type":
         return _read_sequence(onnx.SequenceProto.FromString(data))
@@ -74,7 +77,7 @@ def read_value(type_: onnx.TypeProto, data: bytes) -> Value:
 
 
 def read_tensor(tensor: onnx.TensorProto) -> np.ndarray:
-    """Return the array of a tensor, of any type."""
+    """Return a TensorProto of any type as an array."""
     small = _SMALL.get(tensor.data_type)
     if small is not None:
         array: np.ndarray = _values(small)[_codes(tensor, small.bits)].reshape(tuple(tensor.dims))
@@ -89,7 +92,7 @@ def read_tensor(tensor: onnx.TensorProto) -> np.ndarray:
 
 
 def _read_sequence(sequence: onnx.SequenceProto) -> List[Any]:
-    """Return the elements in the field of the sequence's type; an unknown type has no elements."""
+    """Return the elements of a sequence. Its element type says which field holds them."""
     kinds = onnx.SequenceProto
     if sequence.elem_type == kinds.SEQUENCE:
         return [_read_sequence(element) for element in sequence.sequence_values]
@@ -101,7 +104,7 @@ def _read_sequence(sequence: onnx.SequenceProto) -> List[Any]:
 
 
 def _read_optional(optional: onnx.OptionalProto) -> Value:
-    """Return the value of an optional; None if it is empty, also with a declared element type."""
+    """Return the value of an optional, or None if it is empty."""
     for field, read in (
         ("tensor", read_tensor),
         ("sequence", _read_sequence),
@@ -120,7 +123,7 @@ def _read_map(map_: onnx.MapProto) -> Dict[Any, Any]:
 
 
 def _codes(tensor: onnx.TensorProto, bits: int) -> np.ndarray:
-    """Return the bits of each element as an integer."""
+    """Return the bits of each element of a tensor as an integer."""
     count = int(np.prod(tensor.dims, dtype=np.int64))
     if bits == 16:
         whole = np.frombuffer(tensor.raw_data, "<u2") if tensor.raw_data else np.array(tensor.int32_data, np.int64)
@@ -139,7 +142,7 @@ _VALUES: Dict[str, np.ndarray] = {}
 
 
 def _values(small: _Small) -> np.ndarray:
-    """Return the number of each code."""
+    """Return the table of a type: array index = code, element = number. It is computed once."""
     if small.name not in _VALUES:
         numbers = [_number(small, code) for code in range(1 << small.bits)]
         _VALUES[small.name] = np.array(numbers, np.float64).astype(small.carrier)

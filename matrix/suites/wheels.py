@@ -1,4 +1,8 @@
-"""Test data of onnx releases: from their wheels, or, for releases that build cases in memory, from their own loader."""
+"""Fetch the test data of onnx releases from their wheels.
+
+Some releases build their node cases in memory. Their own loader writes these cases, in an environment with that
+release.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ __all__ = ["FetchError", "Files", "fetch_data"]
 Files = Mapping[str, bytes]
 """Path, such as `node/test_abs/model.onnx`, -> contents of a file of a release."""
 
-# Python and platform tags of wheels, in the order in which they are tried: all have the same cases.
+# Python and platform tags of the wheels, in the order in which they are tried. All wheels of a release have the same cases.
 _PYTHONS = ("312", "38", "310", "36")
 _PLATFORMS = (
     "manylinux_2_28_x86_64",
@@ -30,11 +34,11 @@ _AT_ONCE = 4
 
 
 class FetchError(Exception):
-    """A release could not be fetched; the text has its name and the installer's message."""
+    """A release or a file could not be fetched. The text names it and has the message of pip."""
 
 
 def fetch_data(releases: Sequence[str]) -> Iterator[Tuple[str, Files]]:
-    """Yield the data of each release, in this order; the next releases are downloaded meanwhile."""
+    """Yield (release, its files) for each release, in this order. Later releases are downloaded at the same time."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
             yield from zip(releases, pool.map(lambda release: _fetch_data(release, Path(folder, release)), releases))
@@ -52,7 +56,10 @@ def _fetch_data(release: str, folder: Path) -> Files:
 
 
 class _Wheel(Mapping[str, bytes]):
-    """Files in a wheel, read without unpacking it, which would take longer than every other step."""
+    """The files of test data in a wheel, as a mapping path -> content. They are read without unpacking the wheel.
+
+    To unpack it would take longer than every other step.
+    """
 
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path)
@@ -70,7 +77,10 @@ class _Wheel(Mapping[str, bytes]):
 
 
 def _load_data(release: str, folder: Path) -> Files:
-    """Return the node cases of a release that builds them in memory, by running its loader in an environment of its own."""
+    """Return the node cases of a release that builds them in memory.
+
+    The release is installed in an environment of its own, where dump.py writes the cases as files.
+    """
     environment = folder / "environment"
     venv.create(environment, with_pip=True)
     python = str(next(environment.glob("[bS]*/python*")))

@@ -1,4 +1,4 @@
-"""Command line: `python -m matrix.zoo generate [name ...]` exports the models of the zoo into the cache."""
+"""`python -m matrix.zoo generate [name ...]`: export the networks of the zoo into the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RELEASE = "generated"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Export models. Return 1 if an export failed."""
+    """Export the networks. Return 1 if an export failed."""
     parser = argparse.ArgumentParser(prog="python -m matrix.zoo", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     generating = commands.add_parser("generate", help="export the models into the cache")

@@ -1,4 +1,4 @@
-"""Models of the zoo: the construction of each, its inputs, and its symbolic sizes."""
+"""The networks of the zoo: how each is built, its inputs, and its symbolic sizes."""
 
 from __future__ import annotations
 
@@ -18,49 +18,52 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor with a shape of numbers, names of sizes, or `name*n`; normal floats, or integers below a limit."""
+    """An input tensor: normal random floats, or random integers below `below`.
+
+    Each size in `shape` is a number, the name of a size (`batch`), or a multiple of a named size (`length*8`).
+    """
 
     shape: Sequence[object]
     below: int = 0
 
     def make(self, sizes: Sizes, generator: torch.Generator) -> Tensor:
-        """Return random values."""
+        """Return random values. `sizes`: name of a size -> number."""
         shape = [_size(dim, sizes) for dim in self.shape]
         if self.below:
             return torch.randint(0, self.below, shape, generator=generator)
         return torch.randn(shape, generator=generator)
 
     def symbolic_axes(self) -> Dict[int, str]:
-        """Return axis -> name, for the axes whose size has a name."""
+        """Return axis -> the name in `shape`, for the axes whose size is named."""
         return {axis: dim for axis, dim in enumerate(self.shape) if isinstance(dim, str)}
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model, with its inputs and outputs."""
+    """A network of the zoo: its construction, its inputs and the names of its outputs."""
 
     name: str
     build: Callable[[], nn.Module]
     inputs: Mapping[str, Input]
     outputs: Sequence[str] = ("y",)
     sizes: Mapping[str, Sequence[int]] = field(default_factory=lambda: {"batch": (2, 3)})
-    """Name -> sizes of the data sets; a fixed export uses the first of each."""
+    """Name of a size -> its numbers in the data sets. An export with fixed sizes uses the first number."""
     old_opset: int = 11
     unrolled: Sequence[str] = ()
-    """Sizes that cannot be symbolic in torch.export, because it unrolls a recurrent layer step by step."""
+    """The names of sizes that torch.export cannot keep symbolic, because it unrolls recurrent layers over them."""
     full: bool = False
 
     def fixed_sizes(self) -> Sizes:
-        """Return the sizes of a fixed export."""
+        """Return name of a size -> number, for an export with fixed sizes: the first number of each."""
         return {name: values[0] for name, values in self.sizes.items()}
 
     def grid(self, closed: Sequence[str] = ()) -> List[Sizes]:
-        """Return all combinations of sizes; a closed size has its first value only."""
+        """Return every combination of sizes. A size in `closed` has only its first number."""
         choices = [values[:1] if name in closed else values for name, values in self.sizes.items()]
         return [dict(zip(self.sizes, values)) for values in product(*choices)]
 
     def sample(self, sizes: Sizes, salt: str = "") -> Dict[str, Tensor]:
-        """Return random inputs, the same for the same sizes and salt."""
+        """Return random inputs by name. The same sizes and salt give the same inputs."""
         generator = seed(self.name + salt + str(sorted(sizes.items())))
         return {name: value.make(sizes, generator) for name, value in self.inputs.items()}
 
@@ -154,5 +157,5 @@ def _full() -> List[Model]:
 
 
 def catalog() -> List[Model]:
-    """Return all models."""
+    """Return all networks: small images, recurrent networks, token networks, then the large networks."""
     return [*_images(), *_recurrent(), *_tokens(), *_full()]

@@ -1,4 +1,4 @@
-"""Random weights that keep signals of order one, with batch normalisation fitted to a sample."""
+"""Random weights with which activations keep a variance near 1, and batch normalisation fitted to a sample."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _Norms = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 def seed(text: str) -> torch.Generator:
-    """Return a random generator for a name, so that a new model changes no other model."""
+    """Return a random generator that is seeded by a text. A new network in the catalog then changes no other network."""
     return torch.Generator().manual_seed(zlib.crc32(text.encode()))
 
 
 def build_conditioned(name: str, build: Callable[[], nn.Module], sample: Mapping[str, Tensor]) -> nn.Module:
-    """Build the network with seeded weights, and fit its batch normalisation to the sample."""
+    """Build the network with seeded random weights, fit its batch normalisation to the sample, and return it in eval
+    mode.
+    """
     torch.manual_seed(zlib.crc32(name.encode()))
     network = build()
     with torch.no_grad():

@@ -1,4 +1,7 @@
-"""Export of a network in several ways, with outputs of onnxruntime on which PyTorch agrees."""
+"""Export a PyTorch network to ONNX in several ways, and record data sets with the outputs of onnxruntime.
+
+The outputs of PyTorch must agree with those of onnxruntime.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class Disagreement(Exception):
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to export: the exporter, whether sizes are symbolic, and the opset."""
+    """A way to export. `exporter`: "script" or "dynamo" (torch.export). `dynamic`: whether named sizes stay symbolic."""
 
     exporter: str
     dynamic: bool
@@ -40,12 +43,12 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The name of the variant in the names of cases."""
+        """Return the name of the variant, as a part of case names: `script-dynamic`."""
         return "%s-%s" % (self.exporter, "dynamic" if self.dynamic else "fixed")
 
 
 def variants(model: Model) -> List[Variant]:
-    """Return four variants with different opsets; two for a full-size model, which is only converted and timed."""
+    """Return the variants of a network: four, with different opsets; two for a large network."""
     if model.full:
         return [Variant("dynamo", False, 18), Variant("script", True, 17)]
     return [
@@ -57,7 +60,7 @@ def variants(model: Model) -> List[Variant]:
 
 
 def export(model: Model, network: nn.Module, variant: Variant) -> bytes:
-    """Return the exported file."""
+    """Return the bytes of the exported ONNX file."""
     sample = model.sample(model.fixed_sizes())
     options: Dict[str, object] = {"opset_version": variant.opset, "dynamo": variant.exporter == "dynamo"}
     if variant.exporter == "dynamo":
@@ -91,7 +94,11 @@ def export(model: Model, network: nn.Module, variant: Variant) -> bytes:
 
 
 def record(model: Model, network: nn.Module, variant: Variant, content: bytes) -> List[Tuple[List[bytes], List[bytes]]]:
-    """Return data sets of all sizes that this variant accepts; two sets if it accepts a single size. Raises Disagreement."""
+    """Return data sets (serialised inputs, serialised outputs): one for each combination of sizes that the variant
+    accepts.
+
+    A variant with fixed sizes gets two. Raise Disagreement if the outputs of PyTorch differ from those of onnxruntime.
+    """
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     if variant.dynamic:
         closed = model.unrolled if variant.exporter == "dynamo" else ()
@@ -115,7 +122,10 @@ def _run(
 
 
 def _input_axes(model: Model) -> Dict[str, Dict[int, str]]:
-    """Return the names of symbolic axes. The script exporter needs a name for each: a size times a factor has its own."""
+    """Return input -> axis -> name, for the script exporter.
+
+    A multiple of a named size needs a name of its own, such as `length_times_8`.
+    """
     return {
         name: {axis: size.replace("*", "_times_") for axis, size in value.symbolic_axes().items()}
         for name, value in model.inputs.items()
@@ -123,7 +133,10 @@ def _input_axes(model: Model) -> Dict[str, Dict[int, str]]:
 
 
 def _output_axes(model: Model, network: nn.Module) -> Dict[str, Dict[int, str]]:
-    """Return the symbolic axes of the outputs: without them, the script exporter writes the sizes that it traced."""
+    """Return output -> axis -> name, for axes whose size varies.
+
+    Otherwise the script exporter writes the sizes that it traced.
+    """
     with torch.no_grad():
         shapes = [[list(y.shape) for y in _as_list(network(**model.sample(sizes)))] for sizes in model.grid()]
     return {
@@ -141,7 +154,7 @@ def _serialize(values: Iterable[np.ndarray]) -> List[bytes]:
 
 
 def _serialize_model(proto: onnx.ModelProto) -> bytes:
-    """Serialize without the exporter's metadata, whose stack traces hold paths of this machine."""
+    """Return the bytes of a model without the exporter's metadata, whose stack traces hold paths of this machine."""
     graph = proto.graph
     for part in (proto, graph, *graph.node, *graph.initializer, *graph.input, *graph.output, *graph.value_info):
         part.ClearField("metadata_props")
@@ -156,7 +169,7 @@ def _serialize_model(proto: onnx.ModelProto) -> bytes:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporters, which print, log and warn in each export."""
+    """Suppress logs, warnings and prints inside the block: the exporters emit them at each export."""
     level = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:

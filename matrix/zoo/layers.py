@@ -1,4 +1,4 @@
-"""Layers that several networks share: convolution with normalisation, squeeze and excitation, the transformer block."""
+"""Layers that several networks share: convolution with normalisation, squeeze-and-excitation, the transformer block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Activation = Callable[[], nn.Module]
 def conv(
     inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1, act: Optional[Activation] = nn.ReLU
 ) -> nn.Sequential:
-    """Return a convolution that keeps the size (at stride 1), batch normalisation, and an activation."""
+    """Return a layer: convolution with padding kernel // 2 and no bias, batch normalisation, and the activation `act`
+    (None: none).
+    """
     parts = [
         nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
         nn.BatchNorm2d(outputs),
@@ -24,7 +26,7 @@ def conv(
 
 
 class SqueezeExcite(nn.Module):
-    """Scale the channels by weights that are computed from their means."""
+    """Squeeze-and-excitation: scale each channel by a weight that two 1x1 convolutions compute from the channel means."""
 
     def __init__(self, channels: int, squeezed: int, act: Activation, gate: Activation) -> None:
         super().__init__()
@@ -37,7 +39,7 @@ class SqueezeExcite(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head attention. `mask` is added to the scores; `causal` leaves the masking to PyTorch's fused function."""
+    """Multi-head self-attention. `mask` is added to the scores. With `causal`, PyTorch's fused attention masks instead."""
 
     def __init__(self, width: int, heads: int, causal: bool) -> None:
         super().__init__()
@@ -58,7 +60,10 @@ class SelfAttention(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention and a feed-forward part, each with a residual and with normalisation before it (`pre`) or after it."""
+    """Transformer block: self-attention and a feed-forward part, each with a residual.
+
+    Layer normalisation comes before each part (`pre`) or after each residual sum.
+    """
 
     def __init__(self, width: int, heads: int, *, causal: bool = False, pre: bool = True, gelu: str = "none") -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Networks over sequences: recurrent networks, transformers over tokens, convolutions over sound."""
+"""Networks over sequences: recurrent networks, transformers over tokens, 1-D convolutions over a waveform."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from matrix.zoo.layers import TransformerBlock
 
 
 class Recurrent(nn.Module):
-    """A recurrent layer of PyTorch with a head; with `h` (and `c`) it starts from given states and returns the last states."""
+    """A recurrent layer (RNN, GRU, LSTM) and a linear layer on its output. Also returns the last states.
+
+    With `h` (and `c` for LSTM), the layer starts from these states.
+    """
 
     def __init__(self, layer: nn.RNNBase, classes: int) -> None:
         super().__init__()
@@ -26,7 +29,9 @@ class Recurrent(nn.Module):
 
 
 class Bert(nn.Module):
-    """Token, position and segment embeddings, a padding mask, post-norm blocks, and a pooled first token."""
+    """BERT: token, position and segment embeddings, a padding mask, blocks with normalisation after each part, and a
+    pooled token.
+    """
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:
         super().__init__()
@@ -47,7 +52,7 @@ class Bert(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Causal blocks over tokens; the output layer shares its weight with the embedding."""
+    """GPT: causal transformer blocks over tokens. The output layer uses the weight of the token embedding."""
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:
         super().__init__()
@@ -64,7 +69,7 @@ class Gpt(nn.Module):
 
 
 class MaskedGpt(Gpt):
-    """Gpt with an explicit causal mask, as in older code."""
+    """GPT with an explicit causal mask that is added to the scores."""
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:
         super().__init__(vocabulary, longest, width, depth, heads)
@@ -80,7 +85,7 @@ class MaskedGpt(Gpt):
 
 
 class AudioNet(nn.Module):
-    """Strided, dilated and gated 1-D convolutions over a waveform; returns classes and a signal of the same length."""
+    """Strided, dilated and gated 1-D convolutions over a waveform. Returns (scores of the classes, a waveform)."""
 
     def __init__(self, width: int, classes: int) -> None:
         super().__init__()

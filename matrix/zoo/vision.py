@@ -1,4 +1,4 @@
-"""Networks over images, after their papers; widths and depths are arguments, so that small variants are quick."""
+"""Networks over images, after their papers. Width and depth are arguments, so that small variants run fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matrix.zoo.layers import Activation, SqueezeExcite, TransformerBlock, conv
 
 
 class Basic(nn.Module):
-    """Two 3x3 convolutions and a residual."""
+    """Basic block of ResNet: two 3x3 convolutions and a residual."""
 
     growth = 1
 
@@ -27,7 +27,7 @@ class Basic(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions and a residual, as in ResNet-50; with groups, as in ResNeXt."""
+    """Bottleneck block of ResNet-50: 1x1, 3x3 and 1x1 convolutions and a residual. With `groups`, the block of ResNeXt."""
 
     growth = 4
 
@@ -44,7 +44,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Residual network of Basic or Bottleneck blocks."""
+    """ResNet of Basic or Bottleneck blocks. `depths`: the number of blocks in each stage."""
 
     def __init__(
         self, block: Union[Type[Basic], Type[Bottleneck]], depths: Sequence[int], width: int, classes: int
@@ -64,7 +64,7 @@ class ResNet(nn.Module):
 
 
 class Stage(NamedTuple):
-    """A sequence of inverted residuals."""
+    """A stage of MobileNet or EfficientNet: `depth` inverted residual blocks. `expand`: factor of the hidden channels."""
 
     expand: float
     outputs: int
@@ -72,12 +72,14 @@ class Stage(NamedTuple):
     stride: int
     kernel: int = 3
     squeeze: float = 0.0
-    """The squeezed channels, as a share of the expanded channels; 0: no squeeze and excitation."""
+    """Channels between the 1x1 convolutions of squeeze-and-excitation, as a share of the hidden channels; 0: none."""
     act: Activation = nn.ReLU6
 
 
 class InvertedResidual(nn.Module):
-    """1x1 expansion, depthwise convolution, 1x1 projection, and a residual if the shapes are equal."""
+    """Inverted residual block: 1x1 expansion, depthwise convolution, 1x1 projection, and a residual if the shapes are
+    equal.
+    """
 
     def __init__(self, inputs: int, stage: Stage, stride: int, gate: Activation) -> None:
         super().__init__()
@@ -95,7 +97,7 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNet(nn.Module):
-    """A stem, inverted residuals and a head. MobileNet v2, v3 and EfficientNet differ only in their tables."""
+    """MobileNet v2, MobileNet v3 or EfficientNet: a first convolution, stages of inverted residuals, and a classifier."""
 
     def __init__(self, stem: int, stages: Sequence[Stage], head: int, classes: int, gate: Activation = nn.Sigmoid):
         super().__init__()
@@ -113,7 +115,11 @@ class MobileNet(nn.Module):
 
 
 class UNet(nn.Module):
-    """Down and up again with skips; up by `bilinear` (to the skip's size), `nearest` (by two) or `transpose`."""
+    """U-Net: an encoder and a decoder with skip connections.
+
+    `up` selects how the decoder enlarges an image: `bilinear` (to the size of the skip), `nearest` (by 2) or
+    `transpose`.
+    """
 
     def __init__(self, widths: Sequence[int], up: str, classes: int = 2) -> None:
         super().__init__()
@@ -149,7 +155,7 @@ class UNet(nn.Module):
 
 
 class Shuffle(nn.Module):
-    """Channel shuffle between groups."""
+    """Channel shuffle of ShuffleNet: exchange channels between groups."""
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -160,7 +166,7 @@ class Shuffle(nn.Module):
 
 
 class GroupedNet(nn.Module):
-    """Grouped convolutions with shuffles, a depthwise one with a multiplier, a dilated one and an asymmetric one."""
+    """Classifier with many kinds of convolutions: grouped with channel shuffle, depthwise, dilated and asymmetric."""
 
     def __init__(self, width: int, groups: int, classes: int) -> None:
         super().__init__()
@@ -185,7 +191,7 @@ class GroupedNet(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Transformer over image patches with a class token."""
+    """Vision transformer (ViT): transformer blocks over image patches and a class token."""
 
     def __init__(self, image: int, patch: int, width: int, depth: int, heads: int, classes: int) -> None:
         super().__init__()
@@ -203,7 +209,10 @@ class VisionTransformer(nn.Module):
 
 
 def _make_stages(rows: Sequence[Tuple[float, ...]], share: float, act: Optional[Activation] = None) -> List[Stage]:
-    """Return stages from rows of (expand, outputs, depth, stride, kernel, squeeze); `share` scales channels and depths."""
+    """Return the stages for rows of (expand, outputs, depth, stride, kernel, squeeze).
+
+    `share` scales channels and depths.
+    """
     stages = []
     for expand, outputs, depth, stride, kernel, squeeze in rows:
         width = max(4, int(outputs * share + 2) // 4 * 4)
@@ -213,13 +222,13 @@ def _make_stages(rows: Sequence[Tuple[float, ...]], share: float, act: Optional[
 
 
 def mobilenet_v2(share: float = 1.0, classes: int = 1000) -> MobileNet:
-    """Return MobileNet v2."""
+    """Return MobileNet v2. `share` scales channels and depths."""
     rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
     return MobileNet(int(32 * share), _make_stages([(*row, 3, 0) for row in rows], share), int(1280 * share), classes)
 
 
 def mobilenet_v3(share: float = 1.0, classes: int = 1000) -> MobileNet:
-    """Return MobileNet v3 large: squeeze and excitation in some stages, ReLU in early and hard-swish in late stages."""
+    """Return MobileNet v3 (large): squeeze-and-excitation in some stages, ReLU in early and hard-swish in late stages."""
     early = [(1, 16, 1, 1, 3, 0), (4, 24, 2, 2, 3, 0), (3, 40, 3, 2, 5, 0.25)]
     late = [(6, 80, 1, 2, 3, 0), (2.5, 80, 3, 1, 3, 0), (6, 112, 2, 1, 3, 0.25), (6, 160, 3, 2, 5, 0.25)]
     stages = _make_stages(early, share, nn.ReLU) + _make_stages(late, share, nn.Hardswish)
@@ -227,7 +236,7 @@ def mobilenet_v3(share: float = 1.0, classes: int = 1000) -> MobileNet:
 
 
 def efficientnet_b0(share: float = 1.0, classes: int = 1000) -> MobileNet:
-    """Return EfficientNet-B0."""
+    """Return EfficientNet-B0. `share` scales channels and depths."""
     rows = [
         (1, 16, 1, 1, 3),
         (6, 24, 2, 2, 3),

@@ -9,7 +9,10 @@ __all__ = ["main"]
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run the command line and return the exit code; see `exit_codes.CODES`."""
+    """Run the command that `arguments` select (None: the arguments of the process).
+
+    Return an exit code of `exit_codes.CODES`.
+    """
     try:
         from onnx_compat.cli.app import run
 

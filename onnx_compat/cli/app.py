@@ -1,4 +1,4 @@
-"""The command group of `onnx-compat`; it turns every error into a message and an exit code."""
+"""The command group of `onnx-compat`; `run` turns every error of a command into a message and an exit code."""
 
 import os
 import signal
@@ -51,7 +51,10 @@ for _command in (convert, run_command, verify, support, inspect, join, doctor):
 
 
 def run(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run the command that `arguments` (None: those of the process) select. Print an error; return the exit code."""
+    """Run the command that `arguments` select (None: the arguments of the process), and return the exit code.
+
+    An error of the command is printed, as text or as JSON. A closed output pipe raises SystemExit.
+    """
     settings = Settings()
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -70,7 +73,7 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
 
 @contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C inside the block, so that temporary files are removed."""
+    """Raise KeyboardInterrupt for SIGTERM inside the block, so that temporary files are removed."""
     # Python lets only the main thread set a signal handler.
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -83,7 +86,7 @@ def _sigterm_as_interrupt() -> Iterator[None]:
 
 
 def _report_usage_error(error: click.ClickException, json: bool) -> int:
-    """Report a wrong command line and return the exit code. `json`: whether --json was given."""
+    """Print the error for a wrong command line, and return its exit code. `json`: whether --json was given."""
     # `Settings` may lack --json: click stops at the first error.
     if json:
         fields = {"reason": error.format_message(), "hint": "--help", "type": type(error).__name__}
@@ -94,7 +97,7 @@ def _report_usage_error(error: click.ClickException, json: bool) -> int:
 
 
 def _report_error(error: Exception, settings: Settings) -> int:
-    """Report an error of a command, as text or as JSON, and return the exit code."""
+    """Print the error that a command raised, as text or as JSON, and return its exit code."""
     code = code_of(error)
     if settings.debug:
         traceback.print_exc()
@@ -106,7 +109,7 @@ def _report_error(error: Exception, settings: Settings) -> int:
 
 
 def _format_error(error: Exception, code: int, settings: Settings) -> str:
-    """Format an error. A defect gets its type, and a request to run with --debug."""
+    """Return the message of an error. For a defect of onnx-compat, add the type and the request to run with --debug."""
     if code != INTERNAL:
         return str(error)
     text = "%s: %s\n  where: a defect in onnx-compat" % (type(error).__name__, error)
@@ -114,7 +117,9 @@ def _format_error(error: Exception, code: int, settings: Settings) -> str:
 
 
 def _error_fields(error: Exception) -> Dict[str, Any]:
-    """Return the fields of an error for the JSON document."""
+    """Return the fields of an error for the JSON document: the reason, the type, and for OnnxCompatError where it
+    occurred.
+    """
     if isinstance(error, OnnxCompatError):
         fields = {name: getattr(error, name) for name in ("reason", "hint", "node", "operator", "opset", "shim")}
     else:

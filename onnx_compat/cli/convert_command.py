@@ -87,7 +87,7 @@ def convert(
     paths = [path, path + SUFFIX] if allow_fallback else [path]
     _check_paths(model, paths, page, [inputs, *settings.modules], calibrate)
     report: Optional[Report] = None
-    with working("Converting %s" % model) as now, recording() as rewrites:
+    with working("Converting %s" % model) as set_message, recording() as rewrites:
         start = time.perf_counter()
         written = Path(
             onnx_compat.convert(
@@ -99,7 +99,7 @@ def convert(
         seconds = time.perf_counter() - start
         entries = rewrites.entries  # before the verification, which may compile the model too
         if check or page is not None:
-            now("Verifying %s" % written)
+            set_message("Verifying %s" % written)
             feeds, notes = quantize_options.verification_inputs(model, inputs, dims, calibrate)
             if shapes or values:
                 feeds = _verification_inputs(model, feeds, seed, dims, shapes, values)
@@ -133,7 +133,11 @@ def _check_paths(
     read: Sequence[Optional[str]],
     calibrate: quantize_options.Calibration,
 ) -> None:
-    """Refuse paths that `convert` does not check: a report or a written file would overwrite a file that is read."""
+    """Raise an InputError if writing the report or the converted file would overwrite a file that the command reads.
+
+    `read`: the files of --inputs and --import. `onnx_compat.convert` itself checks only the model and the calibration
+    data.
+    """
     from onnx_compat import load
     from onnx_compat.calibration import paths_of
     from onnx_compat.conversion.destinations import Destination, check_not_read, files_of
@@ -147,7 +151,9 @@ def _check_paths(
 
 
 def _passes_document(entries: "Sequence[Entry]") -> Dict[str, Any]:
-    """Return the passes in the order in which they ran, with the number of their rewrites."""
+    """Return the JSON entry "passes": name, number of rewrites and summary of each pass, in the order in which the
+    passes ran.
+    """
     return {"passes": [dict(entry._asdict()) for entry in entries]}
 
 
@@ -158,7 +164,10 @@ def _show_result(
     report: "Optional[Report]",
     page: Optional[str],
 ) -> None:
-    """Print the passes, the notes, the parts of the bundle and the verification of a conversion."""
+    """Print the table of passes, the notes, the parts of a bundle, the verification and the path of the HTML report.
+
+    Each is printed only if the conversion has it.
+    """
     if entries:
         rows = [(entry.name, "left out" if entry.left_out else str(entry.rewrites), entry.summary) for entry in entries]
         table(("pass", ">rewrites", "before => after"), rows)
@@ -173,7 +182,7 @@ def _show_result(
 
 
 def _reject_unused_options(options_of_verify: Mapping[str, Any]) -> None:
-    """Raise `UsageError` if an option of --verify is given without --verify, because it would have no effect."""
+    """Raise a UsageError if an option has a value that is not None. The caller passes the options that need --verify."""
     unused = [name for name, value in options_of_verify.items() if value is not None]
     if unused:
         verb = "has" if len(unused) == 1 else "have"
@@ -189,7 +198,11 @@ def _verification_inputs(
     shapes: options.Shapes,
     values: Dict[str, Any],
 ) -> Dict[str, Any]:
-    """Return inputs for a model whose converted file has these fixed shapes and values."""
+    """Return inputs by name for a model whose file has fixed shapes and values: generated, or from the .npz file
+    `inputs`.
+
+    The inputs that `values` fixes are added, because the original model still needs them.
+    """
     from onnx_compat import load
     from onnx_compat.conversion.input_fixing import fix_inputs
     from onnx_compat.verification.generate import generate
@@ -202,7 +215,7 @@ def _verification_inputs(
 
 
 def _bundle_document(path: Path) -> Optional[Dict[str, Any]]:
-    """Return the parts of a bundle and its nodes in the fallback. Return None for any other file."""
+    """Return the JSON entry "bundle": the parts of a bundle, and its nodes in the fallback. None: the file is no bundle."""
     from onnx_compat.conversion.bundle import is_bundle, read_manifest
 
     if not is_bundle(path):
@@ -215,7 +228,9 @@ def _bundle_document(path: Path) -> Optional[Dict[str, Any]]:
 
 
 def _format_bundle(bundle: Dict[str, Any]) -> str:
-    """Format the number of parts of each kind, and the nodes in the fallback with their reasons."""
+    """Return the text for a bundle: the number of parts of each kind, then a line with the reason for each fallback
+    node.
+    """
     kinds = [part["kind"] for part in bundle["parts"]]
     counts = ["%d %s" % (kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
     lines = ["  '%s' (%s): %s" % (node["node"], node["operator"], node["reason"]) for node in bundle["fallback"]]
@@ -224,7 +239,7 @@ def _format_bundle(bundle: Dict[str, Any]) -> str:
 
 
 def _total_size(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a folder."""
+    """Return the size in bytes of a file, or of all files in a folder together."""
     if path.is_file():
         return path.stat().st_size
     return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(str(path)) for name in names)

@@ -1,4 +1,4 @@
-"""Shims of the library that are not installed: the command that installs them, or the Python versions that they need."""
+"""Shims of the library that are not installed: the command that installs each, or the Python versions that it needs."""
 
 import sys
 from typing import List, NamedTuple, Optional
@@ -11,7 +11,7 @@ __all__ = ["MissingShim", "missing_shims"]
 
 
 class MissingShim(NamedTuple):
-    """A shim that is not installed. Without a hint, it cannot be installed on this Python."""
+    """A shim that is not installed. `hint`: the command that installs it; None: this Python cannot install it."""
 
     name: str
     reason: str
@@ -19,13 +19,13 @@ class MissingShim(NamedTuple):
 
 
 def missing_shims() -> List[MissingShim]:
-    """Return the shims of the library that are not installed."""
+    """Return the shims of the library that are not installed, in the order of `environment.MODULES`."""
     installed = selection.installed_shims()
     return [_describe_missing(name) for name in environment.MODULES if name not in installed]
 
 
 def _describe_missing(name: str) -> MissingShim:
-    """Say whether the framework of a shim is installed, and how to install the shim."""
+    """Return a missing shim, with whether its framework is installed and with the command that installs the shim."""
     for module in environment.MODULES[name]:
         framework = environment.distribution_of(module) if environment.find_module(module) is not None else None
         if framework is not None and _is_same_generation(name, framework.version):
@@ -42,7 +42,7 @@ def _describe_missing(name: str) -> MissingShim:
 
 
 def _is_same_generation(shim: str, version: str) -> bool:
-    """Return whether an exact branch of the shim has the major version of this framework version."""
+    """Return whether the shim supports the major version of this framework version: tf1 supports 1.15.5, not 2.21.0."""
     return version.split(".", maxsplit=1)[0] in {
         offer.minor.split(".")[0] for offer in OFFERS if offer.shim == shim and offer.minor
     }

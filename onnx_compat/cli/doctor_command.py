@@ -67,7 +67,7 @@ def doctor(settings: options.Settings) -> int:
 
 
 def _probe_shims() -> "List[ShimInfo]":
-    """Probe every shim in a separate process; return all shims."""
+    """Probe every installed shim in a child process of its own. Return all shims in their order, the reference last."""
     import onnx_compat
     from onnx_compat.discovery import child_probe, environment, selection
 
@@ -81,7 +81,7 @@ def _probe_shims() -> "List[ShimInfo]":
 
 
 def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
-    """Print the table of shims, then the features of each that works and the remedy of each that does not."""
+    """Print the table of shims. Then print the features of each shim that works, and the remedy for each that does not."""
     table(
         ("", "shim", "works", "framework", "reason"),
         [
@@ -100,7 +100,7 @@ def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
 
 
 def _decide() -> Tuple[Optional[str], str, Optional[str]]:
-    """Return the selected shim and the reason; or None, the reason and what to do."""
+    """Return (the selected shim, why it is selected, None). If none can be selected: (None, the reason, what to do)."""
     from onnx_compat.discovery import selection
     from onnx_compat.errors import ShimError
 
@@ -115,7 +115,7 @@ def _decide() -> Tuple[Optional[str], str, Optional[str]]:
 
 
 def _read_environment() -> Tuple[Dict[str, str], Dict[str, str]]:
-    """Return the versions for a problem report, and the remedy for each required package that cannot be imported."""
+    """Return (version of Python and of each required package, remedy for each required package that cannot be imported)."""
     environment = {"Python": platform.python_version(), "on": "%s %s" % (platform.system(), platform.machine())}
     broken = {}
     for name in ("onnx", "numpy"):
@@ -130,13 +130,13 @@ def _read_environment() -> Tuple[Dict[str, str], Dict[str, str]]:
 
 
 def _format_feature(name: str, value: object) -> str:
-    """Format a feature: `f16`, `no f16` or `converter=direct`."""
+    """Format a feature of a framework: `f16` if it is True, `no f16` if False, `converter=direct` for another value."""
     if isinstance(value, bool):
         return name if value else "no " + name
     return "%s=%s" % (name, value)
 
 
 def _shim_fields(info: "ShimInfo") -> Dict[str, Any]:
-    """Return the fields of a shim for the JSON document."""
+    """Return the entry of a shim in the JSON document: the fields of ShimInfo, with the features as a dict."""
     names = ("name", "available", "selected", "reason", "hint", "framework", "version")
     return dict({name: getattr(info, name) for name in names}, features=dict(info.features))

@@ -28,12 +28,12 @@ _STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold 
 def inspect(settings: options.Settings, model: str, no_shims: bool, program: bool, shim: Optional[str]) -> None:
     """Show the opsets, inputs, outputs and operators of MODEL, and which shims can run it.
 
-    yes: the shim runs every node. perhaps: some nodes are decided when the model runs. in parts: some nodes run outside the
-    framework. no: some nodes cannot run.
+    yes: the shim runs every node. perhaps: for some nodes, only a run of the model can tell. in parts: some nodes run
+    outside the framework. no: some nodes cannot run.
 
     MODEL may also be a converted file; its framework need not be installed. For a .tflite file, the command shows the
-    signatures, operators, sizes, quantisation, lowest runtime and the share of the delegate. For a .keras file or a
-    SavedModel, it shows the inputs, outputs, operators and versions.
+    signatures, operators, sizes, quantisation, the oldest runtime and the share of operators that the delegate runs. For
+    a .keras file or a SavedModel, it shows the inputs, outputs, operators and versions.
 
     --program prints the program that is recorded for a shim. Each line is a primitive, with its shapes, its constants and
     the ONNX node that it comes from.
@@ -82,7 +82,7 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
 
 
 def _show_program(model: str, shim: Optional[str], json: bool) -> None:
-    """Print the program that is recorded for a shim."""
+    """Print the program that is recorded for a shim, as text or as JSON. Raise a UsageError for a converted file."""
     from onnx_compat.execution.support import program_of
 
     if is_converted(model):
@@ -96,17 +96,19 @@ def _show_program(model: str, shim: Optional[str], json: bool) -> None:
 
 
 def _value_rows(document: Dict[str, Any], kind: str) -> List[List[str]]:
-    """Return the table rows of the inputs or the outputs (`kind`)."""
+    """Return the table rows for the inputs or for the outputs of a model. `kind`: "input" or "output"."""
     return [[kind, value["name"], value["type"], ", ".join(value["open"])] for value in document[kind + "s"]]
 
 
 def _format_counts(row: Dict[str, Any]) -> str:
-    """Format the number of nodes of each status; if the shim refuses the model, the reason."""
+    """Return the number of nodes of each status, `3 fallback, 40 native`; or the reason if the shim refuses the whole
+    model.
+    """
     return row["reason"] or ", ".join("%d %s" % (count, status) for status, count in row["counts"].items())
 
 
 def _count_support(model: "Model", shim: str, report_progress: Callable[[str], None]) -> Dict[str, Any]:
-    """Count the nodes of each status on a shim. `onnx-compat support` lists the nodes."""
+    """Return the entry of a shim in the document: whether it runs the model, and the number of nodes of each status."""
     import onnx_compat
     from onnx_compat.execution.support import UNSEEN
 
@@ -122,7 +124,9 @@ def _count_support(model: "Model", shim: str, report_progress: Callable[[str], N
 
 
 def _model_document(model: "Model") -> Dict[str, Any]:
-    """Return the facts that the file of a model holds, as JSON values."""
+    """Return the facts that the file of a model holds, as JSON values: opsets, inputs, outputs, operators with their
+    counts.
+    """
     from onnx_compat.model.versions import reader_of
 
     reader = reader_of(model.opsets, model.ir_version)
@@ -147,7 +151,10 @@ def _value_document(value: "ValueInfo") -> Dict[str, Any]:
 
 
 def _open_sizes(type_: "Optional[Type]") -> List[str]:
-    """Return the open sizes of a tensor: the names or the numbers of their axes, or "rank" if the rank is open."""
+    """Return the sizes of a tensor type that are open: the symbol, or `axis 2` without a symbol.
+
+    `["rank"]`: the rank is open.
+    """
     from onnx_compat.model import SparseTensorType, TensorType
 
     if not isinstance(type_, (TensorType, SparseTensorType)):

@@ -1,4 +1,4 @@
-"""`onnx-compat inspect` of a converted file: print the description that the library or a shim gives of it."""
+"""`onnx-compat inspect` of a converted file: print its description, which the library or a shim reads from the file."""
 
 import os
 from typing import Any, Dict, Mapping, Optional
@@ -10,6 +10,7 @@ __all__ = ["describe_as_document", "is_converted", "show_file"]
 
 #: Suffixes of converted files. A .pb file may be an ONNX model or a TensorFlow graph, so .pb is not listed.
 _SUFFIXES = (".tflite", ".keras", ".zip")
+#: The columns of the tables that hold numbers. They are right-aligned.
 _NUMBERS = (
     "bytes",
     "buffers",
@@ -25,12 +26,12 @@ _NUMBERS = (
 
 
 def is_converted(path: str) -> bool:
-    """Return whether a path is a folder, or has the suffix of a converted file."""
+    """Return whether a path is a folder (a SavedModel), or has the suffix of a converted file."""
     return os.path.isdir(path) or os.path.splitext(path)[1].lower() in _SUFFIXES
 
 
 def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
-    """Describe a converted file as JSON values."""
+    """Return the description of a converted file as JSON values: its facts, and its tables as lists of rows."""
     from onnx_compat.inspection.describe import describe
 
     result = describe(path, shim)
@@ -38,7 +39,7 @@ def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any
 
 
 def show_file(description: Mapping[str, Any], as_json: bool) -> None:
-    """Print the description of a file: its facts, then its tables."""
+    """Print the description of a converted file: a line for each fact, then the tables. `as_json`: print it as JSON."""
     if as_json:
         emit_json(dict(description, ok=True))
         return
@@ -66,7 +67,7 @@ def _format_title(key: str) -> str:
 
 
 def _format_fact(value: object) -> str:
-    """Format a fact: a number, a text, or a list or mapping of them."""
+    """Return a fact as text: a number, a text, or a list or dict of these, separated by commas."""
     if isinstance(value, Mapping):
         return ", ".join("%s %s" % (_format_cell(key), _format_fact(item) or "none") for key, item in value.items())
     return ", ".join(map(_format_cell, value)) if isinstance(value, list) else _format_cell(value)

@@ -11,7 +11,7 @@ __all__ = ["join"]
 
 
 def _parse_files(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, str]:
-    """Parse NAME=FILE texts whose names differ."""
+    """Parse texts NAME=FILE to a dict. Raise BadParameter for another form or for two equal names."""
     pairs = [part.partition("=") for part in value]
     if any(not name or not path for name, _, path in pairs) or len({name for name, _, _ in pairs}) < len(pairs):
         raise click.BadParameter("give NAME=FILE for each file, with different names", ctx, param)

@@ -12,7 +12,10 @@ __all__ = ["show_layers"]
 
 
 def show_layers(layers: "Layers") -> None:
-    """Print a row for each value, the number of values that the file does not hold, the notes and the verdict."""
+    """Print the comparison of intermediate values: a row for each value, then the notes and the verdict.
+
+    For values that the converted file does not hold, print how many there are for each reason.
+    """
     table(
         ("node", "operator", "value", "type", ">max abs", ">max rel", ">snr dB", "verdict", "made by"),
         [_layer_row(layer) for layer in layers.layers],
@@ -46,10 +49,13 @@ def _format_figure(value: Optional[float], form: str) -> str:
 
 
 def _abbreviate(operators: Sequence[str]) -> str:
-    """List up to three operators, else the first two and the count."""
+    """Return up to three operators, separated by commas. For more: the first two and the number of all, `CONV, ADD, ...
+
+    (5)`.
+    """
     return ", ".join(operators) if len(operators) < 4 else "%s, ... (%d)" % (", ".join(operators[:2]), len(operators))
 
 
 def _reason_group(reason: str) -> str:
-    """Return the reason without the names of nodes."""
+    """Return the reason under which absent values are counted. All reasons that begin with "fused" count as one."""
     return "fused into other nodes" if reason.startswith("fused") else reason

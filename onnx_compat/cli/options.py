@@ -26,7 +26,10 @@ Shapes = Dict[str, Tuple[Optional[int], ...]]
 
 
 class Settings:
-    """Settings that every command has. They are set before the command starts, so the error handler knows them."""
+    """Values of --json, --debug and --import, which every command has.
+
+    click sets them before the command starts, so that the error handler knows them.
+    """
 
     def __init__(self) -> None:
         self.json = False
@@ -36,14 +39,14 @@ class Settings:
 
 
 def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Store the flag --json or --debug in the settings."""
+    """Set `Settings.json` or `Settings.debug` if the flag is given."""
     settings = ctx.ensure_object(Settings)
     if value and param.name:
         setattr(settings, param.name, True)
 
 
 def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
-    """Import the modules that --import names, and store their files in the settings."""
+    """Import the modules that --import names, and append their files to `Settings.modules`."""
     if value:
         sys.path.insert(0, "")  # as `python -m` does: the module may be in the current folder
     for name in value:
@@ -56,7 +59,7 @@ def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str
 
 
 def machine(command: _F) -> _F:
-    """Add --import, --json and --debug. Their values are in `Settings`, not in arguments of the command."""
+    """Add --import, --json and --debug to a command. Their values are in `Settings`, not in arguments of the command."""
     command = click.option(
         "--import", "modules", multiple=True, metavar="MODULE", is_eager=True, expose_value=False, callback=_import_modules,
         help="Import this module first, to register custom operators. Repeatable.",
@@ -72,7 +75,7 @@ def machine(command: _F) -> _F:
 
 
 def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Optional[Dict[str, int]]:
-    """Parse NAME=SIZE texts. Return None without any."""
+    """Parse texts NAME=SIZE to a dict. Return None if there is no text; raise BadParameter for another form."""
     sizes = {}
     for text in value:
         name, _, size = text.rpartition("=")
@@ -83,7 +86,7 @@ def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, .
 
 
 def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Shapes:
-    """Parse NAME=SIZE,SIZE texts. A size of `?` becomes None."""
+    """Parse texts NAME=SIZE,SIZE to a dict of tuples. The size `?` becomes None. Raise BadParameter for another form."""
     shapes: Shapes = {}
     for text in value:
         name, _, sizes = text.rpartition("=")
@@ -95,7 +98,10 @@ def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
 
 
 def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
-    """Parse NAME=VALUE texts, whose values are JSON: numbers, bools and lists of them."""
+    """Parse texts NAME=VALUE to a dict. A value is JSON: a number, a bool or a list of them.
+
+    Raise BadParameter otherwise.
+    """
     values = {}
     for text in value:
         name, _, number = text.rpartition("=")
@@ -109,7 +115,7 @@ def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
 
 
 def fixed_inputs(command: _F) -> _F:
-    """Add --shape and --value, which fix shapes and values of inputs."""
+    """Add --shape and --value to a command, which fix shapes and values of inputs."""
     command = click.option(
         "--value", "values", multiple=True, metavar="NAME=VALUE", callback=_parse_values,
         help="Replace this input by a constant. Repeatable.",
@@ -127,7 +133,7 @@ channels_last = click.option(
 
 
 def inputs(command: _F) -> _F:
-    """Add --inputs; and --seed and --dim for generated inputs."""
+    """Add --inputs to a command, and --seed and --dim for generated inputs."""
     command = click.option(
         "--dim", "dims", multiple=True, metavar="NAME=SIZE", callback=_parse_sizes,
         help="Size of an open dimension, for generated inputs. Repeatable.",
@@ -141,7 +147,7 @@ def inputs(command: _F) -> _F:
 
 
 def tolerance(command: _F) -> _F:
-    """Add --rtol and --atol."""
+    """Add --rtol and --atol to a command."""
     for name, kind in (("atol", "absolute"), ("rtol", "relative")):
         text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|. Default: 0.001. " % kind
         text += "Without --rtol and --atol, a quantised file is judged by its signal-to-noise ratio."

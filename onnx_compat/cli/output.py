@@ -13,7 +13,7 @@ __all__ = ["Cell", "count_of", "emit", "emit_json", "table", "type_text"]
 
 
 class Cell:
-    """A table cell with a colour."""
+    """A table cell with a colour. `style`: a style of rich, such as "bold red"."""
 
     def __init__(self, text: str, style: str) -> None:
         self.text = text
@@ -26,7 +26,7 @@ class Cell:
 
 
 def emit(text: str) -> None:
-    """Write a text to standard output. A closed pipe ends the command without a message."""
+    """Write a text and a line break to standard output. If the reader has closed the pipe, exit with BROKEN_PIPE."""
     encoding = sys.stdout.encoding or "utf-8"
     encodable = text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding)
     try:
@@ -40,12 +40,15 @@ def emit(text: str) -> None:
 
 
 def emit_json(document: Mapping[str, Any]) -> None:
-    """Write a JSON document to standard output."""
+    """Write a JSON document to standard output. Raise a ValueError for NaN and infinity, which JSON lacks."""
     emit(json.dumps(document, indent=2, allow_nan=False))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:
-    """Write a table. A column whose name begins with '>' is right-aligned. A pipe gets plain text of unlimited width."""
+    """Write a table to standard output. A column whose name begins with '>' is right-aligned.
+
+    A terminal gets colours and folded columns, a pipe plain text of unlimited width.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -68,10 +71,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional
 
 
 def count_of(count: int, noun: str) -> str:
-    """Format a count with its noun: `1 part`, `2 parts`."""
+    """Format a number with its noun: `1 part`, `2 parts`."""
     return "%d %s%s" % (count, noun, "" if count == 1 else "s")
 
 
 def type_text(dtype: str, shape: Sequence[Any]) -> str:
-    """Format a tensor type: `float32[?, 3]`."""
+    """Format a tensor type: `float32[?, 3]`. A size of None becomes `?`."""
     return "%s[%s]" % (dtype, ", ".join("?" if dim is None else str(dim) for dim in shape))

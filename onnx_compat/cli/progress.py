@@ -1,4 +1,7 @@
-"""Progress of long work: a spinner on a terminal; output that frameworks print goes to standard error."""
+"""Progress of long work: a spinner on a terminal.
+
+Output that frameworks print to standard output goes to standard error.
+"""
 
 import contextlib
 import os
@@ -10,9 +13,9 @@ __all__ = ["working"]
 
 @contextlib.contextmanager
 def working(message: str) -> Iterator[Callable[[str], None]]:
-    """Show `message` on standard error while the block runs, if that is a terminal.
+    """Show `message` with a spinner while the block runs, if standard error is a terminal.
 
-    Yield a function that changes the message.
+    Yield a function that changes the message. Inside the block, standard output is redirected to standard error.
     """
     with _stdout_to_stderr():
         if not sys.stderr.isatty():
@@ -26,12 +29,12 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
 
 
 def _silent(message: str) -> None:
-    """Ignore the message, because standard error is no terminal."""
+    """Ignore the message. `working` yields this function if standard error is no terminal."""
 
 
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Redirect standard output to standard error, also of compiled code, which writes to descriptor 1."""
+    """Redirect standard output to standard error inside the block, also for compiled code, which writes to descriptor 1."""
     sys.stdout.flush()
     saved = os.dup(1)
     os.dup2(2, 1)

@@ -19,7 +19,7 @@ _CALIBRATE = (
 
 
 def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[str]) -> Optional[Numbers]:
-    """Parse numbers that are separated by commas. Return None without a text."""
+    """Parse numbers that are separated by commas to a tuple. None stays None; raise BadParameter for another form."""
     if value is None:
         return None
     try:
@@ -29,9 +29,10 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[s
 
 
 def options(command: _F) -> _F:
-    """Add --quantize, --calibrate, --mean, --std and --block-size.
+    """Add --quantize, --calibrate, --mean, --std and --block-size to a command.
 
-    --mean and --std replace the folder in `calibrate` by `Images`; the command has no arguments for them.
+    With --mean or --std, the argument `calibrate` of the command becomes `Images(folder, mean, std)` instead of the
+    folder.
     """
 
     @functools.wraps(command)
@@ -73,7 +74,7 @@ def _images(folder: Optional[str], mean: Optional[Numbers], std: Optional[Number
 
 
 def calibration_notes(calibrate: Calibration) -> List[str]:
-    """Return a warning if a file is calibrated with generated inputs."""
+    """Return a list with a warning if the calibration data is "generated", else an empty list."""
     from onnx_compat.calibration import GENERATED
 
     if calibrate == GENERATED:
@@ -84,9 +85,10 @@ def calibration_notes(calibrate: Calibration) -> List[str]:
 def verification_inputs(
     model: str, inputs: Optional[str], dims: Optional[Dict[str, int]], calibrate: Calibration
 ) -> Tuple[Any, List[str]]:
-    """Return the inputs to verify a file with, and notes on them.
+    """Return (the inputs to verify a file with, notes on them for the user).
 
-    A calibrated file is verified on calibration data: the ranges of generated inputs differ.
+    With calibration data and neither --inputs nor --dim, these are its first samples: generated inputs have other
+    ranges.
     """
     from onnx_compat import load
     from onnx_compat.calibration import GENERATED, batch

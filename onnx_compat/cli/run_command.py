@@ -63,7 +63,10 @@ def run(
 
 
 def _load_source(path: str) -> "Union[str, Model]":
-    """Load an ONNX model. Return the path of a converted file (a folder, or a file with its suffix) unchanged."""
+    """Load an ONNX model and return it.
+
+    Return the path itself for a converted file: a folder, .tflite, .keras or a bundle.
+    """
     import onnx_compat
     from onnx_compat.conversion.bundle import is_bundle
 
@@ -75,7 +78,7 @@ def _load_source(path: str) -> "Union[str, Model]":
 def _open_runnable(
     source: "Union[str, Model]", shim: Optional[str]
 ) -> "Tuple[Any, Sequence[ValueInfo], Sequence[ValueInfo]]":
-    """Prepare a model, or open a converted file. Return the runnable, its inputs and its outputs."""
+    """Prepare a model, or open a converted file. Return (object with `run`, its inputs, its outputs)."""
     import onnx_compat
 
     if isinstance(source, str):
@@ -85,7 +88,10 @@ def _open_runnable(
 
 
 def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
-    """Return the type and the range of a tensor; for a sequence, its length."""
+    """Return name, dtype, shape, min, max and mean of an output.
+
+    A sequence has its length as shape, and no min, max and mean.
+    """
     import numpy as np
 
     none = {"min": None, "max": None, "mean": None}
@@ -103,7 +109,7 @@ def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
 
 
 def _to_json_number(value: float) -> Union[str, float]:
-    """Return a finite number as a float, and any other number as a text ("inf", "nan"), because JSON lacks these."""
+    """Return a finite number as a float, and another as text ("inf", "nan"), because JSON lacks these."""
     return float(value) if math.isfinite(value) else str(value)
 
 

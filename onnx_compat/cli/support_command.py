@@ -1,4 +1,4 @@
-"""`onnx-compat support`: list how a shim would do each node, without running the model."""
+"""`onnx-compat support`: list for each node of a model how a shim would do it, without running the model."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
@@ -68,14 +68,14 @@ def support(
 
 
 def _node_fields(node: "NodeSupport") -> Dict[str, Any]:
-    """Return the fields of a node for the JSON document."""
+    """Return the fields of a node for the JSON document: name, operator, opset, status and reason."""
     return {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
 
 
 def _bundle_parts(
     model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]"
 ) -> List[Dict[str, Any]]:
-    """Return the parts of a bundle of the model.
+    """Return the parts of the bundle that `convert --allow-fallback` would write, as JSON values.
 
     Return an empty list if a single file can hold the model, or if a node is unsupported.
     """
@@ -103,7 +103,7 @@ def _bundle_parts(
 
 
 def _show_parts(parts: Sequence[Dict[str, Any]]) -> None:
-    """Print the parts of a bundle, if some run in the fallback."""
+    """Print the table of the parts of a bundle. Print nothing if no part runs in the fallback."""
     if not any(part["reasons"] for part in parts):
         return
     rows = []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["show_report", "verify"]
 
-#: Verdicts on outputs whose elements cannot be compared.
+#: The verdicts on an output whose elements cannot be compared, because its dtype, shape or kind is wrong.
 OTHER_TYPE = ("dtype", "shape", "kind")
 
 
@@ -109,7 +109,9 @@ def verify(
 
 
 def show_report(report: "Report") -> None:
-    """Print a report: the outputs as a table, the reason of each failure, the notes and the verdict."""
+    """Print a report: the layers if it has them, a table of the outputs, the reason of each failure, the notes, the
+    summary.
+    """
     from onnx_compat.verification.report import explain
 
     if report.layers is not None:

@@ -1,4 +1,4 @@
-"""Convert a model to a file of a framework."""
+"""Convert an ONNX model to a file of a framework, and load such a file: `convert`, `load_converted`, `load_bundle`."""
 
 import gc
 import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convert", "formats", "load_bundle", "load_converted", "writer_of"]
 
-#: Format -> the extra that installs its writer, for the error where no shim writes it.
+#: Format -> the extra that installs a shim which writes the format. The error for a format without writer names it.
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
 _BUNDLE = ".zip"
 _ALLOW_FALLBACK = "allow_fallback=True (--allow-fallback)"
@@ -34,7 +34,11 @@ _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "sav
 
 
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
-    """Return format name -> (the shim that writes it here, its description). With `shim`, only the formats of that shim."""
+    """Return format name -> (the name of the shim that writes the format, a description of the format).
+
+    Where several installed shims write a format, the first shim that works is named. With `shim`, the dict has only the
+    formats of that shim, and a ShimError is raised if that shim cannot be loaded.
+    """
     writers: Dict[str, Tuple[str, str]] = {}
     for name in [shim] if shim else selection.installed_shims():
         try:
@@ -50,29 +54,30 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
 
 
 def format_of_path(path: str, to: Optional[str] = None) -> str:
-    """Return the format named by `to`, or else by the suffix of the path. Raise a ConversionError for another suffix."""
+    """Return `to` if it is given, else the format that the suffix of the path names, or raise ConversionError."""
     if to is not None:
         return to
     suffix = os.path.splitext(path.rstrip("/\\"))[1]
     if suffix not in _SUFFIXES:
         raise ConversionError(
-            "'%s' is no suffix of a format; known are %s" % (suffix, ", ".join(repr(s) for s in _SUFFIXES if s)),
+            "'%s' is no suffix of a format; the known suffixes are %s"
+            % (suffix, ", ".join(repr(s) for s in _SUFFIXES if s)),
             hint="name the format: to='tflite', 'keras', 'saved_model' or 'graphdef'",
         )
     return _SUFFIXES[suffix]
 
 
 def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
-    """Return the shim that writes a format. Raise an error where none is installed, or it does not work here."""
+    """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if the shim does not work."""
     writers = formats(shim)
     if format_name not in writers:
         extra = _WRITERS.get(format_name)
         raise ConversionError(
-            "%s writes the format '%s'; what can be written is %s"
+            "%s writes the format '%s'; the formats that can be written are: %s"
             % (
                 "the shim " + shim + " never" if shim else "no installed shim",
                 format_name,
-                ", ".join(writers) or "nothing",
+                ", ".join(writers) or "none",
             ),
             hint="pip install 'onnx-compat[%s]'" % extra if extra else None,
         )
@@ -85,7 +90,7 @@ def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
 
 
 def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
-    """Return the shim that writes the format of a path, by its suffix."""
+    """Return the shim that writes the format of the path's suffix, or raise ConversionError or ShimError."""
     return _find_writer(format_of_path(os.fspath(path)), shim)
 
 
@@ -160,7 +165,10 @@ def convert(
         return fix_inputs(load(model), shapes, values) if shapes or values else load(model)
 
     def source() -> Model:
-        """Return a model with its weights: load it again, because an export releases them. The first is already loaded."""
+        """Return the model with its weights. The first call returns the loaded model.
+
+        Each later call loads the model again, because an export releases the weights.
+        """
         return loaded.pop() if loaded else load_fixed()
 
     loaded = [load_fixed()]
@@ -205,15 +213,17 @@ def convert(
 def _try_whole(
     model: Model, owns_model: bool, writer: Shim, path: str, file_format: str, channels_last: Sequence[str]
 ) -> Optional[OnnxCompatError]:
-    """Write the model as a single file. Return the error if the format cannot hold the model; raise any other error."""
+    """Write the model as a single file; return None, or the error if the format cannot hold it. Raise any other error."""
     try:
         _check_inputs_definite(model.graph, writer)
         _export(model, writer, path, file_format, owns_model, channels_last)
     except NeedsKnownError as error:
         names = sorted(error.values | error.sizes)
-        hint = "fix %s: `shapes` and `values` (--shape, --value) do that" % ", ".join(names) if names else error.hint
+        hint = "fix %s with `shapes` or `values` (--shape, --value)" % ", ".join(names) if names else error.hint
         refusal = ConversionError(
-            "a file cannot leave this open: " + error.reason, hint=hint, **_error_location(error, writer)
+            "a file needs a value that is known before it runs: " + error.reason,
+            hint=hint,
+            **_error_location(error, writer),
         )
         refusal.__cause__ = error
         return refusal
@@ -232,7 +242,7 @@ def _export(
     owns_model: bool = False,
     channels_last: Sequence[str] = (),
 ) -> None:
-    """Trace a model and write its program. `owns_model`: its weights may be released."""
+    """Trace a model and write its program to `path`. `owns_model`: the trace may release the weights of the model."""
     emitter = writer.emitter()
     interpreter = Interpreter(emitter.natives())
     program = trace_model(
@@ -248,7 +258,7 @@ def _export(
 
 
 def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> str:
-    """Write the model as a bundle, and return its path."""
+    """Write the model as a bundle to `path`, and return `path`."""
     from onnx_compat.conversion import bundle
 
     try:
@@ -263,7 +273,11 @@ def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> st
 def _final_error(
     refusal: OnnxCompatError, no_bundle_reason: Optional[str], model: Model, writer: Shim
 ) -> OnnxCompatError:
-    """Return the error of a failed conversion. `no_bundle_reason`: why no bundle is written although it is allowed."""
+    """Return the error to raise for a conversion that failed, from the error of the single file (`refusal`).
+
+    `no_bundle_reason`: why no bundle is written although the caller allows a bundle. None: the caller does not allow
+    it, and the error is `refusal` with every other node that the format cannot hold.
+    """
     if no_bundle_reason is None:
         return _add_other_refusals(refusal, model, writer)
     reason = "a bundle %s, and this model needs a bundle: %s" % (no_bundle_reason, refusal.reason)
@@ -271,7 +285,10 @@ def _final_error(
 
 
 def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
-    """Add to the refusal of a node every other node that the format cannot hold, and what to do about them."""
+    """Append to `refusal` every other node that the format cannot hold, and the hint to allow a bundle.
+
+    Return `refusal`.
+    """
     from onnx_compat.conversion.bundle import divide
 
     try:
@@ -305,7 +322,7 @@ def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantizat
 
 
 def _check_inputs_definite(graph: Graph, writer: Shim) -> None:
-    """Raise an error where an input has no fixed dtype and rank: a file needs them, a Runnable does not."""
+    """Raise _OpenInputError for an input without a fixed dtype and rank: a file declares both, a Runnable does not."""
     for port in graph.required:
         if isinstance(port.type, TensorType):
             is_definite = port.type.dtype is not None and port.type.rank is not None
@@ -313,7 +330,7 @@ def _check_inputs_definite(graph: Graph, writer: Shim) -> None:
             is_definite = isinstance(port.type, MapType)
         if not is_definite:
             raise _OpenInputError(
-                "a file cannot leave the type of the input '%s' open, which is %s"
+                "the input '%s' is %s, and a file needs a tensor of a known dtype and rank"
                 % (port.name, port.type or "untyped"),
                 hint=_shape_hint(port),
                 shim=writer.name,
@@ -321,14 +338,14 @@ def _check_inputs_definite(graph: Graph, writer: Shim) -> None:
 
 
 def _shape_hint(port: ValueInfo) -> str:
-    """Return what to do about an input without a fixed dtype and rank."""
+    """Return the hint of the error for an input without a fixed dtype and rank."""
     if isinstance(port.type, TensorType) and port.type.dtype is not None:
-        return "tell its shape: `shapes` (--shape %s=1,3,?,224; ? leaves a size open)" % port.name
+        return "give its shape with `shapes` (--shape %s=1,3,?,224; ? leaves a size open)" % port.name
     return "declare it as a tensor with a shape (its sizes may be open), or run the model without a file"
 
 
 def _error_location(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
-    """Return the keyword arguments that locate an error."""
+    """Return the keyword arguments of a new error at the same place: node, operator, opset and shim."""
     return {"node": error.node, "operator": error.operator, "opset": error.opset, "shim": writer.name}
 
 
@@ -362,7 +379,10 @@ def load_converted(
 
 
 def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
-    """Load a bundle, to run it by `run`."""
+    """Load a bundle; its method `run` computes the outputs.
+
+    `shim`: runs the parts in the framework's format; None: any shim.
+    """
     from onnx_compat.conversion.bundle import Bundle
 
     return Bundle(path, lambda format_name: _find_writer(format_name, shim))

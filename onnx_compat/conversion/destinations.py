@@ -56,7 +56,7 @@ class Destination:
         if not os.path.isdir(parent):
             is_there = os.path.lexists(parent)
             reason = "the folder of '%s' %s" % (self.given, "is no folder" if is_there else "does not exist")
-            raise InputError(reason, hint=_ELSEWHERE if is_there else "make it first")
+            raise InputError(reason, hint=_ELSEWHERE if is_there else "create the folder first")
         try:
             if self.folder:
                 recover(self.path)
@@ -67,7 +67,7 @@ class Destination:
         if mode is None:
             return
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise InputError("'%s' is a device or a pipe, and no file" % self.given, hint="choose the path of a file")
+            raise InputError("'%s' is a device or a pipe, not a file" % self.given, hint="choose the path of a file")
         if stat.S_ISDIR(mode) != self.folder:
             there, wanted = ("folder", "file") if stat.S_ISDIR(mode) else ("file", "folder")
             raise InputError("'%s' is a %s, and a %s is to be written" % (self.given, there, wanted), hint=_ELSEWHERE)
@@ -75,7 +75,10 @@ class Destination:
             self._check_folder()
 
     def _mode(self) -> Optional[int]:
-        """Return the mode of the file at the path, through links. None: there is no file."""
+        """Return the `st_mode` of the file or folder at the path, with links followed. None: nothing is there.
+
+        A link into /proc, such as /dev/stdout, counts as a device. Raise an InputError for a link to a missing file.
+        """
         if not os.path.islink(self.path):
             try:
                 return os.stat(self.path).st_mode
@@ -91,7 +94,7 @@ class Destination:
             raise InputError(reason, hint="remove the link, or choose another path") from None
 
     def _check_folder(self) -> None:
-        """Refuse to replace a folder that is protected, or that is no SavedModel."""
+        """Raise an InputError if the folder at the path is protected, is no SavedModel, or holds a file that is read."""
         why = protection(self.path)
         if why is not None:
             raise InputError("'%s' %s: it is never replaced" % (self.given, why), hint="choose a folder inside it")
@@ -110,7 +113,11 @@ class Destination:
 
     @contextmanager
     def scratch(self) -> Iterator[str]:
-        """Create a folder beside the path, for the result that `put` renames. It is removed in any case."""
+        """Create a scratch folder beside the path and yield its path. The folder is deleted when the block ends.
+
+        The block writes the result there, and `put` renames the result to the path. An OSError of the file system, such as
+        a full disk, becomes an InputError.
+        """
         try:
             scratch = tempfile.mkdtemp(prefix=_SCRATCH, dir=os.path.dirname(self.path))
         except (OSError, ValueError) as error:
@@ -125,7 +132,7 @@ class Destination:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def put(self, scratch_path: str) -> None:
-        """Rename a result in the scratch folder to the path. Old content is replaced in a single step."""
+        """Rename a result in the scratch folder to the path, after `check`. Old content is replaced in a single step."""
         self.check()  # the path may have changed while the work was done
         try:
             if self.folder and os.path.lexists(self.path):
@@ -136,7 +143,7 @@ class Destination:
             raise self._write_error(error) from error
 
     def _write_error(self, error: Exception) -> InputError:
-        """Convert an error of the file system to an InputError."""
+        """Return the InputError for an error of the file system, with what to do about it."""
         code = getattr(error, "errno", None)
         hint = "choose a path that can be written"
         if code in (errno.ENOSPC, errno.EDQUOT):
@@ -150,17 +157,22 @@ class Destination:
 
 
 def absolute_path(path: StrPath) -> str:
-    """Return the absolute path. Raise an InputError for anything but a path in text."""
+    """Return the absolute path.
+
+    Raise InputError unless `path` is a non-empty str or PathLike[str] that the file system can encode.
+    """
     try:
         given = os.fspath(path)
     except TypeError:
         given = None
     if not isinstance(given, str) or not given or "\0" in given or not _is_encodable(given):
-        raise InputError("%r is no path in text" % (path,), hint="give a str or a pathlib.Path")
+        raise InputError("%r is not a path" % (path,), hint="give a str or a pathlib.Path")
     try:
         return os.path.abspath(given)
     except OSError as error:  # the current folder was deleted
-        raise InputError("'%s' has no absolute path: %s" % (given, error), hint="change to a folder") from error
+        raise InputError(
+            "'%s' has no absolute path: %s" % (given, error), hint="change to a folder that exists"
+        ) from error
 
 
 def _is_encodable(path: str) -> bool:
@@ -172,9 +184,10 @@ def _is_encodable(path: str) -> bool:
 
 
 def files_of(source: object) -> List[str]:
-    """Return the paths of a source: a path, a folder with its files, or a loaded model with its external data.
+    """Return the paths of the files that a source is read from.
 
-    Any other source (None, bytes, arrays) is in memory and has no path.
+    A path gives itself, and for a folder also every file in it. A loaded model gives its file and its external data.
+    Any other source (None, bytes, arrays) is in memory and gives an empty list.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -186,19 +199,24 @@ def files_of(source: object) -> List[str]:
 
 
 def check_readable(path: str) -> None:
-    """Raise an InputError for a device, a pipe or a socket: opening one may block for ever."""
+    """Raise InputError if the path is neither a file nor a folder: to open a device, a pipe or a socket may block for
+    ever.
+    """
     if not os.path.isfile(path) and not os.path.isdir(path):
-        raise InputError("'%s' is a device or a pipe, and no file" % path, hint="choose the path of a file")
+        raise InputError("'%s' is a device or a pipe, not a file" % path, hint="choose the path of a file")
 
 
 def check_not_read(path: StrPath, read: Iterable[str]) -> None:
-    """Raise an InputError if the path is a file that is read, or a folder that holds one. Links are followed."""
+    """Raise InputError if writing `path` would overwrite a file in `read`, or replace a folder that holds one.
+
+    Links are followed.
+    """
     target = absolute_path(path)
     files = list(read)
     identity = _identity(target)
     for file in files:
         if _identity(file) == identity:
-            raise InputError("'%s' would be written over what is read: '%s'" % (target, file), hint=_ELSEWHERE)
+            raise InputError("'%s' would overwrite a file that is read: '%s'" % (target, file), hint=_ELSEWHERE)
     if os.path.isdir(target):
         for file in files:
             if _is_inside(file, target):
@@ -206,7 +224,7 @@ def check_not_read(path: StrPath, read: Iterable[str]) -> None:
 
 
 def _holding_error(folder: str, file: str) -> InputError:
-    """Return the error for a folder that holds a file which is read."""
+    """Return the error for a folder that cannot be replaced, because it holds a file that is read."""
     reason = "'%s' holds '%s', which is used in the same run: the folder is not replaced" % (folder, file)
     return InputError(reason, hint=_ELSEWHERE)
 
@@ -221,7 +239,9 @@ def _identity(path: str) -> Any:
 
 
 def _is_inside(file: str, folder: str) -> bool:
-    """Whether the folder contains the file, a link in its path, or its target."""
+    """Whether the folder contains the file: as its path is written, with the links of its folders followed, or with all
+    links followed.
+    """
     name = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(file))), os.path.basename(file))
     names = {os.path.abspath(file), name, os.path.realpath(file)}
     roots = {os.path.abspath(folder), os.path.realpath(folder)}
@@ -231,7 +251,7 @@ def _is_inside(file: str, folder: str) -> bool:
 
 
 def _links(path: str) -> Iterator[str]:
-    """Yield the target of each link, from a symbolic link to its final target."""
+    """Yield the path that each link points to, from a symbolic link along its chain to the final target."""
     seen = set()
     while path not in seen and os.path.islink(path):
         seen.add(path)

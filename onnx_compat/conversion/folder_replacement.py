@@ -33,7 +33,11 @@ _FOLDERS = {
 
 
 def first_foreign_entry(folder: str) -> Optional[str]:
-    """Return an entry of the folder that does not belong to a SavedModel. None: the folder is a SavedModel, or empty."""
+    """Return the first entry of the folder, sorted by name, that does not belong to a SavedModel: a path relative to
+    the folder.
+
+    None: the folder is empty, or holds a SavedModel and nothing else.
+    """
     names = sorted(os.listdir(folder))
     if not names:
         return None
@@ -54,7 +58,10 @@ def first_foreign_entry(folder: str) -> Optional[str]:
 
 
 def protection(folder: str) -> Optional[str]:
-    """Return why this folder is never replaced, not even by force. None: it may be."""
+    """Return why a folder is never replaced, not even with force=True: `is the current folder, or holds it`.
+
+    None: it may be.
+    """
     real = os.path.realpath(folder)
     if os.path.ismount(real):
         return "is the root of a file system"
@@ -72,7 +79,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _homes() -> Iterator[str]:
-    """Yield the home folder of this user, and those of the other users that the system lists."""
+    """Yield the home folder of this user, then the home folders of all users that the system lists."""
     if os.path.expanduser("~") != "~":
         yield os.path.expanduser("~")
     try:
@@ -85,20 +92,23 @@ def _homes() -> Iterator[str]:
 
 
 def set_aside_path(target: str) -> str:
-    """Return the path of the old folder while the new folder is renamed, on systems that cannot swap them."""
+    """Return the path `.<name>.onnx-compat-before`, to which the old folder at `target` is renamed during a replacement."""
     folder, name = os.path.split(target)
     return os.path.join(folder, ".%s.onnx-compat-before" % name)
 
 
 def recover(target: str) -> None:
-    """Restore a folder that a run set aside before it was killed."""
+    """Rename the folder that a killed run had set aside back to `target`, if nothing is at `target`."""
     aside = set_aside_path(target)
     if os.path.isdir(aside) and not os.path.lexists(target):
         os.rename(aside, target)
 
 
 def replace_folder(scratch_path: str, target: str) -> None:
-    """Rename a finished folder to the path of an existing folder. Move the old folder into the scratch folder."""
+    """Rename a finished folder to the path of an existing folder.
+
+    The old folder moves into the scratch folder, to be deleted.
+    """
     aside = set_aside_path(target)
     old = tempfile.mkdtemp(dir=os.path.dirname(scratch_path))
     if os.path.lexists(aside):  # a run was killed before it deleted this folder; the target is newer
@@ -116,7 +126,7 @@ def replace_folder(scratch_path: str, target: str) -> None:
 
 
 def _swap(first: str, second: str) -> bool:
-    """Exchange two paths in one step. False: the system or the file system cannot, and nothing was done."""
+    """Exchange two paths in one step, and return True. Return False if the system cannot; then both paths are unchanged."""
     function = _renameat2()
     if function is None:
         return False
@@ -125,7 +135,7 @@ def _swap(first: str, second: str) -> bool:
 
 
 def _renameat2() -> Any:
-    """Return the function of the C library. None: the library lacks it (glibc has it from 2.28 on)."""
+    """Return the function `renameat2` of the C library. None: the library lacks it (glibc has it from 2.28 on)."""
     try:
         import ctypes
 

@@ -1,4 +1,6 @@
-"""Fix inputs of a model to shapes or values, as a file may need them: see `convert`."""
+"""Fix inputs of a model to shapes or values, because a file format may need sizes or values that are known: see
+`convert`.
+"""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -12,9 +14,10 @@ Shapes = Mapping[str, Sequence[Optional[int]]]
 
 
 def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[Mapping[str, Any]] = None) -> Model:
-    """Return the model with these shapes of inputs, and with these values in place of inputs.
+    """Return a copy of the model in which inputs have these shapes, and constants with these values replace inputs.
 
-    A size of None stays as it is. A symbolic size is fixed in every input that has it.
+    A size of None stays as the model has it. A symbolic size gets its number in every input that has the size. Raise an
+    InputError for an unknown input, and for a shape or a value that contradicts the model.
     """
     graph = model.graph
     names = [port.name for port in graph.inputs]
@@ -46,7 +49,10 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
 
 
 def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:
-    """Return an input with this shape. Record in `sizes` the values of symbolic sizes."""
+    """Return the input with this shape. Add to `sizes` the number of each symbolic size.
+
+    Raise InputError for a contradiction.
+    """
     kind = port.type
     if not isinstance(kind, TensorType):
         raise InputError(
@@ -83,7 +89,7 @@ def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[st
 
 
 def _apply_symbols(port: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
-    """Return an input with its symbolic sizes replaced by the recorded values."""
+    """Return the input with each symbolic size that `sizes` has replaced by its number."""
     if not isinstance(port.type, TensorType) or port.type.shape is None:
         return port
     shape = [sizes.get(size, size) if isinstance(size, str) else size for size in port.type.shape]
@@ -91,7 +97,7 @@ def _apply_symbols(port: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
 
 
 def _initializer(name: str, value: CheckedValue) -> Initializer:
-    """Return an initializer of a checked tensor value."""
+    """Return an initializer that holds the value of an input. Raise an InputError if the value is no tensor."""
     if not isinstance(value, tuple):
         raise InputError("the input '%s' is no tensor: its value cannot be fixed" % name)
     array, dtype = value

@@ -51,7 +51,10 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
 
 
 def _write(parts: Dict[str, str], target: str, file_format: str, shim: Optional[str]) -> None:
-    """Write the joined file by the shim of the format."""
+    """Join the files `parts` (signature -> path) into the file `target`, by a shim.
+
+    Raise ShimError if no shim writes the format.
+    """
     writers = formats(shim)
     if file_format not in writers:
         raise ShimError(

@@ -1,8 +1,9 @@
-"""Port layout: inputs and outputs of a file that have their channels last, [N, H, W, C], where the model has [N, C, H, W].
+"""Port layout: inputs and outputs of a file that have their channels last, [N, H, W, C], where the model has [N, C, H,
+W].
 
-Most programs that use a file have images with channels last. Inside the file no data moves for it: convolutions take
-channels last where the framework stores them so, and elsewhere the permutation stays pending (see
-`onnx_compat.tracing.layout`).
+Most programs that use a file hold images with channels last. A port with channels last costs no transpose in the file
+if the framework's convolutions take channels last. Otherwise the permutation stays pending until an operator needs
+another order (see `onnx_compat.tracing.layout`).
 """
 
 from typing import Any, Dict, Iterable, Mapping, Sequence, Tuple
@@ -21,7 +22,10 @@ TracedValue = Any
 
 
 def check_channels_last(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
-    """Return the names. Raise an InputError where a name is not an input or output with channels."""
+    """Return the names as a tuple.
+
+    Raise InputError if a name is no input or output, or its tensor is known to have rank < 3.
+    """
     ports = {port.name: port.type for port in (*graph.required, *graph.outputs)}
     for name in names:
         if name not in ports:
@@ -36,27 +40,28 @@ def check_channels_last(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
 
 def _without_channels(name: str, kind: str) -> InputError:
     return InputError(
-        "'%s' has no channels to be put last: it is %s" % (name, kind),
+        "'%s' has no channels that can be moved to the last axis: it is %s" % (name, kind),
         hint="channels_last (--channels-last) is for tensors of rank 3 or more",
     )
 
 
 def channels_last_port(port: Port) -> Port:
-    """Return the port in the layout of the file, channels last."""
+    """Return the port with its shape permuted from [N, C, spatial...] to [N, spatial..., C]."""
     return port._replace(shape=(port.shape[0], *port.shape[2:], port.shape[1]))
 
 
 def to_channels_first(x: Tensor) -> Tensor:
-    """Transpose [N, spatial..., C] to [N, C, spatial...]."""
+    """Record a transpose of a traced tensor from [N, spatial..., C] to [N, C, spatial...], and return the result."""
     from onnx_compat.primitives.shape import transpose
 
     return transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
 
 
 def to_channels_last(x: TracedValue, name: str) -> Tensor:
-    """Transpose the output `name` from [N, C, spatial...] to [N, spatial..., C].
+    """Record a transpose of the output `name` from [N, C, spatial...] to [N, spatial..., C], and return the result.
 
-    Raise an InputError where it has no channels: the model need not declare the rank of an output.
+    Raise an InputError if the output has rank < 3. `check_channels_last` cannot know this: a model need not declare the
+    rank of an output.
     """
     from onnx_compat.primitives.shape import transpose
 
@@ -66,7 +71,11 @@ def to_channels_last(x: TracedValue, name: str) -> Tensor:
 
 
 def move_channels(values: Mapping[str, Any], names: Iterable[str], to: str) -> Dict[str, Any]:
-    """Return arrays by name, with the channels of `names` moved `to` "first" (the second axis) or "last"."""
+    """Return the arrays by name, with the channel axis of those in `names` moved to the end (`to="last"`) or to axis 1
+    ("first").
+
+    Arrays of rank below 3 stay as they are.
+    """
     arrays = dict(values)
     axes = (1, -1) if to == "last" else (-1, 1)
     for name in names:

@@ -1,4 +1,6 @@
-"""Quantisation options: check the arguments of `convert` that concern quantisation, before the conversion."""
+"""Quantisation options: check the arguments `quantize`, `calibrate` and `block_size` of `convert`, before the
+conversion.
+"""
 
 import difflib
 from typing import Any, Callable, Iterable, Mapping, Optional, Union
@@ -25,9 +27,13 @@ def choose_quantization(
     data: CalibrationData,
     block_size: BlockSize,
 ) -> Optional[Quantization]:
-    """Return the quantisation that the arguments select, or None without quantisation.
+    """Return the quantisation that the arguments select. Without a `kind`, return None.
 
-    `source` returns the model, to read the calibration data for it. Raise an error where the arguments do not fit.
+    `source` is called for the model whose inputs the calibration data has to fit.
+
+    Raise a ConversionError for a kind that the format lacks, and for data or a block size that is given without a kind.
+    Raise it too for a kind that takes no block size. Raise an InputError if the calibration data does not go with the
+    kind.
     """
     if kind is None:
         if data is not None or block_size is not None:
@@ -37,8 +43,9 @@ def choose_quantization(
                 for option in writer.schemes.get(file_format, ())
                 if (option.calibrated if data is not None else option.blocks)
             ]
-            hint = "say how: %s" % " or ".join("quantize='%s'" % name for name in takers) if takers else "leave it out"
-            raise ConversionError("%s is given, and nothing is to be quantised" % argument, hint=hint)
+            kinds = " or ".join("quantize='%s'" % name for name in takers)
+            hint = "select a kind: %s" % kinds if takers else "leave it out"
+            raise ConversionError("%s is given without a kind of quantisation" % argument, hint=hint)
         return None
     scheme = _find_scheme(writer, file_format, kind)
     if block_size is not None and (not scheme.blocks or not _is_size(block_size)):
@@ -70,7 +77,10 @@ def _find_scheme(writer: Shim, file_format: str, kind: str) -> Scheme:
 
 
 def _samples(scheme: Scheme, model: Model, data: CalibrationData) -> Iterable[Mapping[str, Any]]:
-    """Return the calibration samples of a scheme, empty for a scheme without calibration."""
+    """Return the calibration samples for a scheme, each a dict of arrays by input name.
+
+    Empty: the scheme needs no calibration.
+    """
     from onnx_compat.calibration import samples
 
     if not scheme.calibrated:

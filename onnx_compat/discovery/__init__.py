@@ -1,1 +1,3 @@
-"""Discovery of shims: selection, probes, diagnosis of failures, and installable extras."""
+"""Discovery: find the installed shims, probe them, select one, explain why a shim fails, and name the extra that
+installs it.
+"""

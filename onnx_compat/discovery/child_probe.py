@@ -1,9 +1,10 @@
 """Probe a shim in a child process, because a framework that is built for another processor may kill its process.
 
-`onnx-compat doctor` probes every shim in this way. Selection does not, as it would import every framework twice. Instead
-it writes a mark file before a probe and removes it afterwards. A mark of a process that has ended means that the probe
-killed that process. The next process then probes that shim in a child process first. So a framework kills at most one
-process, and the crash is reported on standard error.
+`onnx-compat doctor` probes every shim in a child process. The selection of a shim does not, because it would import
+every framework twice. It writes a mark file before a probe and removes the file afterwards.
+
+A mark file of a process that has ended means that the probe killed that process. The next process then probes that shim
+in a child process first. So a framework kills at most one process, and the crash is reported on standard error.
 """
 
 import faulthandler
@@ -23,14 +24,17 @@ from onnx_compat.shim.interface import Probe
 
 __all__ = ["Outcome", "answer_probe", "has_died", "mark_probe", "probe_in_child"]
 
-#: The time limit of a probe. It usually takes a few seconds, and far longer on a busy machine.
+#: The time limit of a probe. A probe usually takes a few seconds, and far longer on a busy machine.
 SECONDS = 300
-#: The marks of the running probes of this process, one per thread.
+#: The paths of the mark files of the probes that run in this process now, one for each probe.
 _RUNNING_MARKS: List[str] = []
 
 
 class Outcome(NamedTuple):
-    """The outcome of a probe in a child process. `ended` is false where the probe killed the process, or timed out."""
+    """The outcome of a probe in a child process. `hint`: what to do if the shim does not work, or None.
+
+    `ended` is False if the probe killed the child process or reached the time limit.
+    """
 
     probe: Probe
     hint: Optional[str] = None
@@ -38,9 +42,10 @@ class Outcome(NamedTuple):
 
 
 def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECONDS) -> Optional[Outcome]:
-    """Probe a shim in a child process. Return None where this Python cannot be started again.
+    """Probe a shim in a child process, and return the outcome. Return None if this Python cannot start a child process.
 
-    `modules`: the modules of its framework, if they are known.
+    `modules`: the modules of the shim's framework, if they are known. If a probe kills its process, each of them is
+    imported in another child process, for its last line of output.
     """
     with suppress(OSError):  # an old mark: the child process writes a new one
         os.remove(_mark_path(name))
@@ -59,7 +64,10 @@ def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECO
 
 
 def answer_probe(name: str) -> Dict[str, Any]:
-    """Probe a shim inside the child process of `probe_in_child`. Return the probe and the hint as JSON values."""
+    """Probe a shim. `probe_in_child` calls this function in the child process.
+
+    Return the probe and the hint as JSON values.
+    """
     from onnx_compat.discovery import selection
 
     probe, hint = selection.examine(name)
@@ -69,7 +77,12 @@ def answer_probe(name: str) -> Dict[str, Any]:
 
 @contextmanager
 def mark_probe(name: str) -> Iterator[None]:
-    """Keep a mark file while a framework may be imported. A crash also prints its location on standard error."""
+    """Keep a mark file of the shim while the block runs, which may import a framework.
+
+    Delete the file when the block ends.
+
+    A crash of the process inside the block leaves the file, and prints its location on standard error.
+    """
     path = _mark_path(name)
     _RUNNING_MARKS.append(path)
     with suppress(OSError):  # no writable folder: probe without a mark
@@ -86,7 +99,9 @@ def mark_probe(name: str) -> Iterator[None]:
 
 
 def has_died(name: str) -> bool:
-    """Whether a process that has ended left the mark of a probe of this shim: the probe killed it."""
+    """Whether a probe of this shim killed an earlier process: the shim has a mark file, and the process that wrote it
+    has ended.
+    """
     path = _mark_path(name)
     try:
         with open(path, encoding="ascii") as stream:
@@ -107,7 +122,7 @@ def has_died(name: str) -> bool:
 
 
 def _mark_path(name: str) -> str:
-    """Return the path of the mark of a shim, for this machine and this Python environment."""
+    """Return the path of the mark file of a shim. The path differs for each machine and each Python environment."""
     cache = os.environ.get("ONNX_COMPAT_CACHE")
     if not cache:
         if sys.platform == "win32":
@@ -123,7 +138,10 @@ def _mark_path(name: str) -> str:
 
 @contextmanager
 def _print_crash_location() -> Iterator[None]:
-    """Make a crash print its location on the current standard error, which a shim may replace to hide other output."""
+    """Print the Python stack on standard error if the process crashes inside the block (faulthandler).
+
+    The descriptor is a copy: a shim may redirect standard error while it imports its framework, to hide other output.
+    """
     if faulthandler.is_enabled():
         yield
         return
@@ -141,7 +159,7 @@ def _print_crash_location() -> Iterator[None]:
 
 
 def _describe_end(result: ChildResult) -> str:
-    """Return how a process ended, and in which file: `SIGABRT in /…/tensorflow/__init__.py`."""
+    """Return how a process ended and in which file, if that is known: `SIGABRT in /…/tensorflow/__init__.py`."""
     if result.exit_code < 0:
         try:
             ending = signal.Signals(-result.exit_code).name
@@ -154,7 +172,12 @@ def _describe_end(result: ChildResult) -> str:
 
 
 def _last_words(modules: Sequence[str], seconds: float) -> str:
-    """Return the last line that a framework writes before its import ends the process, or "" if it does not end it."""
+    """Import each module in a child process.
+
+    Return the last line on standard error of the last import that kills its process.
+
+    "": every import succeeds, or fails with a Python exception.
+    """
     last_line = ""
     for module in modules:
         if find_module(module) is not None:

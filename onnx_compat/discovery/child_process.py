@@ -1,6 +1,7 @@
 """Call a function in a child process: a framework or a kernel may end the process that runs it.
 
-The child imports a function by name, calls it with JSON values, and writes its result as one line of JSON.
+The child process imports the function by its name and calls it. Arguments and result are sent as JSON, the result as
+one line of standard output.
 """
 
 import importlib
@@ -21,7 +22,10 @@ _CODE = "import sys; sys.path[:] = %r; from onnx_compat.discovery.child_process 
 
 
 class ChildResult(NamedTuple):
-    """The outcome of a call. `status`: 'returned', 'failed' (the process ended first), 'timeout' or 'not started'."""
+    """The outcome of a call in a child process.
+
+    `status`: 'returned'; 'failed', if the process ended without a result; 'timeout'; or 'not started'.
+    """
 
     status: str
     #: The returned value, where the status is 'returned'.
@@ -38,9 +42,10 @@ class ChildResult(NamedTuple):
 
 
 def call_in_child(module: str, function: str, *arguments: Json, seconds: float) -> ChildResult:
-    """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`.
+    """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`, and return the
+    outcome.
 
-    A value of the result that JSON cannot hold becomes its text.
+    The arguments and the result are sent as JSON. A value in the result that JSON cannot hold becomes `str(value)`.
     """
     if not sys.executable or getattr(sys, "frozen", False):
         return ChildResult("not started", stderr="this Python cannot be started again")
@@ -66,7 +71,11 @@ def call_in_child(module: str, function: str, *arguments: Json, seconds: float) 
 
 
 def _serve(module: str, function: str, arguments: str) -> None:
-    """Call the function in the child; exit at once, because a framework may crash while the interpreter shuts down."""
+    """Run in the child process: call the function with the arguments in a JSON text, and print the result as a line of
+    JSON.
+
+    Then exit at once, because a framework may crash while the interpreter shuts down.
+    """
     value = getattr(importlib.import_module(module), function)(*json.loads(arguments))
     sys.stdout.write("\n%s%s\n" % (_RESULT, json.dumps(value, default=str)))
     sys.stdout.flush()

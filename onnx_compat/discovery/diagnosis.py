@@ -1,4 +1,4 @@
-"""Diagnosis: explain in a line why a framework does not work, and what to do about it."""
+"""Diagnosis: explain in one line why the framework of a shim does not work, and what to do about it."""
 
 import re
 import sys
@@ -30,13 +30,16 @@ def error_line(text: str) -> str:
 
 
 def import_error_text(error: BaseException) -> str:
-    """Return an error as a line: `ImportError: libx.so: cannot open …`."""
+    """Return an exception as one line with its type: `ImportError: libx.so: cannot open …`."""
     text = error_line(str(error))
     return text if re.match(_ERROR, text) else "%s: %s" % (type(error).__name__, text)
 
 
 class _Failure(NamedTuple):
-    """A shim that does not work. `detail`: what the pattern in `_ADVICE` found: a module, a library, or None."""
+    """A shim that does not work. `modules`: the modules of its framework.
+
+    `detail`: the module or library in the error, or None.
+    """
 
     shim: str
     modules: Sequence[str]
@@ -44,19 +47,24 @@ class _Failure(NamedTuple):
 
     @property
     def framework(self) -> Optional[Installed]:
-        """Return the installed distribution of the framework."""
+        """Return the installed distribution of the framework, or None if none of its modules is installed."""
         return next((distribution for distribution in map(distribution_of, self.modules) if distribution), None)
 
 
 class _Advice(NamedTuple):
-    """A remedy for a failure. `cause`: the cause of the failure, where the reason does not state it."""
+    """A remedy for a failure. `cause`: the cause of the failure, or "" if the reason already states it."""
 
     remedy: str
     cause: str = ""
 
 
 def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, Optional[str]]:
-    """Return why a shim does not work, with the cause, in a line; and what to do about it, or None."""
+    """Explain why a shim does not work.
+
+    Return (the reason in one line, with the cause appended if it is known; the remedy).
+
+    The second item is `None` if no remedy is known. `modules`: the modules of the shim's framework.
+    """
     reason = error_line(reason)
     modules = modules or MODULES.get(shim, ())
     for pattern, advise in _ADVICE:
@@ -71,7 +79,10 @@ def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, 
 
 
 def _advise_reinstall(module: str) -> _Advice:
-    """Advise to install the distribution of a module again."""
+    """Return the advice to install the distribution of a module again.
+
+    The cause is a folder without code, if there is one.
+    """
     folder, distribution = folder_without_code(module), distribution_of(module)
     cause = "there is no code in %s" % folder if folder else ""
     if distribution is None:
@@ -83,7 +94,7 @@ def _advise_reinstall(module: str) -> _Advice:
 
 
 def _advise_older_package(package: str) -> "_Adviser":
-    """Return advice for a framework that was built for an older version of a package."""
+    """Return a function that advises on a framework which was built for an older version of `package`."""
 
     def advise(failure: _Failure) -> _Advice:
         framework = failure.framework
@@ -97,7 +108,9 @@ def _advise_older_package(package: str) -> "_Adviser":
 
 
 def _advise_on_library(failure: _Failure) -> _Advice:
-    """Advise on a missing shared library, of the framework or of the system."""
+    """Return advice on a missing shared library: reinstall the distribution that has it, or install a package of the
+    system.
+    """
     name = str(failure.detail).rsplit("/", 1)[-1]
     for module in [*failure.modules, "tensorflow", "jaxlib", "torch"]:
         owner = distribution_of(module)
@@ -107,7 +120,7 @@ def _advise_on_library(failure: _Failure) -> _Advice:
 
 
 def _advise_on_module(failure: _Failure) -> Optional[_Advice]:
-    """Advise on a module that is missing or incomplete."""
+    """Return advice on a module that is missing or incomplete. `failure.detail` is the name of the module."""
     top = str(failure.detail).split(".", maxsplit=1)[0]
     if find_module(top) is not None:
         return _advise_reinstall(top)
@@ -121,12 +134,12 @@ def _advise_on_module(failure: _Failure) -> Optional[_Advice]:
 
 
 def _advise_on_keras_backend(failure: _Failure) -> Optional[_Advice]:
-    """Advise on the back end of Keras."""
+    """Return the advice to choose a back end of Keras, or None for another shim."""
     return _Advice("set KERAS_BACKEND to tensorflow, jax or torch") if failure.shim == "keras" else None
 
 
 def _advise_install(failure: _Failure) -> Optional[_Advice]:
-    """Advise to install the shim with its framework."""
+    """Return the advice to install the shim with its framework, or None for a shim of a third party."""
     if failure.shim not in MODULES:
         return None
     python = "%d.%d" % sys.version_info[:2]
@@ -134,7 +147,7 @@ def _advise_install(failure: _Failure) -> Optional[_Advice]:
 
 
 def _advise_repair(failure: _Failure) -> Optional[_Advice]:
-    """Advise to install the framework again."""
+    """Return the advice to install the framework again, or None if the framework is not installed."""
     return next(
         (_advise_reinstall(module)._replace(cause="") for module in failure.modules if find_module(module) is not None),
         None,
@@ -142,13 +155,17 @@ def _advise_repair(failure: _Failure) -> Optional[_Advice]:
 
 
 def _advise_other_build(failure: _Failure) -> _Advice:
-    """Advise on a framework that kills the process. Name the package in whose code the process ended, if it is known."""
+    """Return the advice to install another build of a framework that kills its process.
+
+    The advice names the distribution in whose code the process ended, or else the framework.
+    """
     framework = (distribution_of(failure.detail) if failure.detail else None) or failure.framework or "the framework"
     return _Advice("install a build of %s that is made for this processor and system, or another version" % framework)
 
 
 _Adviser = Callable[[_Failure], Optional[_Advice]]
-#: A pattern of reasons, and the function that advises on them. The first group becomes `_Failure.detail`.
+#: A pattern of the reason, and the function that advises on it. The first group of the match becomes `_Failure.detail`.
+#: The first pattern that matches, and whose function returns advice, is used.
 _ADVICE: Tuple[Tuple[str, _Adviser], ...] = (
     (r"(?:kills the process|has not come back)(?:.* in \S+-packages[/\\](\w+))?", _advise_other_build),
     (r"Descriptors cannot (?:not )?be created directly|no attribute 'GetPrototype'", _advise_older_package("protobuf")),

@@ -1,4 +1,4 @@
-"""Environment: inspect the installed and installable packages of this Python, without importing them."""
+"""Environment: which packages are installed, and which extras this Python can install. No package is imported."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ __all__ = [
     "offers",
 ]
 
-#: Shim of this library -> the modules of its framework. The shim need not be installed.
+#: Shim of this library -> the modules of its framework; one of them is enough. The shim need not be installed.
 MODULES = {
     "tf1": ("tensorflow",),
     "tf2": ("tensorflow",),
@@ -31,11 +31,11 @@ MODULES = {
 
 @dataclass(frozen=True)
 class Installed:
-    """An installed distribution."""
+    """A distribution (a pip package) that is installed. `str()` gives `tensorflow 2.21.0`."""
 
     name: str
     version: str
-    record: str  # the list of its files, as it is stored
+    record: str  # the text of its RECORD: the list of its files
 
     def __str__(self) -> str:
         return "%s %s" % (self.name, self.version)
@@ -51,7 +51,7 @@ def metadata() -> Any:
 
 
 def find_module(module: str) -> Optional[ModuleSpec]:
-    """Return the spec of a module, without importing it. None: it is not installed."""
+    """Return the import spec of a module, without importing it. None: the module is not installed."""
     try:
         return util.find_spec(module)
     except (ImportError, ValueError):
@@ -59,7 +59,11 @@ def find_module(module: str) -> Optional[ModuleSpec]:
 
 
 def folder_without_code(module: str) -> Optional[str]:
-    """Return the folder of a package without code, which an uninstallation or an interrupted installation left. Or None."""
+    """Return the folder of a package that has no `__init__.py`: an interrupted installation or an uninstallation left
+    it.
+
+    None: the module has code, or is not installed.
+    """
     spec = find_module(module)
     if spec is None or spec.origin not in (None, "namespace") or not spec.submodule_search_locations:
         return None
@@ -67,7 +71,12 @@ def folder_without_code(module: str) -> Optional[str]:
 
 
 def distribution_of(module: str) -> Optional[Installed]:
-    """Return the installed distribution of a module, by its files: TensorFlow has distributions of many names."""
+    """Return the installed distribution whose files include the module, or None.
+
+    Example: tensorflow -> tensorflow-cpu 2.21.0.
+
+    The name of the distribution may differ from that of the module.
+    """
     for distribution in metadata().distributions():
         record = distribution.read_text("RECORD") or ""
         if re.search("^%s/__init__.py," % re.escape(module), record, re.MULTILINE):
@@ -76,13 +85,13 @@ def distribution_of(module: str) -> Optional[Installed]:
 
 
 def offers(shim: str) -> List[Offer]:
-    """Return the extras that install a shim with its framework on this Python."""
+    """Return the extras that install a shim with its framework on this Python, in the order of `OFFERS`."""
     this_python = "%d.%d" % sys.version_info[:2]
     return [offer for offer in OFFERS if offer.shim == shim and this_python in offer.pythons]
 
 
 def install_command(shim: str) -> Optional[str]:
-    """Return the command that installs a shim with its framework, or None if this Python has no extra for it."""
+    """Return the pip command that installs a shim with its framework, or None if this Python has no extra for it."""
     available = offers(shim)
     extras = [offer.extra for offer in available if not offer.minor] or [offer.extra for offer in available[-1:]]
     if not extras:

@@ -6,7 +6,10 @@ __all__ = ["OFFERS", "Offer"]
 
 
 class Offer(NamedTuple):
-    """`pip install 'onnx-compat[extra]'`: a shim with its framework; `minor` is empty for any version."""
+    """An extra that installs a shim with its framework: `pip install 'onnx-compat[<extra>]'`.
+
+    `minor`: the minor version of the framework; "" if the extra allows every version. `pythons`: those that accept it.
+    """
 
     extra: str
     shim: str

@@ -52,7 +52,7 @@ class ShimInfo(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The shim to use and why. `passed`: the shims before it in the order, with the reason why each is not used."""
+    """The shim to use, and why. `passed`: each shim that comes earlier in the order -> why it does not work."""
 
     name: str
     reason: str
@@ -61,30 +61,38 @@ class Decision(NamedTuple):
 
 _LOADED: Dict[str, Shim] = {}
 _PROBED: Dict[str, Probe] = {}
-#: What to do about a shim that does not work.
+#: Shim -> what to do about it if it does not work, or None.
 _HINTS: Dict[str, Optional[str]] = {}
 #: The shims whose probe kills the process, or times out.
 _DEADLY: Dict[str, Outcome] = {}
-#: The modules that a probe has imported. They do not show which framework the user works with.
+#: The modules that probes have imported. Unlike the user's imports, they do not show which framework the user works with.
 _OURS: Set[str] = set()
 
 
 def entry_points(group: str) -> Dict[str, Any]:
-    """Return the entry points of a group, of all installed packages, by name."""
+    """Return entry point name -> entry point, for all entry points of a group (`onnx_compat.shims`) of all installed
+    packages.
+    """
     all_points: Any = environment.metadata().entry_points()
     points = all_points.select(group=group) if hasattr(all_points, "select") else all_points.get(group, ())
     return {point.name: point for point in points}
 
 
 def installed_shims() -> Dict[str, Any]:
-    """Return the entry points of the installed shims, by name, in the order in which they are probed."""
+    """Return shim name -> entry point for the installed shims, in the order in which they are probed.
+
+    Nothing is imported.
+    """
     by_name = entry_points(GROUP)
     preferred = [name for name in _PREFERENCE if name in by_name]
     return {name: by_name[name] for name in preferred + sorted(set(by_name) - set(preferred))}
 
 
 def find(name: str) -> Shim:
-    """Load a shim, without importing its framework. Raise a ShimError where it is not installed or cannot be loaded."""
+    """Load a shim by its name, without importing its framework.
+
+    Raise ShimError if it is not installed or cannot be loaded.
+    """
     if name not in _LOADED:
         if name == REFERENCE:
             from onnx_compat.reference.shim import SHIM
@@ -96,7 +104,10 @@ def find(name: str) -> Shim:
 
 
 def _load(name: str) -> Shim:
-    """Load a shim from its entry point, and check its name and version."""
+    """Load a shim from its entry point.
+
+    Raise a ShimError if it is missing, cannot be imported, or has another name or version.
+    """
     points = installed_shims()
     if name not in points:
         install_hint = environment.install_command(name) or "use another Python: there is no build for this one"
@@ -134,7 +145,7 @@ def _load(name: str) -> Shim:
 
 
 def _refuse_deadly(name: str) -> None:
-    """Raise a ShimError for a shim whose probe has killed an earlier process and kills a child process too."""
+    """Raise a ShimError if a probe of this shim has killed an earlier process, and now kills a child process too."""
     if name not in _DEADLY and has_died(name):
         outcome = probe_in_child(name, environment.MODULES.get(name, ()))
         if outcome is not None and not outcome.ended:
@@ -145,7 +156,7 @@ def _refuse_deadly(name: str) -> None:
 
 
 def probe(name: str) -> Probe:
-    """Return the probe of a shim, which looks for its framework. A shim is probed once per process."""
+    """Return the result of a shim's probe: whether its framework works, and why. Each shim is probed once in a process."""
     if name in _PROBED:
         return _PROBED[name]
     modules_before = set(sys.modules)
@@ -158,17 +169,17 @@ def probe(name: str) -> Probe:
 
 
 def hint(name: str) -> Optional[str]:
-    """Return what to do about a shim that was probed and does not work."""
+    """Return what to do about a shim whose probe failed. None: the shim works, was not probed, or no remedy is known."""
     return _HINTS.get(name)
 
 
 def store_probe(name: str, outcome: Outcome) -> None:
-    """Store the outcome of a probe in a child process."""
+    """Store the outcome of a probe in a child process, so that `probe(name)` returns it without another probe."""
     _PROBED[name], _HINTS[name] = outcome.probe, outcome.hint
 
 
 def examine(name: str) -> Tuple[Probe, Optional[str]]:
-    """Probe a shim now, in this process. Return the probe, its reason in a single line, and what to do about a failure."""
+    """Probe a shim now, in this process. Return (the result, whose reason is a single line; the remedy, or None)."""
     modules: Sequence[str] = environment.MODULES.get(name, ())
     try:
         shim = find(name)
@@ -197,7 +208,11 @@ def examine(name: str) -> Tuple[Probe, Optional[str]]:
 
 
 def decide(name: Optional[str] = None) -> Decision:
-    """Return the shim to use. Raise a ShimError where a shim that was requested by name does not work."""
+    """Return the shim to use, and why. Raise a ShimError if a shim that was requested by its name does not work.
+
+    `name` or the variable `ONNX_COMPAT_SHIM` requests a shim. Otherwise the first shim that works is used, those of
+    imported frameworks first; the reference if no shim works.
+    """
     requested_name, why = (
         (name, "asked for by name") if name else (os.environ.get("ONNX_COMPAT_SHIM"), "ONNX_COMPAT_SHIM is set")
     )
@@ -228,7 +243,9 @@ _WARNED: Set[str] = set()
 
 
 def _warn_of_broken(name: str, result: Probe) -> None:
-    """Warn of a framework that is installed and broken: the shim that is used instead may be far slower."""
+    """Warn once if a shim is passed over because its installed framework is broken: the shim in its place may be far
+    slower.
+    """
     modules = _LOADED[name].modules if name in _LOADED else environment.MODULES.get(name, ())
     is_installed = any(environment.find_module(module) is not None for module in modules)
     if (

@@ -1,4 +1,4 @@
-"""The chart of many networks: positions of its dots, and well-formed SVG."""
+"""The chart of latency ratios: the positions of its dots, and well-formed SVG."""
 
 import xml.etree.ElementTree as ET
 
@@ -33,7 +33,7 @@ def test_each_of_the_others_has_a_dot_of_its_own():
 
 
 def test_it_brings_its_own_ground():
-    """Check the background: a page may be light on a system with a dark colour scheme."""
+    """The SVG has a background rectangle, because a page may be light on a system with a dark colour scheme."""
     text = chart.draw_chart([make_ratio("a", 0.5)], "1 thread")
     ground = next(ET.fromstring(text).iter(NAMESPACE + "rect"))  # noqa: S314 (our own)
     assert (ground.get("class"), ground.get("width"), ground.get("height")) == ("ground", "100%", "100%")

@@ -1,4 +1,4 @@
-"""Time and memory of a conversion: the requests to each process, and the findings from its answers."""
+"""The conversion bench on fake child processes: the requests that each gets, and the findings from its answers."""
 
 import pytest
 
@@ -10,7 +10,10 @@ OURS, PEER = "onnx-compat", "onnx2tf"
 
 
 class Tool:
-    """A child whose conversions take fixed times and memory; `fails` names the tool that does not convert."""
+    """A fake child process whose conversions take fixed times and memory.
+
+    `fails`: the name of the tool that raises ChildError.
+    """
 
     calls: list = []
     fails = ""

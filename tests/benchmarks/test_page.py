@@ -1,4 +1,4 @@
-"""The page of many networks: its summary and its tables."""
+"""The rendered page docs/networks.md: its summary and its tables."""
 
 from benchmarks import page
 from benchmarks.bench import Findings

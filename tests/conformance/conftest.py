@@ -45,7 +45,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: List[Any]) -> None:
-    """Limit the time of a case: no case takes a minute, and a case that hangs ends its worker and fails by name."""
+    """Give each case a time limit of CASE_SECONDS.
+
+    A case that hangs then fails by name, and pytest-xdist starts a new worker.
+    """
     if config.pluginmanager.hasplugin("timeout"):
         for item in items:
             if "chosen" in getattr(item, "fixturenames", ()):
@@ -53,7 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: List[Any]) -> No
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of every distinct case, under its exact id."""
+    """Parametrise the test with every distinct case; its id is the id of the case."""
     if "chosen" in metafunc.fixturenames:
         try:
             cases = _chosen(metafunc.config)
@@ -76,12 +79,12 @@ def declared_gaps(shim: str) -> List[gaps.Gap]:
 
 @pytest.fixture(scope="session")
 def rows(request: pytest.FixtureRequest) -> List[Any]:
-    """Return all rows of the chosen suites, of all releases."""
+    """Return the rows of the chosen suites, of all releases."""
     return select.choose(_suites(request.config), read_index)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Collect the results of all workers: the result of a test travels with its report."""
+    """Collect the results in the main process. With pytest-xdist, the result of a test is sent with its report."""
     if report.when == "call":
         _RESULTS.extend(tally.Result(*value) for name, value in report.user_properties if name == "conformance")
     elif report.when == "???" and "test_suites.py::test_case[" in report.nodeid:  # the case that ended its worker
@@ -105,7 +108,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _state(config: pytest.Config) -> Dict[str, Any]:
-    """Return whether all tests ran: pytest-xdist stops replacing workers that keep ending."""
+    """Return the state of the run for the results file: whether all tests ran.
+
+    pytest-xdist stops early if its workers crash again and again.
+    """
     watch: Any = config.pluginmanager.get_plugin("watch")
     if not watch.missing:
         return {"state": "ran"}
@@ -128,7 +134,7 @@ def _suites(config: pytest.Config) -> str:
 
 
 def _natives(shim: str) -> List[str]:
-    """Return the native operators of the shim."""
+    """Return the operators for which the shim has a native method, as `domain::name`."""
     with find(shim).scratch() as emitter:
         return sorted("%s::%s" % key if key[0] else key[1] for key in emitter.natives())
 

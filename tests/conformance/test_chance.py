@@ -1,4 +1,4 @@
-"""Statistical tests of the harness: the samples that pass and those that fail. The samples are seeded."""
+"""The statistical tests of the harness on seeded samples: which samples pass, and which raise Mismatch."""
 
 from typing import Any, Callable, Dict, List
 
@@ -103,5 +103,5 @@ def test_a_dropout_scales_what_it_keeps() -> None:
 
 
 def test_an_operator_without_a_test_is_no_pass() -> None:
-    with pytest.raises(Mismatch, match="no test is known for what Multinomial draws"):
+    with pytest.raises(Mismatch, match="the harness has no test for the numbers of Multinomial"):
         check_sample(model("Multinomial", ["x"]), drawing(bernoulli), {"x": FED["x"]})

@@ -1,4 +1,4 @@
-"""Random operators in each version, on the shim under test: no release of onnx recorded most of them."""
+"""Operators that draw random numbers, in each version, on the shim under test. No release of onnx recorded most of them."""
 
 from typing import Any, List
 

@@ -97,7 +97,7 @@ def test_strings_are_objects_whatever_the_recorded_ones_are() -> None:
 
 
 class Case:
-    """y = x + 1, over several data sets."""
+    """A made-up case: y = x + 1, with several data sets."""
 
     model = Path("model.onnx")
     rtol, atol = 1e-3, 1e-7

@@ -1,4 +1,4 @@
-"""The ways in which a case is run: what each gives to `prepare`, and what a loosen_shapes model still says."""
+"""The variants of a case: the arguments of `prepare` in each, and the shapes that remain after `loosen_shapes`."""
 
 from pathlib import Path
 from typing import Any, List, Optional

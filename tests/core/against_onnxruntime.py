@@ -1,4 +1,4 @@
-"""Run an operator of onnxruntime in onnxruntime and in the reference, on known and unknown sizes."""
+"""Run an operator of com.microsoft in onnxruntime and in the reference, with known and with symbolic sizes, and compare."""
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -14,7 +14,7 @@ MICROSOFT = "com.microsoft"
 
 
 def session(proto: Any) -> Any:
-    """Return a session without optimizations, so that the operator's own kernel runs."""
+    """Return a session of onnxruntime without optimisations, so that the kernel of the operator itself runs."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
@@ -34,8 +34,9 @@ def build_model(
     types: Optional[Dict[int, int]] = None,
     **attributes: Any,
 ) -> Tuple[Any, Dict[str, np.ndarray]]:
-    """A model of one node, and its feed. `known`: the numbers of the inputs that are initializers; `types`: those whose
-    element type numpy does not have.
+    """Return (model of one node, its inputs by name). `known`: the positions of the inputs that are initializers.
+
+    `types`: position -> element type, for inputs of a type that numpy lacks.
     """
     inputs = [array if array is None else np.asarray(array) for array in inputs]
     names = ["" if array is None else "x%d" % k for k, array in enumerate(inputs)]
@@ -60,7 +61,7 @@ def build_model(
 
 
 def both(proto: Any, feed: Dict[str, np.ndarray], shim: str = "reference") -> List[Tuple[np.ndarray, np.ndarray]]:
-    """Return the outputs of onnx_compat and of onnxruntime."""
+    """Run a model. Return (outputs of onnx_compat, outputs of onnxruntime)."""
     theirs = session(proto).run(None, feed)
     runnable = onnx_compat.prepare(proto, shim=shim, fallback=False)
     ours = runnable.run(feed)
@@ -68,7 +69,10 @@ def both(proto: Any, feed: Dict[str, np.ndarray], shim: str = "reference") -> Li
 
 
 def agree(proto: Any, feed: Dict[str, np.ndarray], rtol: float = 1e-5, atol: float = 1e-5, steps: int = 0) -> None:
-    """Compare numbers within the tolerances, integers within `steps`, and dtypes and shapes exactly."""
+    """Assert that the outputs agree with those of onnxruntime: floats within the tolerances, integers within `steps`.
+
+    Dtypes and shapes must be equal.
+    """
     for mine, theirs in both(proto, feed):
         assert mine.dtype == theirs.dtype
         assert mine.shape == theirs.shape
@@ -82,6 +86,8 @@ def agree(proto: Any, feed: Dict[str, np.ndarray], rtol: float = 1e-5, atol: flo
 def check(
     operator: str, inputs: Sequence[Any], rtol: float = 1e-5, atol: float = 1e-5, steps: int = 0, **how: Any
 ) -> None:
-    """Compare for sizes that the model declares, and for symbolic sizes."""
+    """Build a model of one operator with static sizes and one with symbolic sizes, and assert that both agree with
+    onnxruntime.
+    """
     for unknown in (False, True):
         agree(*build_model(operator, inputs, unknown=unknown, **how), rtol=rtol, atol=atol, steps=steps)

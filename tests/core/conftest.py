@@ -1,6 +1,6 @@
-"""Put this folder on the path, and make random tests repeatable.
+"""Make the helper modules in this folder importable, and random tests repeatable.
 
-With pytest's importlib mode the folder is not on the path by itself; the tests import the helpers beside them.
+With pytest's import mode `importlib`, the folder is not on `sys.path`.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""Collect the input dtypes that onnx's schemas allow for each operator, over all versions that the installed onnx knows."""
+"""Collect from onnx's schemas which dtypes each input of an operator may have, over all versions that the installed
+onnx has.
+"""
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Tuple
 
@@ -11,8 +13,10 @@ MOVED = {"bool", "string"}
 
 
 class Row(NamedTuple):
-    """The dtypes of each input (empty: all of them), the group of those that have one dtype ("": none), and whether the
-    last input may be repeated.
+    """The dtypes of the inputs of an operator.
+
+    `allowed`: the dtypes of each input; empty: every dtype. `groups`: the name of the group whose inputs have one
+    dtype; "": no group. `repeated`: whether the last input is variadic.
     """
 
     allowed: Tuple[FrozenSet[str], ...]
@@ -26,7 +30,7 @@ def type_of(formal: Any) -> str:
 
 
 def is_homogeneous(formal: Any) -> bool:
-    """Return whether the values of a variadic parameter have one type. Old releases of onnx call it `isHomogeneous`."""
+    """Return whether the values of a variadic parameter have one dtype. Old releases of onnx call it `isHomogeneous`."""
     return bool(formal.is_homogeneous if hasattr(formal, "is_homogeneous") else formal.isHomogeneous)
 
 
@@ -59,7 +63,7 @@ def _row(versions: List[Any]) -> Row:
 
 
 def _always_bound(versions: List[Any], first: int, second: int) -> bool:
-    """Return whether two inputs have one type parameter in every version that has both."""
+    """Return whether two inputs have the same type parameter in every version that has both inputs."""
     both = [schema.inputs for schema in versions if len(schema.inputs) > second]
     return all(
         type_of(inputs[first]) == type_of(inputs[second])

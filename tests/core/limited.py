@@ -1,4 +1,4 @@
-"""A shim with fewer primitives than the reference, to test fallbacks and errors."""
+"""A shim that lacks a primitive of the reference, to test fallbacks and errors."""
 
 from typing import Any, Optional, Sequence
 
@@ -37,7 +37,7 @@ class LimitedShim(ReferenceShim):
         from contextlib import contextmanager
 
         class Symbolic(LimitedEmitter):
-            """An emitter for trials, which computes nothing."""
+            """A symbolic emitter for trials: its values have shapes and no numbers."""
 
             concrete = False
 
@@ -66,5 +66,5 @@ class LimitedShim(ReferenceShim):
 
 
 def install(monkeypatch: Any) -> None:
-    """Make `shim="limited"` known for one test."""
+    """Install the shim "limited" for one test."""
     monkeypatch.setitem(selection._LOADED, "limited", LimitedShim())

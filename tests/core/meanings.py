@@ -1,4 +1,4 @@
-"""Apply operators to known values, or record them for unknown values and run the program by the reference."""
+"""Apply operators to known values; or record them for unknown values, and run the program on the reference."""
 
 from typing import Any, Callable, List, Sequence
 
@@ -16,7 +16,7 @@ __all__ = ["apply_operator", "meaning", "primitives", "record_function"]
 
 
 def meaning(name: str, opset: int, domain: str = "") -> Callable[..., Any]:
-    """Return the operator as a function of Tensors, arrays and attributes."""
+    """Return the meaning of an operator as a function of Tensors, arrays and attributes."""
     function = lookup(domain, name, opset).function
     return lambda *inputs, **attributes: function(*map(_lift, inputs), **attributes)
 
@@ -30,7 +30,7 @@ def _lift(value: Any) -> Any:
 
 
 def apply_operator(name: str, opset: int, *inputs: Any, **attributes: Any) -> Any:
-    """Return the first result of an operator for known inputs, as an array."""
+    """Return the first result of an operator as an array. All its inputs are known."""
     result = meaning(name, opset)(*inputs, **attributes)
     return _array(result[0] if isinstance(result, (list, tuple)) and not isinstance(result, Tensor) else result)
 
@@ -42,7 +42,7 @@ def _array(result: Tensor) -> np.ndarray:
 
 
 class Recorded:
-    """A function recorded for inputs of these shapes (None or a name: unknown); called with arrays it runs."""
+    """A recorded function. Call it with arrays to run it on the reference."""
 
     def __init__(self, function: Callable[..., Any], shapes: Sequence[Sequence[Any]], dtype: str, emitter: Any) -> None:
         ports = [Port("x%d" % k, DType.of(dtype), tuple(shape)) for k, shape in enumerate(shapes)]
@@ -61,10 +61,10 @@ def _to_list(results: Any) -> List[Tensor]:
 def record_function(
     function: Callable[..., Any], *shapes: Sequence[Any], dtype: str = "float32", emitter: Any = None
 ) -> Recorded:
-    """Record a function for inputs of these shapes and a dtype."""
+    """Record a function for inputs of these shapes. A size of None or a name is symbolic."""
     return Recorded(function, shapes, dtype, emitter)
 
 
 def primitives(record: Recorded) -> List[str]:
-    """Return the live primitives of a recorded function, in order."""
+    """Return the names of the primitives of a recorded function whose results are used, in order."""
     return [node.primitive for node in record.program.region.live()]

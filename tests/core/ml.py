@@ -1,4 +1,4 @@
-"""Run an operator of ai.onnx.ml in onnxruntime and in the shim under test, on a batch of unknown size."""
+"""Run an operator of ai.onnx.ml in onnxruntime and on the shim under test, with a symbolic batch size, and compare."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -59,7 +59,10 @@ def ours(model: Any, feed: Dict[str, Any]) -> List[Any]:
 def agree(
     operator: str, version: int, inputs: Sequence[Any], outputs: Sequence[Any], types: Any = None, **attributes: Any
 ) -> List[Any]:
-    """Compare with onnxruntime, numbers within a few roundings and other values exactly. Return the results."""
+    """Assert that an operator agrees with onnxruntime, and return its results.
+
+    Floats may differ by a few roundings; other values, dtypes and shapes must be equal.
+    """
     model = proto(operator, version, types or inputs, outputs, attributes)
     feed = {"x%d" % k: item for k, item in enumerate(inputs)}
     mine, theirs_outputs = ours(model, feed), theirs(model, feed)
@@ -79,7 +82,10 @@ def agree(
 def grown(
     random: Any, trees: int, depth: int, features: int, modes: Sequence[str], threshold: Any, targets: Any, weight: Any
 ) -> Dict[str, List[Any]]:
-    """Return random trees as attributes of a regressor (`target_*`). `targets(tree)`: the targets of a leaf's weights."""
+    """Return the attributes of a TreeEnsembleRegressor with random trees.
+
+    `targets(tree)`: the targets of each leaf. `threshold()` and `weight()`: draw a number.
+    """
     keys = "treeids nodeids featureids values modes truenodeids falsenodeids missing_value_tracks_true".split()
     attributes_of_nodes: Dict[str, List[Any]] = {"nodes_" + key: [] for key in keys}
     attributes_of_nodes.update({"target_" + key: [] for key in ("treeids", "nodeids", "ids", "weights")})

@@ -1,4 +1,4 @@
-"""The library's meanings declare the attribute types of onnx's schemas, and attributes of another type are refused."""
+"""Attributes: the meanings declare the types of onnx's schemas, and an attribute of another type is refused."""
 
 import onnx
 import pytest
@@ -16,7 +16,9 @@ VALUES = {"FLOAT": 1.0, "INT": 1, "STRING": "x", "FLOATS": (1.0,), "INTS": (1,),
 
 
 def _own():
-    """All meanings but Constant, which is made of its attribute by the attribute's own type; onnxruntime does so too."""
+    """Return every meaning that this library defines, except Constant: the type of its attribute is the type of its
+    value.
+    """
     meanings = [meaning for meaning in all_meanings() if is_own(meaning.function)]
     return [m for m in meanings if (m.domain, m.name) != ("", "Constant")]
 

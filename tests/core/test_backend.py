@@ -1,4 +1,4 @@
-"""The official ONNX Backend API."""
+"""The ONNX Backend API (`onnx.backend.base`), as this library implements it."""
 
 import numpy as np
 from building import model, node, value

@@ -1,4 +1,4 @@
-"""Bundles: division, writing and running, and the checks of an untrusted file."""
+"""Bundles: division of the model, writing and running, and the checks of an untrusted file."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from onnx_compat.errors import ConversionError, InputError, InvalidModelError, O
 
 
 class Keeper(LimitedShim):
-    """A framework without an exponential. A file of it holds the number of a program in memory."""
+    """A fake framework without the primitive `exp`. Its files hold the number of a program that is kept in memory."""
 
     name = "keeper"
     formats = {"tflite": (".tflite", "kept program"), "saved_model": ("", "kept folder")}
@@ -59,7 +59,7 @@ X = np.random.RandomState(0).rand(4, 3).astype(np.float32)
 
 
 def exp_model() -> Any:
-    """A model with an Exp in the middle. A constant and a size are computed before it and read behind it."""
+    """Return a model with an Exp in the middle. Nodes after it read a constant and a size that are computed before it."""
     nodes = [
         node("Neg", ["x"], ["a"], name="neg"),
         node("Constant", [], ["axes"], name="axes", value_ints=[1]),
@@ -304,7 +304,10 @@ def change_manifest(tmp_path: Path, change: Callable[[Any], None]) -> Path:
 
 
 def _set_entry(*path: Any) -> Callable[[Any], None]:
-    """Return a function that sets an entry of a manifest: keys and indices first, the new value last."""
+    """Return a function that sets an entry of a manifest.
+
+    Arguments: the keys and indices of the entry, then its new value.
+    """
 
     def change(manifest: Any) -> None:
         for step in path[:-2]:
@@ -325,16 +328,16 @@ def _set_entry(*path: Any) -> Callable[[Any], None]:
         (_set_entry("parts", 0, "files", 0, "name", "C:\\up"), "no name of a member"),
         (_set_entry("parts", 0, "files", 0, "name", "001.onnx"), "lie elsewhere"),
         (_set_entry("parts", 0, "files", []), "lie elsewhere"),
-        (_set_entry("parts", 0, "files", 0, "sha256", "0" * 64), "not what it was"),
+        (_set_entry("parts", 0, "files", 0, "sha256", "0" * 64), "SHA-256 of the member"),
         (_set_entry("parts", 0, "files", 0, "sha256", "short"), "no SHA-256"),
         (_set_entry("parts", 0, "files", 0, "bytes", 10**12), "missing, or not of"),
         (_set_entry("parts", 0, "files", 0, "bytes", -1), "no count"),
         (_set_entry("parts", 0, "kind", "pickle"), "has the format 'pickle'"),
         (_set_entry("parts_format", "exe"), "has the format 'tflite'"),
-        (_set_entry("parts", 1, "inputs", 0, "name", "nowhere"), "which no part before it makes"),
-        (_set_entry("parts", 1, "outputs", []), "which no part before it makes"),
-        (_set_entry("parts", 2, "outputs", []), "no part makes the output"),
-        (_set_entry("parts", 2, "outputs", 0, "name", "other"), "no part makes the output|are not what"),
+        (_set_entry("parts", 1, "inputs", 0, "name", "nowhere"), "which no earlier part computes"),
+        (_set_entry("parts", 1, "outputs", []), "which no earlier part computes"),
+        (_set_entry("parts", 2, "outputs", []), "no part computes the output"),
+        (_set_entry("parts", 2, "outputs", 0, "name", "other"), "no part computes the output|differ from those"),
         (_set_entry("parts", {}), "cannot be read"),
         (_set_entry("inputs", 0, "type", "tensor", "float33"), "cannot be read|float33"),
         (_set_entry("inputs", 0, "type", [1]), "cannot be read"),
@@ -360,7 +363,7 @@ def test_a_part_that_was_changed_is_refused(tmp_path: Path) -> None:
     content = members(tmp_path)
     part = content["001.onnx"]
     for data in (part[:-1] + b"?", b"", part * 3):
-        with pytest.raises(InvalidModelError, match=r"not what it was|missing, or not of"):
+        with pytest.raises(InvalidModelError, match=r"SHA-256|missing, or not of"):
             onnx_compat.load_converted(pack(tmp_path, dict(content, **{"001.onnx": data})))
     del content["001.onnx"]
     with pytest.raises(InvalidModelError, match="missing"):
@@ -368,7 +371,7 @@ def test_a_part_that_was_changed_is_refused(tmp_path: Path) -> None:
 
 
 def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
-    """Many members share the same bytes, so that the archive would expand when it is unpacked."""
+    """A zip bomb: many members refer to the same bytes, so that the archive would expand when it is unpacked."""
     content = members(tmp_path)
     path = pack(tmp_path, dict(content, big=b"x" * 100000))
     with zipfile.ZipFile(str(path), "a") as archive:

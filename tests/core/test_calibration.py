@@ -1,4 +1,4 @@
-"""Calibration data of every kind: its samples, and the errors on data that does not fit."""
+"""Calibration data in every form: its samples, and the errors on data that does not fit the model."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from onnx_compat.errors import InputError, MissingDependencyError
 
 
 def two_inputs(first: Any = "n") -> Any:
-    """`x` of [first, 3] and the ids `k` of [first]."""
+    """Return a model with the inputs `x` of shape [first, 3] and `k` of shape [first]."""
     nodes = [node("Cast", ["k"], ["f"], to=1), node("Unsqueeze", ["f", "one"], ["g"]), node("Add", ["x", "g"], ["y"])]
     inputs = [value("x", [first, 3]), value("k", [first], INT64)]
     return onnx_compat.load(model(nodes, inputs, [value("y")], {"one": np.asarray([1])}))

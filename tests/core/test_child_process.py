@@ -1,4 +1,4 @@
-"""Calls in a child process: results, failures, signals, and processes that take too long."""
+"""Calls in a child process: results, exceptions, signals and timeouts."""
 
 import signal
 import sys

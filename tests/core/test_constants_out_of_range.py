@@ -1,6 +1,7 @@
-"""Known indices, sizes and weights that contradict the shapes are the model's error, for every operator that reads them.
+"""Known indices, sizes and weights that contradict the shapes are errors of the model, in every operator that reads
+them.
 
-onnxruntime refuses each of `REFUSED` too, and runs each of `TAKEN` to the same result.
+onnxruntime also refuses every case of `REFUSED`, and runs every case of `TAKEN` to the same result.
 """
 
 from typing import Any, Dict, List, NamedTuple, Tuple
@@ -18,7 +19,7 @@ from onnx_compat.errors import InvalidModelError, OnnxCompatError
 
 
 class Case(NamedTuple):
-    """A node; the first input is fed, the others are initializers."""
+    """A node whose first input is fed and whose other inputs are initializers."""
 
     operator: str
     inputs: Tuple[Any, ...]
@@ -123,7 +124,10 @@ WINDOWS = [
 
 
 def recurrent(operator: str, gates: int) -> List[Any]:
-    """Return cases of 4 cells, 3 features, 5 steps and 2 samples, in each of which one argument is wrong."""
+    """Return cases of a recurrent operator, each with one wrong argument.
+
+    Sizes: 4 cells, 3 features, 5 steps, 2 samples.
+    """
     X, W, R = ones_array(5, 2, 3), ones_array(1, 4 * gates, 3), ones_array(1, 4 * gates, 4)
 
     def wrong(*inputs: Any, **attributes: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Operators and shims from outside the library: how they load, and the errors about their defects."""
+"""Operators and shims from packages outside of the library: how they load, and the errors about their defects."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ X = np.array([[1.0, -2.0, 3.0], [0.0, 5.0, -6.0]], np.float32)
 
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
-    """Restore the registry after each test. All meanings load first: a module registers only once in a process."""
+    """Restore the registry of operators after each test. All operators load first, because a module registers only once."""
     all_meanings()
     before = {key: dict(versions) for key, versions in OPERATORS.items()}
     yield
@@ -73,13 +73,13 @@ print(runnable.run([np.ones((2, 3), np.float32)])[0].tolist()[0])
 
 
 def run_in_child(operator: str, domain: str, before: str = "") -> "subprocess.CompletedProcess[str]":
-    """Prepare and run a model with a single node in a new process."""
+    """Prepare and run a model of one node in a new Python process. Return the finished process with its output."""
     program = PREPARE.format(operator=operator, domain=domain, before=before)
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_an_old_version_of_an_operator_of_onnxruntime_is_found() -> None:
-    """LayerNormalization-1 of ai.onnx is registered beside com.microsoft; ONNX has LayerNormalization from opset 17 on."""
+    """LayerNormalization-1 of ai.onnx runs as the operator of com.microsoft, as ONNX has it only from opset 17 on."""
     program = """
 import numpy as np
 from onnx import helper
@@ -128,7 +128,7 @@ def test_without_metadata_the_error_names_the_installation() -> None:
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder on `sys.path` that may get packages with entry points."""
+    """Return a folder on `sys.path` in which a test can write packages with entry points."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(registry, "_FAILED_ENTRY_POINTS", {})
     yield tmp_path
@@ -137,7 +137,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def install_operators(folder: Path, module: str, lines: List[str], entry: str) -> None:
-    """Write a module and the metadata of a package that declares it as an entry point."""
+    """Write a module, and the metadata of a package whose entry point is the module."""
     (folder / (module + ".py")).write_text("\n".join(lines), encoding="ascii")
     metadata = folder / (module + "-1.0.dist-info")
     metadata.mkdir()

@@ -1,4 +1,4 @@
-"""Destinations: no file that is read and no device is written, and errors of the system are reported."""
+"""Destinations: files that are read and devices are never overwritten, and errors of the file system are reported."""
 
 import os
 import socket
@@ -45,7 +45,7 @@ def test_no_file_that_a_conversion_reads_is_overwritten(writer: Writer, tmp_path
             tmp_path,
             partial(onnx_compat.convert, source_argument, target, **options),
             str(target),
-            "written over what is read",
+            "overwrite a file that is read",
         )
     assert not writer.exports
 
@@ -56,7 +56,7 @@ def test_no_file_that_is_read_is_overwritten_by_a_bundle(writer: Writer, tmp_pat
     for target in (bundle, tmp_path / "m.tflite"):
         check_refused(
             tmp_path, partial(onnx_compat.convert, str(source), target, to="tflite", allow_fallback=True),
-            str(bundle), "written over what is read",
+            str(bundle), "overwrite a file that is read",
         )  # fmt: skip
     assert not writer.exports
 
@@ -83,7 +83,7 @@ def test_a_folder_of_calibration_data_keeps_its_files(writer: Writer, tmp_path: 
     calibration_data = Images(str(data)) if kind == "images" else str(data)
     check_refused(
         tmp_path, partial(onnx_compat.convert, str(source), data / "b.tflite", quantize="int8", calibrate=calibration_data),
-        "written over what is read: '%s" % data,
+        "overwrite a file that is read: '%s" % data,
     )  # fmt: skip
     assert paths_of(GENERATED) == paths_of(None) == paths_of(np.ones(3)) == []
     if kind == "arrays":
@@ -97,7 +97,7 @@ def test_no_part_of_a_joined_file_is_overwritten(writer: Writer, tmp_path: Path)
     parts = {name: tmp_path / (name + ".tflite") for name in "ab"}
     for target in ("a.tflite", "b.tflite", "out.tflite"):
         check_refused(
-            tmp_path, partial(onnx_compat.join, parts, tmp_path / target), target, "written over what is read"
+            tmp_path, partial(onnx_compat.join, parts, tmp_path / target), target, "overwrite a file that is read"
         )
     assert onnx_compat.join(parts, tmp_path / "c.tflite").read_text() == "joined"
 
@@ -128,7 +128,7 @@ def test_no_command_overwrites_a_file_that_it_reads(
         ("convert", source, tmp_path / "in.npz.tflite", "--verify", "--inputs", input_file),
         ("convert", source, tmp_path / "my_ops.py.tflite", "--import", "my_ops"),
     ):
-        assert "written over what is read" in run_refused(capsys, *arguments), arguments
+        assert "overwrite a file that is read" in run_refused(capsys, *arguments), arguments
         assert tree(tmp_path) == before
     sys.modules.pop("my_ops")
 
@@ -140,8 +140,8 @@ def test_a_report_is_not_written_into_a_folder_that_is_replaced_or_read(
     before = tree(tmp_path)
     assert "holds" in run_refused(capsys, "convert", source, saved, "--report", saved / "r.html")
     page = saved / "saved_model.pb"
-    assert "what is read" in run_refused(capsys, "verify", source, "--converted", saved, "--report", page)
-    assert "what is read" in run_refused(capsys, "run", saved, "--output", page)
+    assert "a file that is read" in run_refused(capsys, "verify", source, "--converted", saved, "--report", page)
+    assert "a file that is read" in run_refused(capsys, "run", saved, "--output", page)
     assert tree(tmp_path) == before
 
 
@@ -165,8 +165,8 @@ def test_a_path_that_cannot_be_written_is_refused(writer: Writer, tmp_path: Path
             ("dangling.tflite", "is a link to 'nowhere', which does not exist"), ("loop.tflite", "cannot be written"),
             ("folder.tflite", "is a folder, and a file is to be written"), ("missing/m.tflite", "does not exist"),
             ("file/m.tflite", "is no folder"), ("x" * 300 + ".tflite", "too long"),
-            ("", "is no path"), ("a\0.tflite", "is no path"), (b"m.tflite", "is no path"), (3, "is no path"),
-            ("\ud800.tflite", "is no path"),
+            ("", "is not a path"), ("a\0.tflite", "is not a path"), (b"m.tflite", "is not a path"), (3, "is not a path"),
+            ("\ud800.tflite", "is not a path"),
         ]  # fmt: skip
         for path, words in cases:
             check_refused(tmp_path, partial(onnx_compat.convert, str(source), path, to="tflite"), words)
@@ -180,7 +180,7 @@ def test_a_path_that_cannot_be_written_is_refused(writer: Writer, tmp_path: Path
 def test_an_error_of_the_system_is_reported(
     writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """The error is simulated: the tests may run as a user who can write everywhere."""
+    """The errors are simulated, because the tests may run as root, who can write everywhere."""
     source = write_model(tmp_path)
 
     def fail(*_: Any, **__: Any) -> Any:

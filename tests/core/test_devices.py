@@ -1,4 +1,4 @@
-"""The device of a model: its name is resolved before anything is recorded, and each part of the shim gets it."""
+"""The device of a model: its name is checked before anything is recorded, and the shim gets it for every part."""
 
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional, Sequence
@@ -22,7 +22,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3) / 6
 
 
 class ManyDevices(LimitedShim):
-    """Has several devices, and keeps what it was asked to compile and execute on."""
+    """A fake shim with several devices. It keeps the devices that it was called with."""
 
     name = "many"
 

@@ -1,4 +1,7 @@
-"""Symbolic sizes agree with the ints that replace their atoms, and have one order of terms in every process."""
+"""Symbolic sizes: their arithmetic agrees with that of ints in place of the atoms.
+
+Terms have one order in every process.
+"""
 
 import os
 import subprocess
@@ -44,11 +47,11 @@ numbers = st.lists(st.integers(-7, 7), min_size=len(ELEMENTS), max_size=len(ELEM
 
 
 class Undefined(Exception):
-    """A division by zero."""
+    """The expression divides by zero."""
 
 
 def _evaluate(tree: Any, values: Any) -> Any:
-    """Return the value of a tree: a Dim if `values` keeps the leaves, an int if `values` replaces them by ints."""
+    """Return the value of an expression tree. `values` maps each leaf to a Dim, or to an int."""
     if not isinstance(tree, tuple):
         return values(tree)
     operation, left, right = tree
@@ -62,7 +65,7 @@ def _apply(operation: str, a: Any, b: Any) -> Any:
 
 
 def _value(size: Any, numbers: Dict[Any, int]) -> int:
-    """Return the value of a size whose atoms are replaced by these ints."""
+    """Return the value of a size after each of its atoms is replaced by a number."""
     total = 0
     for monomial, factor in dims._terms(size).items():
         product = factor
@@ -81,7 +84,7 @@ def _atoms(sizes: List[int], elements: List[int]) -> Dict[Any, int]:
 
 
 def _both(tree: Any, known: Dict[Any, int]) -> Any:
-    """Return the value of a tree that is computed symbolically and then replaced, its value over ints, and the Dim."""
+    """Evaluate a tree symbolically and over ints. Return (symbolic result with ints for its atoms, int result, the Dim)."""
     symbolic = _evaluate(tree, lambda leaf: leaf)
     return _value(symbolic, known), _evaluate(tree, lambda leaf: _value(leaf, known)), symbolic
 

@@ -12,7 +12,7 @@ E = Dim.atom("element", "e", 0)  # any integer
 
 
 def lower_bound(size: Any) -> Any:
-    """Return the lower bound of the single atom of a size."""
+    """Return the lower bound of the only atom of a size."""
     ((monomial, factor),) = size.terms.items()
     assert factor == 1
     (atom,) = monomial

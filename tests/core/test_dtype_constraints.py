@@ -1,4 +1,4 @@
-"""Inputs of a dtype that ONNX's schemas forbid are refused; the table allows every dtype that any schema allows."""
+"""Inputs of a dtype that ONNX's schemas forbid are refused; the library's table allows each dtype that a schema allows."""
 
 import numpy as np
 import onnx
@@ -47,7 +47,7 @@ def test_the_table_has_operators_that_exist():
 
 
 def _inputs(key, wrong, name):
-    """Return inputs of the first allowed dtype each; only the input number `wrong` has the dtype `name`."""
+    """Return inputs that each have the first allowed dtype. Input `wrong` has the dtype `name` instead."""
     row = constraints(*key)
     chosen = {group: min(allowed or {"float32"}) for allowed, group in zip(row.allowed, row.groups) if group}
     tensors = [of(chosen.get(group) or min(allowed or {"float32"})) for allowed, group in zip(row.allowed, row.groups)]

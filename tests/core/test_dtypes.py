@@ -1,4 +1,4 @@
-"""Element types, and the small floats bit for bit."""
+"""Element types: names, sizes, and the values of the small floats bit for bit."""
 
 import copy
 import pickle
@@ -24,7 +24,7 @@ def every_code(dtype):
 
 
 def same(left, right):
-    """Equal values with equal signs; NaN equals NaN."""
+    """Return whether values and signs of zeros are equal. NaN equals NaN."""
     nan = np.isnan(left)
     return (
         np.array_equal(nan, np.isnan(right))

@@ -1,4 +1,4 @@
-"""The fallback: parts that run in onnxruntime, and in the reference where onnxruntime refuses them."""
+"""The fallback: its parts run in onnxruntime, or in the reference if onnxruntime refuses them."""
 
 import numpy as np
 from building import model, node, value

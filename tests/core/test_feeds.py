@@ -1,4 +1,4 @@
-"""Fed values are checked against the declared inputs, by name, dtype and shape; structures become tensors and back."""
+"""Checks of fed values: name, dtype and shape must fit the declared inputs. Structures become tensors and back."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -50,7 +50,7 @@ def test_a_sequence_is_in_the_order_of_the_model() -> None:
 
 
 def test_a_short_sequence_leaves_out_the_inputs_with_defaults() -> None:
-    """Input a has a default. One value is for b; two values are for both, in the order of the declaration."""
+    """Input a has a default. One value is for b; two values are for a and b, in the order of the declaration."""
     declared = declare(FLOATS, FLOATS)
     assert list(check_feed([ONE], declared, ["b"])) == ["b"]
     both = check_feed((ONE, 2 * ONE), declared, ["b"])
@@ -109,7 +109,7 @@ def test_what_is_no_number_is_refused() -> None:
 
 
 def test_an_array_that_carries_a_type_without_a_numpy_dtype_is_taken() -> None:
-    """numpy has no bfloat16: its carrier is the array that outputs of that type are given as."""
+    """numpy has no bfloat16. An input takes the same carrier array that an output of that type is returned as."""
     declared = TensorType(BFLOAT16, (None,))
     array = np.ones(2, BFLOAT16.numpy)
     assert_pair(feed(array, declared), array, BFLOAT16)

@@ -1,4 +1,4 @@
-"""Replacement of folders: which may be replaced, and that an interrupt or a kill loses neither folder."""
+"""Replacement of folders: which folders may be replaced, and that neither an interrupt nor a kill loses a folder."""
 
 import os
 import pwd
@@ -32,7 +32,7 @@ def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
 
 @pytest.fixture(name="no_swap")
 def _no_swap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate a system that cannot swap two paths."""
+    """Simulate a system without renameat2, which cannot exchange two folders in one step."""
     monkeypatch.setattr(folder_replacement, "_renameat2", lambda: None)
 
 
@@ -117,7 +117,7 @@ def test_a_folder_around_the_current_or_a_home_folder_is_never_replaced(
 
 # -- an interrupt ------------------------------------------------------------------------------------------------------
 def interrupt(monkeypatch: pytest.MonkeyPatch, step: int, after: bool) -> None:
-    """Interrupt the rename with this number, before it or after it."""
+    """Raise KeyboardInterrupt before or after (`after`) the rename with the number `step`."""
     calls = []
 
     def interrupt_rename(real: Callable[..., Any]) -> Callable[..., Any]:

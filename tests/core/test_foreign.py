@@ -1,4 +1,4 @@
-"""Descriptions of .keras files and SavedModels without their frameworks, and errors on damaged files."""
+"""Descriptions of .keras files and SavedModels that are read without their frameworks, and errors for damaged files."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def test_deeply_nested_layers_are_refused(tmp_path: Any) -> None:
 
 
 def encode(*fields: Any) -> bytes:
-    """Encode a protobuf message from pairs of a field's number and an int, a text or a message."""
+    """Encode a protobuf message. Each pair is a field number and an int, a text or a nested message."""
     content = b""
     for number, item in fields:
         data: Union[int, bytes] = item.encode() if isinstance(item, str) else item

@@ -1,4 +1,7 @@
-"""Inferred sizes are the sizes of the computed arrays, for each symbolic length; the cases say which are inferred."""
+"""Inferred symbolic sizes equal the sizes of the computed arrays, for several lengths.
+
+Each case says which are inferred.
+"""
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
@@ -21,7 +24,7 @@ LENGTHS = range(7)
 
 
 def measure(function: Callable[..., Any], ports: Sequence[Port], feeds: Sequence[Sequence[np.ndarray]]) -> bool:
-    """Return whether the sizes of the result follow from the sizes of the inputs. Assert them for each feed."""
+    """Return whether the sizes of the result are expressions of input sizes. Assert that they are right for each feed."""
     known: List[bool] = []
 
     def body(*tensors: Any) -> Any:
@@ -38,7 +41,7 @@ def measure(function: Callable[..., Any], ports: Sequence[Port], feeds: Sequence
 
 
 def vectors(*names: str) -> List[Port]:
-    """Return vectors whose lengths are only known when the program runs."""
+    """Return the types of vectors whose lengths are symbolic."""
     return [Port(name, float32, (name,)) for name in names]
 
 
@@ -123,7 +126,7 @@ def test_a_slice_with_symbolic_bounds(bounds: Any, known: bool) -> None:
 @pytest.mark.parametrize("length", [0, 1, 5])
 @pytest.mark.parametrize("step", [1, 2, -1, -3])
 def test_a_slice_of_a_known_axis_is_that_of_python(length: int, step: int) -> None:
-    """The other axis keeps its symbolic size."""
+    """The other axis of the tensor is symbolic and keeps its size."""
     for start in (-9, -5, -1, 0, 1, 4, 9):
         for end in (None, -9, -5, -1, 0, 1, 4, 9):
 
@@ -229,7 +232,7 @@ FILTERS = np.ones((3, 2, 3, 2), np.float32)
 
 
 class ChannelsLast(Reference):
-    """The types of a shim that stores images channels last and filters HWIO."""
+    """The reference with the layout of a shim that stores images channels-last and filters as HWIO."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
@@ -258,7 +261,7 @@ def test_the_sizes_of_windows(strides: Any, dilations: Any) -> None:
 
 
 def _traced_shape(function: Callable[[Any], Any], shape: Sequence[int], emitter: Any) -> Any:
-    """Return the logical shape of the result while it is traced for a shim."""
+    """Return the logical shape of the result of a function that is traced for an emitter."""
     shapes: List[Any] = []
 
     def body(x: Any) -> Any:
@@ -318,7 +321,7 @@ def test_static_sizes_are_those_of_the_reference(function: Any) -> None:
 
 
 def test_joined_tensors_take_a_known_size_from_any_of_them() -> None:
-    """Sizes beside the joined axis agree. A size that one tensor knows is the size of the result."""
+    """The sizes of axes that are not concatenated must agree. If one tensor has a static size there, so has the result."""
     ports = [Port("x", float32, ("n", "m", 2)), Port("y", float32, ("k", 3, 2))]
     shapes: List[Any] = []
 

@@ -1,4 +1,4 @@
-"""Inputs that are fixed to shapes or values."""
+"""`fix_inputs`: inputs get fixed shapes, or constants replace them."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from onnx_compat.errors import InputError
 
 
 def shared_size_model() -> Any:
-    """y = (a + b) * n, where a and b share a symbolic size."""
+    """Return the model y = (a + b) * n, where a and b share a symbolic size."""
     nodes = [node("Add", ["a", "b"], ["s"]), node("Mul", ["s", "n"], ["y"])]
     inputs = [value("a", ["rows", None]), value("b", ["rows", 3]), value("n", [])]
     return model(nodes, inputs, [value("y", ["rows", 3])])

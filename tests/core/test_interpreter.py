@@ -28,7 +28,7 @@ MINE = [helper.make_opsetid("my.domain", 1)]
 
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
-    """Remove the operators that a test registers."""
+    """Remove the operators that the test registered."""
     onnx_compat.run(model([node("Neg", ["x"], ["y"])], [value("x", [3])], [value("y")]), [X], shim="reference")
     before = {key: dict(versions) for key, versions in OPERATORS.items()}
     yield
@@ -37,13 +37,13 @@ def _registry() -> Iterator[None]:
 
 
 def graph_of(nodes: Sequence[Any], outputs: Sequence[str], inputs: Sequence[str] = ("x",), **options: Any) -> Any:
-    """Return a graph over vectors of three numbers."""
+    """Return a graph of these nodes whose values are vectors of three numbers."""
     proto = model(nodes, [value(name, [3]) for name in inputs], [value(name) for name in outputs], **options)
     return load(proto).graph
 
 
 def trace(source: Any, natives: Optional[Dict[Any, Native]] = None, **options: Any) -> Tuple[TracedModel, Interpreter]:
-    """Return the recorded model, and the interpreter that recorded it."""
+    """Trace a model. Return (the trace with its program, the interpreter)."""
     loaded = load(source)
     interpreter = Interpreter(natives, **options)
     emitter = Reference()
@@ -66,7 +66,7 @@ def test_an_input_that_is_left_out_takes_its_default() -> None:
 
 
 def test_an_initializer_hides_a_value_of_its_name_outside() -> None:
-    """The names of a subgraph are its own: a value around it does not replace its initializer."""
+    """An initializer of a subgraph hides a value of the outer graph with the same name."""
     graph = graph_of([node("Add", ["x", "w"], ["y"])], ["y"], constants={"w": np.ones(3, np.float32)})
     (result,) = Interpreter().run(graph, [lift(X)], {"w": lift(5 * X), "z": lift(X)})
     np.testing.assert_array_equal(result.value, X + 1)
@@ -122,7 +122,7 @@ def test_recorded_nodes_name_the_node_of_the_model() -> None:
 
 
 def test_values_that_no_later_node_reads_are_released() -> None:
-    """An execution step by step would otherwise hold every intermediate value of the model."""
+    """Otherwise an eager execution would hold every intermediate value of the model."""
     scopes: List[List[str]] = []
 
     @onnx_compat.op("Look", since=1, domain="my.domain")
@@ -257,7 +257,7 @@ class ChannelsLast(Reference):
 
 
 def record_native(native: Native, rank: int, operator: str = "Abs", layout: Any = ChannelsLast) -> Tuple[Any, Any]:
-    """Trace a native on a tensor of this rank. Return the recorded nodes, and the order in which the result is stored."""
+    """Trace a native operator on a tensor of this rank. Return (the recorded nodes, the physical order of the result)."""
     sizes = [2, 3, 4, 5, 6][:rank]
     source = load(model([node(operator, ["x"], ["y"], name="n")], [value("x", sizes)], [value("y")]))
     orders: List[Any] = []
@@ -293,7 +293,10 @@ def test_an_input_that_is_left_out_stays_left_out() -> None:
 
 
 def test_a_native_keeps_sizes_of_its_inputs_and_has_the_other_sizes_for_itself() -> None:
-    """The size of NonZero comes from nodes of the composed meaning. Only the native computes it when the program runs."""
+    """The size of the result of NonZero comes from the native: no node of the composed meaning is recorded.
+
+    Abs keeps its size.
+    """
     nodes = [node("NonZero", ["x"], ["a"], name="n"), node("Shape", ["a"], ["y"], name="s")]
     proto = model(nodes, [value("x", ["n"])], [value("y", None, INT64), value("a", None, INT64)])
     traced_model, _ = trace(proto, {("", "NonZero"): Native(always, "native", False)})

@@ -1,4 +1,6 @@
-"""Pending permutations keep the results of a channels-last shim, and add no transpose inside a network of convolutions."""
+"""Pending permutations: a channels-last shim gives the right results, and no transpose stays inside a convolutional
+network.
+"""
 
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -22,7 +24,7 @@ from onnx_compat.tracing.values import lift
 
 
 class ChannelsLast(Reference):
-    """The reference for images and filters that are stored channels last."""
+    """The reference as a shim that stores images and filters channels-last."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
@@ -60,7 +62,7 @@ Step = Callable[[Any], Any]
 
 
 class Making:
-    """Draws the next operation for a tensor of a shape that is known here, whatever the trace will know of it."""
+    """Draws random operations with hypothesis. `shape` is the concrete shape of the tensor that the operation gets."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
@@ -137,7 +139,7 @@ class Making:
         return lambda x: primitives.concat([x, primitives.neg(x)], axis)
 
     def turned_and_joined(self, shape: Any, rank: int) -> Step:
-        """Two operands whose pending orders disagree."""
+        """Return an operation on two operands whose pending permutations differ."""
         perm = self.data.draw(st.permutations(range(rank)))
         back = [perm.index(axis) for axis in range(rank)]
         return lambda x: primitives.add(
@@ -216,7 +218,7 @@ NAMES = sorted(name for name in vars(Making) if not name.startswith("_") and nam
 
 
 def _countable(x: Any, shape: Sequence[int]) -> Any:
-    """Channels must be known: where the trace has lost their number, it is stated again."""
+    """Return the tensor with a static number of channels: add a Reshape if the trace does not know the number."""
     x = lift(x)
     return x if is_static(x.shape[1]) else primitives.reshape(x, [x.shape[0], shape[1], *x.shape[2:]])
 
@@ -292,7 +294,7 @@ def _up_and_down(x: Any) -> Any:
 
 
 def _shuffle(x: Any) -> Any:
-    """ShuffleNet's: channels in groups, exchanged. What it needs is one transposition, not four."""
+    """Return the channel shuffle of ShuffleNet between convolutions. It needs one transpose instead of four."""
     y = _same(x, _weights(6, 3, 1, 1))
     height, width = y.shape[2:]
     y = primitives.reshape(y, [y.shape[0], 2, 3, height, width])
@@ -301,7 +303,7 @@ def _shuffle(x: Any) -> Any:
 
 
 def _as_one_row(x: Any) -> Any:
-    """A normalisation of all channels in one group as exporters write it."""
+    """Return a normalisation over all channels as one group, in the form that exporters write."""
     y = _same(x, _weights(6, 3, 3, 3))
     rows = primitives.reshape(y, [y.shape[0], 1, y.shape[1] * y.shape[2] * y.shape[3]])
     rows = instance_normalization(rows, lift(_weights(1)), lift(_weights(1)))
@@ -310,7 +312,10 @@ def _as_one_row(x: Any) -> Any:
 
 
 def _pixels(x: Any) -> Any:
-    """Channels to pixels and back. Each is a single transpose, whose result the next convolution reads in storage order."""
+    """Return DepthToSpace and SpaceToDepth between convolutions.
+
+    Each needs one transpose, whose result a convolution reads.
+    """
     y = depth_to_space(_same(x, _weights(8, 3, 3, 3)), blocksize=2, mode="CRD")
     y = depth_to_space(_same(y, _weights(8, 2, 3, 3)), blocksize=2)
     y = space_to_depth(_same(y, _weights(2, 2, 3, 3)), blocksize=2)
@@ -334,13 +339,13 @@ def test_networks_of_convolutions_are_not_transposed(network: Any, most: int, si
 
 
 def _concat_cache(x: Any, past: Any) -> Any:
-    """The keys of a decoder: those of before are as written, and so are all of them as an output."""
+    """Return the key cache of a decoder: the given keys and the result both have the logical order."""
     heads = primitives.reshape(primitives.matmul(x, _weights(6, 6)), [x.shape[0], x.shape[1], 2, 3])
     return primitives.concat([past, primitives.transpose(heads, [0, 2, 1, 3])], 2)
 
 
 def _patches(x: Any, past: Any) -> Any:
-    """MobileViT's: rows of pixels that are far apart, and products of matrices beside what they are added to."""
+    """Return the patches of MobileViT: rows of distant pixels, in matrix products with residual sums."""
     n = x.shape[0]
     rows = primitives.transpose(primitives.reshape(x, [n, 4, 6]), [2, 1, 0])
     for _ in range(3):
@@ -350,7 +355,7 @@ def _patches(x: Any, past: Any) -> Any:
 
 @pytest.mark.parametrize(("network", "most"), [(_concat_cache, 1), (_patches, 1)])
 def test_products_of_matrices_are_as_written_and_stay_so(network: Any, most: int) -> None:
-    """The other operand is transposed once, into the logical order of the product or of the cache."""
+    """Only the other operand is transposed, once, into the logical order of the product or of the cache."""
     shapes = (2, 4, 6), (2, 2, 5, 3)
     ports = [Port(name, float32, shape) for name, shape in zip("xy", shapes)]
     program = record_program(lambda x, y: [network(x, y)], ports, ChannelsLast())
@@ -389,7 +394,7 @@ def _factors(data: Any, size: int) -> List[int]:
 
 
 def test_rows_of_groups_that_are_read_as_rows_are_in_order() -> None:
-    """Groups are normalised as rows, and so is one that is read as a row."""
+    """Groups are normalised as rows in logical order, and so is a group that is later read as a row."""
 
     def read(x: Any, groups: int) -> Any:
         y = _same(x, _weights(6, 3, 1, 1))

@@ -1,5 +1,7 @@
-"""Operands of every kind meet in every pending order: run-time values, constants and tensors of symbolic sizes, of full and of
-lower rank. All sizes are two, so that an operand in a wrong order gives wrong numbers and no error.
+"""Operands of every kind meet operands with a pending permutation.
+
+The kinds are run-time values, constants and tensors of symbolic sizes, of full and of lower rank. All sizes are 2, so
+that an operand in a wrong order gives wrong numbers and no error.
 """
 
 import itertools
@@ -24,7 +26,7 @@ RANK = 3
 
 
 class Operand(NamedTuple):
-    """An operand: how the trace makes it of the inputs x, y and d, and its value."""
+    """An operand: the function that makes it from the inputs x, y and d, and its expected value."""
 
     name: str
     make: Callable[[Tensor, Tensor], Tensor]
@@ -36,7 +38,7 @@ def _physical(seed: int, order: Sequence[int]) -> np.ndarray:
 
 
 def pending(order: Sequence[int]) -> Operand:
-    """A run-time value whose physical axis j is logical axis order[j]."""
+    """Return a run-time value with a pending permutation: its physical axis j is the logical axis order[j]."""
     perm = [order.index(axis) for axis in range(len(order))]
     physical = _physical(0, order)
 
@@ -54,7 +56,7 @@ def constant(rank: int) -> Operand:
 
 
 def symbolic(shape: Sequence[int]) -> Operand:
-    """A tensor of sizes that are only known at run time; each element is another size."""
+    """Return a tensor whose elements are distinct symbolic sizes, so that its values are known only at run time."""
     count = int(np.prod(shape))
 
     def make(x: Tensor, d: Tensor) -> Tensor:
@@ -73,7 +75,9 @@ OTHERS = [*PENDING, *LOWER, *[constant(rank) for rank in range(RANK + 1)], *SYMB
 
 
 def run(function: Callable[..., Any], operands: Sequence[Operand], emitter: Any = Reference, size: Any = None) -> Any:
-    """The results of a function of these operands, recorded and then run; the sizes of x are `size`, those of d open."""
+    """Record a function of these operands, run it, and return its results. x has the size `size`; the sizes of d are
+    symbolic.
+    """
     ports = [Port("x", int64, (size,) * RANK), Port("d", int64, (None,) * len(SIZES))]
 
     def body(x: Tensor, d: Tensor) -> List[Tensor]:
@@ -138,7 +142,7 @@ def test_powers_take_exponents_in_their_order() -> None:
 
 @pytest.mark.parametrize("position", range(3))
 def test_where(position: int) -> None:
-    """A pending operand at one place, each kind of operand at the other two."""
+    """Operands of Where: one with a pending permutation, the two others of every kind."""
     for pending, *rest in itertools.product(PENDING, OTHERS, OTHERS[::3]):
         operands = [*rest[:position], pending, *rest[position:]]
         check(
@@ -157,7 +161,7 @@ def test_concat(axis: int) -> None:
 
 @pytest.mark.parametrize("axis", range(RANK))
 def test_indices(axis: int) -> None:
-    """Sizes as indices along an axis, and a tensor of sizes as what is indexed."""
+    """A tensor of symbolic sizes is the index along an axis, and the tensor that is indexed."""
     halved = symbolic((2, 2, 2))
     halved = halved._replace(make=lambda x, d, make=halved.make: primitives.mod(make(x, d), 2), value=halved.value % 2)
     for x in [*PENDING, SYMBOLIC[0]]:
@@ -184,7 +188,7 @@ def _scatter(x: Any, indices: Any, updates: Any) -> Any:
 
 
 def test_rows_of_coordinates() -> None:
-    """Coordinates that are wrapped by sizes, in any order, as boolean masks and detectors compute after a NonZero."""
+    """Coordinates modulo symbolic sizes, in any order, as boolean masks and detectors compute them after NonZero."""
     whole = [operand for operand in OTHERS if operand.value.shape == (2, 2)]
     for x, rows, shift in itertools.product([*PENDING, SYMBOLIC[0]], LOWER, whole):
         check(
@@ -213,7 +217,7 @@ CASTS = [(float32, np.float32), (int32, np.int32), (bool_, np.bool_)]
 
 @pytest.mark.parametrize("dtype", CASTS, ids=lambda pair: pair[0].name)
 def test_another_dtype(dtype: Any) -> None:
-    """A cast of sizes is done at run time where sizes are no longer integers."""
+    """A cast of a tensor of symbolic sizes to another dtype happens at run time."""
     ours, theirs = dtype
     for x, updates in itertools.product(PENDING, OTHERS):
         check(
@@ -243,7 +247,7 @@ MOVES: Dict[str, Tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("name", sorted(MOVES))
 @pytest.mark.parametrize("perm", ORDERS)
 def test_moves_of_a_tensor_of_sizes(name: str, perm: Any) -> None:
-    """Move a tensor of sizes that has a pending order, together with a pending operand."""
+    """A tensor of symbolic sizes with a pending permutation is moved together with a pending operand."""
     ours, theirs = MOVES[name]
     for x in PENDING:
         check(
@@ -254,7 +258,7 @@ def test_moves_of_a_tensor_of_sizes(name: str, perm: Any) -> None:
 
 
 def test_states_of_a_loop() -> None:
-    """A loop, a branch and an output take a tensor of sizes as written."""
+    """A loop, a branch and an output of the model take a tensor of symbolic sizes in logical order."""
     for x, y in itertools.product(PENDING, SYMBOLIC[:1]):
         check(
             lambda x, y: primitives.while_loop(
@@ -269,7 +273,7 @@ def test_states_of_a_loop() -> None:
 
 
 def test_an_image_of_sizes_goes_into_a_convolution_channels_last() -> None:
-    """Convolutions ask for an order of their own, of the image, of the filter and of what is added."""
+    """A convolution requests physical orders for its image and its filter; here both are tensors of symbolic sizes."""
     weights = np.random.RandomState(5).uniform(-1, 1, (2, 2, 2)).astype(np.float32)
     window = Window.of((2,), pads=[(0, 1)])
     image = Operand("x", lambda x, d: x, _physical(0, range(RANK)))

@@ -1,4 +1,4 @@
-"""Rules of physical orders: the common order of operands, and the orders after axes are added, removed or reshaped."""
+"""Physical orders: the common order of several operands, and the order after axes are added, removed or reshaped."""
 
 import itertools
 from typing import Any, List, Optional, Sequence, Tuple
@@ -31,13 +31,13 @@ N, C = (Dim.atom("axis", name, 0) for name in "nc")
 
 
 class ChannelsLast(Reference):
-    """The reference as a shim that stores channels last."""
+    """The reference as a shim that stores images channels-last."""
 
     layout = "channels_last"
 
 
 def numbers(shape: Sequence[int]) -> np.ndarray:
-    """Return an array in which no element is repeated."""
+    """Return an array whose elements are all different."""
     return np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
@@ -66,7 +66,10 @@ def test_axes_and_shapes_in_physical_order() -> None:
 
 # -- the order in which operands meet ----------------------------------------------------------------------------------
 def meet(operands: Sequence[Tuple[Any, Optional[Sequence[int]]]], rank: int = 3) -> Any:
-    """Return the common order of operands of these physical shapes, each with its pending permutation."""
+    """Return the common physical order of operands.
+
+    Each operand is a shape, and the permutation of a transpose of it (or None).
+    """
     orders: List[Any] = []
 
     def function(*tensors: Any) -> Any:
@@ -196,7 +199,7 @@ def test_a_reshape_takes_groups_of_axes_as_they_lie(before: Any, order: Any, aft
 
 
 def shape_factors(size: int) -> List[Tuple[int, ...]]:
-    """Return the shapes of `size` elements with up to three axes, each of length two or more."""
+    """Return all shapes with `size` elements and up to three axes, each of length 2 or more."""
     shapes = [(size,)]
     for first in range(2, size):
         if size % first == 0:
@@ -232,7 +235,7 @@ def test_a_reshape_of_no_elements_has_an_order_too(before: Any, order: Any, afte
 
 
 def image_orders(before: Any, order: Any, after: Any, emitter: Any) -> Any:
-    """Return the orders of a reshape while it is traced for a shim."""
+    """Return the physical orders of a reshape from `before`, stored in `order`, to `after`, while tracing for a shim."""
     orders: List[Any] = []
 
     def body(x: Any) -> Any:
@@ -287,7 +290,7 @@ def test_an_image_that_must_move_is_stored_channels_last(before: Any, order: Any
     ],
 )
 def test_a_constant_operand_is_stored_for_its_broadcast(shape: Any, perm: Any, stored_shape: Any) -> None:
-    """A single number is a scalar, which every framework broadcasts for free. A constant in an order has all axes."""
+    """A constant of one element becomes a scalar, which every framework broadcasts. Other constants get all axes."""
 
     def function(x: Any) -> Any:
         return [p.add(x if perm is None else p.transpose(x, perm), numbers(shape) + 1)]

@@ -1,4 +1,4 @@
-"""Errors of `load` for damaged or invalid models: each is typed, locates the cause, and says what to do."""
+"""Errors of `load` for damaged or invalid models: each is an OnnxCompatError that locates the cause and says what to do."""
 
 import numpy as np
 import onnx
@@ -27,7 +27,7 @@ def node(operator, inputs, outputs, **attributes):
 
 
 def check_refused(source, kind, *texts):
-    """Check that loading raises this error, with these texts. Return the error."""
+    """Assert that loading raises an error of this class whose text contains these words. Return the error."""
     with pytest.raises(kind) as caught:
         load(source)
     for text in texts:
@@ -178,7 +178,7 @@ def test_deep_nesting():
 
 
 def try_to_load(data):
-    """Load a model and decode its tensors; only an OnnxCompatError with a reason may be raised."""
+    """Load a model and decode its tensors. The only exception that may occur is an OnnxCompatError with a reason."""
     try:
         model = load(data)
     except OnnxCompatError as error:

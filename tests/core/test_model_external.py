@@ -1,4 +1,4 @@
-"""External data: the locations that are allowed, and the errors for all others."""
+"""External data: the file locations that are allowed, and the errors for all others."""
 
 import os
 
@@ -130,7 +130,9 @@ def test_links_that_stay_inside(folder):
 
 
 def test_a_download_cache_of_links(folder):
-    """Model and data are links into a folder of blobs: the folder of the link's target is allowed."""
+    """Model and data are links into one folder, as in a download cache: data in the folder of the link's target is
+    allowed.
+    """
     snapshot = folder.parent / "snapshot"
     snapshot.mkdir()
     os.rename(str(save(folder, location="data.bin", offset=8)), str(folder / "a1b2"))

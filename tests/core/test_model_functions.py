@@ -1,4 +1,4 @@
-"""Inlining of a model's own functions."""
+"""Inlining of the functions that a model defines."""
 
 import pytest
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
@@ -176,7 +176,7 @@ def test_opsets_of_functions_stay():
 
 
 def test_overloads():
-    """Written as bytes, so that an onnx without overloads can make them."""
+    """The model is written as bytes, because an old onnx cannot create overloads."""
 
     def with_overload(message, number, name):
         return type(message).FromString(message.SerializeToString() + bytes([number << 3 | 2, len(name)]) + name)

@@ -1,4 +1,4 @@
-"""Loading of valid models."""
+"""`load` of valid models: graphs, types, initializers, metadata."""
 
 import pathlib
 

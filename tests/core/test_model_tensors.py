@@ -1,4 +1,4 @@
-"""Tensors in every field and encoding that a model can store them in."""
+"""Tensors in every field and every encoding that an ONNX file can store them in."""
 
 import numpy as np
 import onnx
@@ -12,7 +12,7 @@ from onnx_compat.model.storage import decode_elements, encode_elements, stored_s
 
 
 def model_of(tensor, sparse=None):
-    """Build a model whose only initializer is the tensor."""
+    """Return a model whose only initializer is the tensor."""
     name = sparse.values.name if sparse is not None else tensor.name
     graph = helper.make_graph([helper.make_node("Identity", [name], ["y"])], "g", [], [onnx.ValueInfoProto(name="y")])
     if sparse is not None:
@@ -93,7 +93,7 @@ def test_typed_fields():
 
 
 def _field(dtype):
-    """Return the typed field that stores a type, and the number of bits of a stored number that are used."""
+    """Return (the field of TensorProto that stores a dtype, how many bits of each stored number are used)."""
     return ("uint64_data" if dtype is dtypes.uint32 else "int32_data"), (8 if dtype.bits in (2, 4) else dtype.bits)
 
 

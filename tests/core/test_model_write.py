@@ -1,4 +1,4 @@
-"""Writing models: `to_proto` and `extract`."""
+"""Writing models to protobuf: `to_proto` and `extract`."""
 
 import numpy as np
 import onnx
@@ -38,7 +38,7 @@ def sample():
 
 
 def describe(graph):
-    """Return the contents of a graph as comparable values."""
+    """Return the contents of a graph as values that can be compared."""
 
     def to_plain(value):
         if hasattr(value, "nodes"):

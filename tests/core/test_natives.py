@@ -1,4 +1,4 @@
-"""When a shim's own version of an operator is used."""
+"""Native methods of a shim: when they are used in place of the composed meaning."""
 
 from onnx import TensorProto, helper
 

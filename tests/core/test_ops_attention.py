@@ -1,4 +1,4 @@
-"""Attention operators, prepared once for batches and sequences of any size."""
+"""Attention operators, prepared once and run on several batch sizes and lengths."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -18,7 +18,7 @@ def floats(*sizes: int) -> np.ndarray:
 
 
 class Prepared:
-    """A prepared node. A size that is a word is symbolic; a blank input name is an absent input."""
+    """A prepared model of one node. A size that is a word is symbolic; an empty input name is an absent input."""
 
     def __init__(self, operator: str, opset: int, inputs: Dict[str, str], outputs: int = 1, **attributes: Any) -> None:
         results = ["out%d" % k for k in range(outputs)]
@@ -70,7 +70,7 @@ def test_attention_with_open_heads() -> None:
 
 
 def test_windows_and_lengths_are_masks() -> None:
-    """Windows and valid lengths give the same result as the mask that they describe."""
+    """A window and valid lengths give the same result as the mask that describes them."""
     sizes = {"Q": "float32 b 2 s 8", "K": "float32 b 2 t 8", "V": "float32 b 2 t 8"}
     written = Prepared("Attention", 25, {**sizes, "attn_mask": "bool b 1 s t"})
     inputs = {**sizes, " ": "", "  ": "", "   ": "", "nonpad_kv_seqlen": "int64 b"}

@@ -1,4 +1,4 @@
-"""Recurrent networks, branches, loops and sequences."""
+"""Recurrent operators, branches, loops and sequences."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ BOOL = TensorProto.BOOL
 
 
 def trace_model(proto, *inputs):
-    """Return the values that the graph gives for known inputs."""
+    """Trace a graph whose inputs are known, and return its output values."""
     graph = load(proto).graph
     with Trace().active() as trace:
         results = []
@@ -30,7 +30,7 @@ def trace_model(proto, *inputs):
 
 
 def record_model(proto, *inputs):
-    """Return the outputs and the primitives of the graph, recorded for unknown inputs of these shapes."""
+    """Record a graph for unknown inputs, and run it on these arrays. Return (the outputs, the names of the primitives)."""
     graph = load(proto).graph
     arrays = [np.asarray(item) for item in inputs]
     ports = [Port(item.name, DType.of(a.dtype), a.shape) for item, a in zip(graph.inputs, arrays)]
@@ -76,7 +76,7 @@ def test_activations_take_their_parameters_in_turn():
 
 @pytest.mark.parametrize(("linear_before_reset", "new"), [(0, 0.25 + 0.5 * 2 + 1), (1, 0.25 + 0.5 * (2 + 1))])
 def test_where_a_gru_resets(linear_before_reset, new):
-    """Both gates are 1/2; the state is 2, the recurrent weight and bias of the new value are 1."""
+    """Both gates are 1/2. The state is 2; the recurrent weight and bias of the new value are 1."""
     w = np.array([[[0.0], [0.0], [0.25]]], np.float32)
     r = np.array([[[0.0], [0.0], [1.0]]], np.float32)
     b = np.array([[0, 0, 0, 0, 0, 1.0]], np.float32)
@@ -120,7 +120,7 @@ def test_a_known_condition_is_decided():
 
 
 def looping(more=(), row="s_out", cond_out="c_in"):
-    """Return a loop with s = s + s, row outputs of `row`, and the condition `cond_out`."""
+    """Return a Loop whose body computes s = s + s, the scan output `row`, and the condition `cond_out`."""
     nodes = [node("Add", ["s_in", "s_in"], ["s_out"]), node("Identity", ["c_in"], ["c_same"]), *more]
     outputs = [value("c_same" if cond_out == "c_in" else cond_out, [], BOOL), value("s_out"), value(row)]
     inputs = [value("i", [], INT64), value("c_in", [], BOOL), value("s_in")]
@@ -165,7 +165,7 @@ def test_a_loop_with_a_growing_state():
 
 @pytest.mark.parametrize("rounds", [0, 3, 20])
 def test_loop_invariants_are_no_states(rounds):
-    """Weights, as some exporters write them: the body reads them from outside, where they may be known."""
+    """The states are weights, as some exporters write them. The body reads them as outer values, which may be known."""
     nodes = [node("Mul", ["s_in", "w_in"], ["s_out"]), node("Identity", ["c_in"], ["c_out"])]
     nodes += [node("Identity", ["b_in"], ["b_same"]), node("Identity", ["b_same"], ["b_out"])]
     inputs = [value("i", [], INT64), value("c_in", [], BOOL), value("w_in"), value("s_in"), value("b_in")]

@@ -1,4 +1,4 @@
-"""Arithmetic, logic and activations: differences between versions, and edge cases."""
+"""Arithmetic, logic and activations: differences between operator versions, and edge cases."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Derivatives against finite differences, and the operator Gradient."""
+"""Derivatives, compared with finite differences; and the operator Gradient."""
 
 import itertools
 
@@ -30,7 +30,7 @@ def evaluate(function, arrays, emitter=None):
 
 
 def check(function, *shapes, offset=0.1, emitter=None):
-    """Compare each derivative of a weighted sum of the results with a central difference."""
+    """Assert that each derivative of a weighted sum of the results is close to a central finite difference."""
     random = np.random.RandomState(7)
     arrays = [random.rand(*shape) * 0.8 + offset for shape in shapes]
     weights = random.rand(*evaluate(lambda *xs: [function(*xs)], arrays)[0].shape)

@@ -1,4 +1,4 @@
-"""Operators of onnxruntime on floats, compared with the kernels of onnxruntime."""
+"""Operators of com.microsoft on floats, compared with the kernels of onnxruntime."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ START = RNG.bit_generator.state
 
 @pytest.fixture(autouse=True)
 def _from_the_start() -> None:
-    """Reset the random numbers for each test."""
+    """Reset the random generator before each test."""
     RNG.bit_generator.state = START
 
 
@@ -44,7 +44,7 @@ def test_fused_convolution(name: str, parameters: Any) -> None:
 
 
 def test_convolution_of_channels_last_images() -> None:
-    """onnxruntime has no kernel for it on this processor: it is the channels-first one between transpositions."""
+    """onnxruntime has no CPU kernel for it. The expected value is the channels-first convolution between two transposes."""
     x, w, z = floats(2, 7, 6, 4), floats(6, 2, 3, 3), floats(2, 7, 6, 6)
     how = {"pads": [1, 1, 1, 1], "group": 2, "activation": "Relu"}
     proto, feed = build_model("NhwcFusedConv", [x, w, None, z], unknown=True, **how)
@@ -107,7 +107,7 @@ def test_products_with_vectors() -> None:
 
 
 def test_a_product_and_its_activation() -> None:
-    """onnxruntime has no kernel for it on this processor."""
+    """The expected value comes from numpy: onnxruntime has no CPU kernel for the operator."""
     a, b = floats(2, 3, 4), floats(5, 4)
     proto, feed = build_model("FusedMatMulActivation", [a, b], activation="Relu", transB=1, alpha=2.0, unknown=True)
     mine = onnx_compat.prepare(proto, shim="reference").run(feed)[0]
@@ -214,7 +214,7 @@ def test_inverse() -> None:
 
 @pytest.mark.parametrize("unknown", [False, True])
 def test_fourier_transforms(unknown: bool) -> None:
-    """The expected values are those of numpy: onnxruntime has no kernel on this processor."""
+    """The expected value comes from numpy: onnxruntime has no CPU kernel for the operators."""
     x = floats(2, 3, 8)
     proto, feed = build_model("Rfft", [x], unknown=unknown, signal_ndim=1)
     parts = onnx_compat.prepare(proto, shim="reference").run(feed)[0]

@@ -1,4 +1,4 @@
-"""Attention operators of onnxruntime against onnxruntime, prepared once for batches and sequences of any size."""
+"""Attention operators of com.microsoft, compared with onnxruntime. Each model is prepared once for several sizes."""
 
 from typing import Any, Dict, List, NamedTuple, Sequence
 
@@ -14,7 +14,7 @@ RANDOM = np.random.RandomState(7)
 
 
 class Case(NamedTuple):
-    """A node and its inputs under ONNX's names, with their sizes. A size that is a word is symbolic."""
+    """A node with its inputs by ONNX name, and their sizes. A size that is a word is symbolic."""
 
     operator: str
     attributes: Dict[str, Any]
@@ -64,7 +64,7 @@ def _cast_floats(array: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def check(case: Case, dtype: Any = np.float32, tolerance: float = 2e-4) -> List[np.ndarray]:
-    """Compare every output with that of onnxruntime; return our outputs."""
+    """Assert that every output agrees with onnxruntime. Return the outputs of this library."""
     model = proto(case, dtype)
     feed = {name: _cast_floats(array, dtype) for name, (array, _) in case.inputs.items()}
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -94,7 +94,7 @@ def packed_case(v_size: int = D, **more: Any) -> Dict[str, Any]:
 
 
 def full_ones(*sizes: int) -> np.ndarray:
-    """Return a mask with one or two zeros; the first key always counts."""
+    """Return an attention mask with one or two zeros. The first key is never masked."""
     mask = (RANDOM.rand(*sizes) < 0.7).astype(np.int32)
     mask[..., 0] = 1
     return mask
@@ -180,7 +180,7 @@ def test_multi_head_attention(name: str) -> None:
 
 
 def test_multi_head_attention_of_packed_inputs() -> None:
-    """onnxruntime has these on GPUs only: they are the same as the parts."""
+    """onnxruntime has packed inputs on GPUs only. The expected value is that of separate query, key and value."""
     q, k, v = (floats(B, S, N, H) for _ in range(3))
     flat = [x.reshape(B, S, D) for x in (q, k, v)]
     case = Case("MultiHeadAttention", {"num_heads": N}, {"query": (np.stack([q, k, v], 3), "b s %d 3 %d" % (N, H))})
@@ -194,7 +194,7 @@ def test_multi_head_attention_of_packed_inputs() -> None:
 
 
 def shared_case(**more: Any) -> Case:
-    """Return a step after the first four of a buffer for seven."""
+    """Return a decoder step after four earlier steps, with a key-value buffer of length seven."""
     inputs = cached_case(1, 7, past_sequence_length=(numbers(4), "1"), **more)
     return Case("DecoderMaskedMultiHeadAttention", {"past_present_share_buffer": 1}, inputs, 3)
 
@@ -299,7 +299,7 @@ def test_group_query_attention(name: str, dtype: Any) -> None:
 
 
 def test_prompts_of_several_lengths() -> None:
-    """The outputs of padding are undefined; all other outputs are equal."""
+    """The outputs at padding positions are undefined. All other outputs are compared."""
     case = Case("GroupQueryAttention", {"num_heads": N, "kv_num_heads": K}, few(5, [3, 5], 5))
     model = proto(case, np.float32)
     feed = {name: array for name, (array, _) in case.inputs.items()}

@@ -1,4 +1,4 @@
-"""Models written by onnxruntime's optimizer, transformer optimizer and quantizers run here as they run there."""
+"""Models that onnxruntime's optimiser, transformer optimiser or quantiser writes give the results of onnxruntime."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def floats(*shape: int, scale: float = 1.0) -> np.ndarray:
 
 
 def network() -> Any:
-    """Return a small network for images: convolutions, a residual sum, pools, a classifier."""
+    """Return a small image classifier: convolutions, a residual sum, pools and a linear layer."""
     nodes = [
         node("Conv", ["image", "w1", "b1"], ["c1"], pads=[1, 1, 1, 1]),
         node("Relu", ["c1"], ["r1"]),
@@ -52,7 +52,9 @@ def network() -> Any:
 
 
 def norm(x: str, y: str, name: str) -> List[Any]:
-    """Return a layer normalization as primitives, as exporters wrote it before opset 17."""
+    """Return the nodes of a layer normalisation from `x` to `y`, written as primitives, as exporters did before opset
+    17.
+    """
     return [
         node("ReduceMean", [x], [y + ".mean"], axes=[-1]),
         node("Sub", [x, y + ".mean"], [y + ".d"]),
@@ -75,7 +77,7 @@ def heads(x: str, y: str, perm: List[int]) -> List[Any]:
 
 
 def encoder() -> Any:
-    """Return embeddings, an attention layer with two heads, and a feed-forward layer with the exact Gelu."""
+    """Return a text encoder: embeddings, attention with two heads, and a feed-forward layer with exact Gelu."""
     nodes = [
         node("Gather", ["words", "ids"], ["word"]),
         node("Gather", ["kinds", "segments"], ["kind"]),
@@ -145,7 +147,7 @@ def used_operators(proto: Any) -> Set[str]:
 
 
 def same(proto: Any, feed: Dict[str, np.ndarray], atol: float = 1e-5) -> None:
-    """Compare with onnxruntime, without the fallback, which is onnxruntime itself."""
+    """Assert that a model agrees with onnxruntime. The fallback is off, because it is onnxruntime itself."""
     theirs = session(proto).run(None, feed)
     ours = onnx_compat.prepare(proto, shim="reference", fallback=False).run(feed)
     for k, expected in enumerate(theirs):
@@ -180,7 +182,7 @@ def test_optimised_as_a_transformer(tmp_path: Path) -> None:
 
 
 def test_operators_for_one_processor_are_refused(tmp_path: Path) -> None:
-    """Level 99 writes operators for one processor, which are refused with a hint."""
+    """Optimisation level 99 writes operators for one kind of processor. They are refused with a hint."""
     proto = optimize(network(), tmp_path / "model.onnx", "ORT_ENABLE_ALL")
     assert any(item.domain == MICROSOFT + ".nchwc" for item in proto.graph.node)
     with pytest.raises(UnsupportedError, match=r"com\.microsoft\.nchwc") as caught:
@@ -192,7 +194,9 @@ def test_operators_for_one_processor_are_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def quantization(tmp_path: Path, source_model: Any) -> Iterator[Any]:
-    """Return onnxruntime's quantization tools, and the model as a file with known shapes."""
+    """Return (onnxruntime's quantization module, path of the float model with static shapes, path for the quantised
+    model).
+    """
     from onnxruntime import quantization
 
     onnx.save(onnx.shape_inference.infer_shapes(source_model), str(tmp_path / "float.onnx"))
@@ -211,7 +215,7 @@ def test_quantized_on_the_way(quantization: Any, source_model: Any, kind: str, t
 
 
 class Samples:
-    """The calibration data."""
+    """Calibration data, in the form that onnxruntime's quantiser reads."""
 
     def __init__(self, proto: Any) -> None:
         self.feeds = [feed_of(proto, 2) for _ in range(4)]
@@ -223,7 +227,7 @@ class Samples:
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
 @pytest.mark.parametrize("channels", [False, True])
 def test_quantized_before(quantization: Any, source_model: Any, form: str, channels: bool, tmp_path: Path) -> None:
-    """Quantized outputs may differ by a step, where a sum of floats is halfway between two integers."""
+    """Quantised outputs may differ by one step, if a sum of floats is halfway between two integers."""
     tools, source, target = quantization
     tools.quantize_static(
         source, target, Samples(source_model), quant_format=getattr(tools.QuantFormat, form), per_channel=channels
@@ -255,7 +259,7 @@ def test_weights_of_few_bits(source_model: Any, bits: int) -> None:
 
 @pytest.mark.parametrize("version", [None, 1])
 def test_the_domain_may_be_missing_in_the_imports(version: Any) -> None:
-    """onnxruntime runs a model that uses its operators without importing them."""
+    """onnxruntime runs a model that uses operators of com.microsoft without importing the domain."""
     proto = model([node("Gelu", ["x"], ["y"], domain=MICROSOFT)], [value("x", ["n"])], [value("y")])
     if version:
         proto.opset_import.append(helper.make_opsetid(MICROSOFT, version))
@@ -272,7 +276,7 @@ def test_support_on_the_command_line(tmp_path: Path) -> None:
 
 
 def test_every_operator_has_a_meaning() -> None:
-    """Every operator in these tests has a meaning of the library."""
+    """The library defines every operator of com.microsoft in this list."""
     names = {meaning.name for meaning in all_meanings() if meaning.domain == MICROSOFT}
     assert names >= {
         "FusedConv",

@@ -1,7 +1,7 @@
-"""Quantized operators of onnxruntime, compared with its kernels: integers are equal.
+"""Quantised operators of com.microsoft, compared with the kernels of onnxruntime. Integers must be equal.
 
-`steps=1` allows a difference of a step, where the order in which the kernel adds or rounds is not specified. A number
-halfway between two integers may then round to either.
+`steps=1` allows a difference of one. It is for kernels whose order of additions or roundings is not specified, so that
+a number halfway between two integers may round to either.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ F = np.float32
 
 @pytest.fixture(autouse=True)
 def _from_the_start() -> None:
-    """Reset the random numbers for each test."""
+    """Reset the random generator before each test."""
     RNG.bit_generator.state = START
 
 
@@ -113,7 +113,7 @@ def test_other_pools(dtype: Any) -> None:
 @both_types
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_means(dtype: Any, keepdims: int) -> None:
-    """By hand: onnxruntime has no kernel for it on this processor."""
+    """The expected values are computed here: onnxruntime has no CPU kernel for the operator."""
     x = numbers(dtype, 2, 3, 5)
     inputs = [x, F(0.5), dtype(4), F(0.3), dtype(9)]
     proto, feed = build_model("QLinearReduceMean", inputs, unknown=True, axes=[0, 2], keepdims=keepdims)
@@ -224,7 +224,7 @@ def test_weights_whose_blocks_are_listed(zero: str) -> None:
 
 
 def test_weights_with_a_coarse_accuracy() -> None:
-    """At level 4 the kernel quantizes A as well, to eight bits; what is computed here is exact."""
+    """At accuracy level 4, the kernel of onnxruntime also quantises A to 8 bits. This library computes exactly."""
     inputs = [floats(2, 3, 64), *pack_weights(64, 8, 32, 4, "packed")]
     how = {"K": 64, "N": 8, "block_size": 32, "accuracy_level": 4, "known": [1, 2, 3]}
     check("MatMulNBits", inputs, rtol=0.05, atol=0.05, **how)

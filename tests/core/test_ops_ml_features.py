@@ -1,4 +1,4 @@
-"""Features, labels and maps, compared with onnxruntime, or with expected values where it has no kernel."""
+"""Feature, label and map operators of ai.onnx.ml, compared with onnxruntime or with expected values."""
 
 import numpy as np
 import onnx.defs

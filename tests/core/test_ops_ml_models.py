@@ -1,4 +1,4 @@
-"""Linear models and support vector machines, compared with onnxruntime."""
+"""Linear models and support vector machines of ai.onnx.ml, compared with onnxruntime."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Random ensembles of trees, compared with onnxruntime."""
+"""Random tree ensembles of ai.onnx.ml, compared with onnxruntime."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ DTYPES = (np.float32, np.float64)
 
 
 def rows(random, dtype, count=9, features=3):
-    """Return small numbers that equal the thresholds; some are missing."""
+    """Return rows of small numbers, many of which equal thresholds; some are missing (NaN)."""
     x = random.randint(-4, 5, (count, features)) / 2
     if np.dtype(dtype).kind == "f":
         x[random.rand(*x.shape) < 0.2] = np.nan
@@ -31,7 +31,7 @@ def some_modes(random):
 
 
 def as_tensors(attributes, *names):
-    """Return lists of floats as tensors of doubles."""
+    """Return the attributes with each list of floats as a tensor of doubles."""
     for name in names:
         if name in attributes:
             tensor = numpy_helper.from_array(np.asarray(attributes.pop(name), np.float64))
@@ -127,7 +127,7 @@ def test_one_base_value_for_one_score_of_two_classes():
 
 
 def ensemble(random, dtype, aggregate, transform, targets):
-    """Return a TreeEnsemble (opset 5) with every mode, of depth 2."""
+    """Return a TreeEnsemble (opset 5) of depth 2 that uses every comparison mode."""
     count = 6
     modes = [6, 0, 1, 2, 3, 4, 5, 6, 6, 0, 5, 3, 2, 1, 4, 6, 6, 1]
     inner, leaf, roots = [], 0, []
@@ -172,7 +172,7 @@ def test_an_ensemble_with_sets(dtype, aggregate, transform):
 
 
 def test_transforms_have_the_numbers_of_the_specification():
-    """1 is SOFTMAX and 2 is LOGISTIC; onnxruntime exchanges them."""
+    """In the specification 1 is SOFTMAX and 2 is LOGISTIC. onnxruntime exchanges them."""
     x = rows(np.random.RandomState(5), np.float32, 20)
     plain, softmax, logistic = (
         ours(
@@ -186,7 +186,7 @@ def test_transforms_have_the_numbers_of_the_specification():
 
 
 def test_half_precision_is_compared_as_it_is():
-    """The same trees over the same numbers give the same result in another dtype."""
+    """The same trees and numbers give the same result in float16 as in another dtype."""
     nodes = {dtype: ensemble(np.random.RandomState(3), dtype, 1, 0, 2) for dtype in (np.float16, np.float32)}
     x = rows(np.random.RandomState(4), np.float16, 40)
     (half,) = ours(proto("TreeEnsemble", 5, [x], [TensorProto.FLOAT16], nodes[np.float16]), {"x0": x})
@@ -197,7 +197,7 @@ def test_half_precision_is_compared_as_it_is():
 
 
 def chain(depth):
-    """Return a tree with the test x > k at level k; its leaf is the number of passed tests."""
+    """Return one tree that compares x > k at level k. Its leaf is the number of comparisons that hold."""
     ids = list(range(2 * depth + 1))
     last = 2 * depth
     return {
@@ -232,7 +232,7 @@ def test_thresholds_beyond_single_precision():
 
 
 def test_infinities_and_zeros():
-    """A threshold of 0 separates the least number from both zeros; infinite thresholds are compared exactly."""
+    """A threshold of 0 separates the smallest number from +0 and -0. Infinite thresholds are compared exactly."""
     tiny = np.finfo(np.float32).tiny  # what is less, TensorFlow takes for zero
     x = np.array([[0.0], [-0.0], [tiny], [-1.0], [np.inf], [-np.inf], [np.nan]], np.float32)
     for mode in ALL:
@@ -247,7 +247,10 @@ def test_infinities_and_zeros():
 
 
 def test_the_newest_versions_mean_the_same():
-    """Version 5 declares both operators deprecated, and onnxruntime refuses them."""
+    """Version 5 marks both operators as deprecated, and onnxruntime refuses them.
+
+    The expected values are those of version 3.
+    """
     x = np.array([[0.5], [7.0]], np.float32)
     tree = chain(3)
     model = proto("TreeEnsembleRegressor", 5, [x], [FLOAT], tree)

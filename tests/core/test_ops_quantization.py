@@ -1,4 +1,4 @@
-"""Sums of products of bytes, which are exact for any number of terms."""
+"""Integer matrix products and convolutions: the sums are exact for any number of terms."""
 
 import numpy as np
 import pytest

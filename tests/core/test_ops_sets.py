@@ -1,4 +1,4 @@
-"""Unique and TfIdfVectorizer beyond the recorded cases."""
+"""Unique and TfIdfVectorizer: cases that onnx has not recorded."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from onnx_compat.errors import InvalidModelError
 
 
 def _unique(x, **attributes):
-    """Return Unique for known and for unknown sizes, which must agree."""
+    """Return the outputs of Unique. Assert that they are equal for static and for symbolic sizes."""
     dtype = "string" if x.dtype == object else x.dtype.name
     both = [
         record_function(lambda t: meaning("Unique", 28)(t, **attributes), s, dtype=dtype)(x)

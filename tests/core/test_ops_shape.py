@@ -1,4 +1,4 @@
-"""Shapes, slices and indices, with known and unknown sizes."""
+"""Shapes, slices and indices, with static and with symbolic sizes."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_an_invalid_reshape_is_refused():
 
 
 def test_a_reshape_by_symbols_leaves_no_arithmetic():
-    """Shape -> Gather -> Concat -> Reshape, as exporters write a change of shape for any batch."""
+    """Shape -> Gather -> Concat -> Reshape, as exporters write a reshape for any batch size."""
 
     def function(x):
         batch = meaning("Gather", 13)(meaning("Shape", 13)(x), np.array([0]))
@@ -50,7 +50,7 @@ def test_a_reshape_to_numbers_of_the_run_is_specialised():
 
 
 def test_expand_as_exporters_write_it():
-    """The expression Where(shape == -1, 1, shape) is evaluated while tracing."""
+    """The expression Where(shape == -1, 1, shape) is folded while tracing."""
 
     def function(x):
         wanted = p.concat([meaning("Shape", 13)(x), np.array([-1])], 0)

@@ -1,4 +1,7 @@
-"""DFT, STFT, windows, determinants and cumulative products on known and unknown sizes, beyond the recorded cases."""
+"""DFT, STFT, windows, determinants and cumulative products: cases that onnx has not recorded.
+
+Sizes are static and symbolic.
+"""
 
 import numpy as np
 import pytest
@@ -23,7 +26,7 @@ def _int(value):
 @pytest.mark.parametrize("length", [None, 3, 6, 9])
 @pytest.mark.parametrize("size", [1, 5, 6])
 def test_dft_of_any_length_is_that_of_numpy(size, length, unknown):
-    """Cosines and sines are computed at run time for a length that is not known."""
+    """For a symbolic length, cosines and sines are computed at run time."""
     x = _signal(2, size, 3, 2)
     z = x[..., 0] + 1j * x[..., 1]
     shape = [None, None, None, 2] if unknown else list(x.shape)
@@ -41,7 +44,7 @@ def test_dft_of_any_length_is_that_of_numpy(size, length, unknown):
 
 
 def test_imaginary_parts_of_symmetric_signals_are_zero():
-    """Also where cosines and sines are computed at run time, for a length that only a run brings."""
+    """This also holds for a symbolic length, for which cosines and sines are computed at run time."""
     result = record_function(meaning("DFT", 20), [None, None, 1])(np.arange(16, dtype=np.float32).reshape(1, 16, 1))
     np.testing.assert_array_equal(result[0, [0, 8], 1], [0, 0])
 

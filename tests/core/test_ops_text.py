@@ -1,4 +1,4 @@
-"""Operators on strings beyond the recorded cases, and RE2's regular expressions."""
+"""Operators on strings, and the regular expressions of RE2: cases that onnx has not recorded."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The core has a meaning for every version of every operator of ONNX, and no other version."""
+"""The core defines every version of every operator of ONNX, and no other version."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ BEYOND = {
 
 
 def pairs():
-    """Return every (domain, operator, since_version) of the installed onnx."""
+    """Return (domain, operator, since_version) of every operator version of the installed onnx."""
     return {(entry.domain, entry.name, entry.since_version) for entry in onnx.defs.get_all_schemas_with_history()}
 
 
@@ -37,7 +37,7 @@ def test_every_version_of_every_operator_has_a_meaning():
 
 
 def test_the_newest_onnx_has_as_many_as_are_counted():
-    """The previous test cannot pass on an empty list."""
+    """The count guards the previous test, which would pass on an empty list."""
     if onnx.defs.onnx_opset_version() >= 28:
         assert len(pairs()) >= 659
     else:
@@ -45,7 +45,7 @@ def test_the_newest_onnx_has_as_many_as_are_counted():
 
 
 def test_an_operator_is_found_by_its_name():
-    """The name of each operator is a string in the code, where CONTRIBUTING says to look."""
+    """The name of each operator is a string in the code, so that the grep in CONTRIBUTING.md finds it."""
     text = "".join(path.read_text(encoding="utf-8") for path in Path(onnx_compat.ops.__file__).parent.glob("**/*.py"))
     hidden = [entry.name for entry in all_meanings() if '"%s"' % entry.name not in text]
     assert not hidden
@@ -73,7 +73,7 @@ OPTIONAL_LATER = {
 
 
 def _option(entry, index):
-    """Return how the meaning takes the input at this index, in the terms of the schemas."""
+    """Return whether the meaning takes the input at this index as single, optional or variadic, as a schema states it."""
     parameter = entry.inputs[min(index, len(entry.inputs) - 1)]
     if parameter.kind is parameter.VAR_POSITIONAL:
         return "Variadic"

@@ -1,4 +1,7 @@
-"""Grids, regions, deformable convolution and boxes, compared with onnxruntime on known and unknown sizes."""
+"""Grid sampling, regions of interest, deformable convolution and boxes, compared with onnxruntime.
+
+Sizes are static and symbolic.
+"""
 
 import sys
 
@@ -166,7 +169,9 @@ def test_cropped_and_resized(mode):
 
 
 def test_a_crop_counts_on_an_axis_that_keeps_its_length():
-    """By the formula of the specification; onnxruntime leaves such an axis alone."""
+    """The expected values come from the formula of the specification. onnxruntime does not crop an axis that keeps its
+    length.
+    """
     x, roi = np.arange(5, dtype=np.float32), np.array([0.5, 1.0], np.float32)
     proto, feed = build_model(
         "Resize",
@@ -190,7 +195,7 @@ def test_the_aspect_ratio_is_kept(policy):
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
 def test_integers_are_truncated_between_pixels(dtype):
-    """Twice and four times as large, of which every product and sum is exact: a fraction that is dropped bears no rounding."""
+    """The image is enlarged 2 and 4 times: all products and sums are exact, so only the truncation changes numbers."""
     x = RNG.randint(0, 100, (1, 1, 5, 4)).astype(dtype)
     agree(
         *build_model(

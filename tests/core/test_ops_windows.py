@@ -1,4 +1,4 @@
-"""Convolutions, pools, normalizations and resizing: expected values, unknown sizes, and recorded programs."""
+"""Convolution, pooling, normalisation and resizing: expected values, symbolic sizes, and recorded programs."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ LINE = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
 
 
 class ChannelsLast(Reference):
-    """A recording emitter that wants images and filters with the channels last."""
+    """The reference with the layout of a shim that stores images channels-last and filters as HWIO."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
 
 
 class Node:
-    """The part of a Context that an operator reads; every output is requested."""
+    """A stand-in for the Context that operators read. Every output is requested."""
 
     outputs = 2
 
@@ -123,7 +123,7 @@ RESIZED = [
 
 @pytest.mark.parametrize("opset", [11, 13, 18, 19])
 def test_aligned_corners_count_a_length_before_it_is_rounded_down(opset):
-    """The expected values are those that onnx recorded: 4 * 0.6 is a size of 2.4, of which two pixels are computed."""
+    """The expected values are those that onnx recorded: 4 * 0.6 gives a length of 2.4, of which two pixels are computed."""
     x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
     how = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
     result = apply_operator("Resize", opset, x, None, np.array([1, 1, 0.6, 0.6], np.float32), **how)
@@ -184,7 +184,7 @@ def test_old_resizes():
 
 
 def test_a_network_of_images_is_transposed_at_its_ends_only():
-    """Everything that usually stands between convolutions lets channels-last images through."""
+    """Operators that exporters write between convolutions keep images channels-last."""
     w, deep = np.ones((4, 3, 3, 3), np.float32), np.ones((4, 4, 1, 1), np.float32)
     stats = [np.ones(4, np.float32)] * 4
 

@@ -1,4 +1,4 @@
-"""The names of the package are its API, and each is imported when it is first used."""
+"""The package `onnx_compat`: its names are the public API, and each is imported at its first use."""
 
 import subprocess
 import sys

@@ -1,4 +1,7 @@
-"""Graphs are cut into few parts, in an order in which each part has its inputs; a plan prepares a part when it runs it."""
+"""Partitions: a graph is cut into few parts, each after the parts whose results it reads.
+
+A plan prepares a part when the part first runs.
+"""
 
 import threading
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
@@ -24,7 +27,7 @@ from onnx_compat.tracing.values import EMPTY_OPTIONAL
 
 
 def chain(*edges: str, outputs: Sequence[str], inputs: Sequence[str] = ("x",), **options: Any) -> Model:
-    """Return a model with a node "a b -> c" for each edge. The nodes are named by their first outputs."""
+    """Return a model with a node for each edge "a b -> c". A node has the name of its first output."""
     nodes = []
     for edge in edges:
         before, after = (names.split() for names in edge.split("->"))
@@ -63,7 +66,7 @@ def test_a_refused_node_in_the_middle_makes_three_parts() -> None:
 
 
 def test_a_part_takes_all_nodes_that_are_ready() -> None:
-    """Two refused nodes that depend on nothing between them share a part, wherever they stand in the file."""
+    """Two refused nodes share a part if no node between them depends on one, wherever they stand in the file."""
     source = chain("x -> a", "a -> b", "x -> c", "c -> d", "b d -> e", outputs=["e"])
     assert cut(source, ["b", "d"]) == [
         ("a c", "x", "a c", False),
@@ -83,7 +86,7 @@ def test_refused_nodes_that_alternate_make_a_part_each() -> None:
 
 
 def test_a_staged_node_is_in_no_part_with_the_nodes_that_it_reads() -> None:
-    """A staged node needs a value while it is traced, so the value must be an input of its part."""
+    """A staged node needs a known value while it is traced, so the value must be an input of its part."""
     source = chain("x -> a", "a -> b", "b -> c", outputs=["c"])
     assert cut(source, staged=["b"]) == [("a", "x", "a", False), ("b c", "a", "c", False)]
 
@@ -128,7 +131,7 @@ def test_inputs_and_outputs_that_are_left_out_are_no_values() -> None:
 
 
 def test_a_part_computes_the_sizes_that_it_reads() -> None:
-    """Handed over as a value, a size would not be known to the trace of the part that reads it."""
+    """The trace of a part would not know a size that the part gets as an input."""
     source = chain("x -> a", "x -> s", "s -> t", "a t -> b", "b t -> c", outputs=["c"])
     parts = cut(source, ["b"], sizes=["s", "t"])
     assert parts == [
@@ -149,7 +152,7 @@ def test_sizes_that_a_part_holds_are_not_repeated() -> None:
 
 
 def _conditional() -> Model:
-    """Return a graph whose If reads "a" from outside in a branch."""
+    """Return a graph whose If reads the outer value "a" in a branch."""
     then_graph = helper.make_graph([node("Exp", ["a"], ["t"], name="inside")], "then", [], [value("t", [4])])
     else_graph = helper.make_graph([node("Neg", ["x"], ["e"], name="else_neg")], "else", [], [value("e", [4])])
     nodes = [
@@ -222,7 +225,7 @@ def test_an_input_with_a_default_keeps_it_unless_the_caller_gives_a_value() -> N
 
 # -- plans -------------------------------------------------------------------------------------------------------------
 class Prepared:
-    """A prepared part: it adds one to its first input for each output, and counts its runs."""
+    """A fake prepared part: each output is its first input + 1. It counts its runs."""
 
     def __init__(self, source: Model, fallback: bool) -> None:
         self.model = source
@@ -239,7 +242,7 @@ class Prepared:
 
 
 class Preparing:
-    """Prepares parts, and keeps them in the order of their preparation."""
+    """Prepares fake parts, and lists them in the order of preparation."""
 
     def __init__(self) -> None:
         self.prepared: List[Prepared] = []
@@ -298,7 +301,7 @@ def test_a_part_is_prepared_for_the_types_of_the_values_that_reach_it(given: Any
     models: List[Model] = []
 
     class Constant:
-        """Gives the same value for each output."""
+        """A fake part that gives the same value for each output."""
 
         def run_checked(self, feed: Dict[str, Any]) -> List[Any]:
             return [given]

@@ -1,4 +1,4 @@
-"""The core of the pass contract: constraints on the order, selection by name, reports and bisection."""
+"""The pass contract: constraints on the order, selection by name, reports and bisection."""
 
 from typing import Any, Iterable, List, Sequence, Set
 

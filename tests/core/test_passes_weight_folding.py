@@ -1,4 +1,4 @@
-"""Scales and shifts behind a layer go into its weights, with the numbers of the reference."""
+"""The pass weight_folding: a scale or shift after a layer folds into its weights, and the results stay equal."""
 
 from typing import Any, Callable, List
 
@@ -20,7 +20,7 @@ SHAPE = (2, 4, 7, 6)
 
 
 def primitives(function: Callable[[Any], List[Any]], *sizes: Any) -> List[str]:
-    """Return the primitives after the pass. The results are compared with those of the original program."""
+    """Run the pass, and return the primitives. Assert that the results equal those of the original program."""
 
     def program() -> Any:
         names = ["y%d" % k for k in range(len(function(RANDOM.standard_normal(SHAPE).astype(np.float32))))]

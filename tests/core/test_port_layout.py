@@ -18,7 +18,7 @@ from onnx_compat.tracing.interpreter import Interpreter
 
 
 def pooling_model() -> Any:
-    """y is a 2x2 max pooling of an image; z is no image."""
+    """Return a model in which y is a 2x2 max pooling of an image. Its output z is no image."""
     nodes = [
         node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
         node("ReduceMax", ["y"], ["z"], axes=[1, 2, 3], keepdims=0),

@@ -1,4 +1,6 @@
-"""The reference on whole arrays beside plain loops: shapes, indices, reductions, products and windows."""
+"""Primitives of the reference on whole arrays, compared with plain loops: shapes, indices, reductions, products,
+windows.
+"""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""The rounding of carried values, which every shim gets: the same as the tables of `minifloat`."""
+"""Rounding of carried dtypes, which every shim uses: the results equal the tables of `minifloat`."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,9 @@ def same(left, right):
 
 
 def floats(seed=0):
-    """Return numbers of every size and kind, and every value of the small floats with the numbers around and between."""
+    """Return floats of every magnitude and kind, every value of the small floats, and the numbers next to and between
+    them.
+    """
     random = np.random.RandomState(seed)
     values = [random.randint(0, 1 << 32, 200000, np.uint32).view(np.float32), random.randn(20000).astype(np.float32)]
     for small in SMALL:
@@ -74,7 +76,7 @@ def test_to_odd_then_nearest_rounds_once(dtype):
 
 
 class Unfinished(type(REFERENCE)):
-    """The reference, rounding as a shim does that has nothing of its own."""
+    """The reference without rounding primitives of its own, like a shim that lacks them."""
 
     finish = Emitter.finish
 

@@ -1,4 +1,4 @@
-"""The reference, element by element, beside Python's own arithmetic."""
+"""Elementwise primitives of the reference, compared with Python's own arithmetic."""
 
 import math
 import warnings

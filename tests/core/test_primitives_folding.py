@@ -1,4 +1,4 @@
-"""Constant folding of known arguments and of symbolic sizes; undecided computations are recorded."""
+"""Constant folding of known arguments and symbolic sizes. An expression that cannot be decided is recorded."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_a_decided_comparison_is_known_and_of_numbers_again() -> None:
 
 
 def test_a_truth_value_that_changes_nothing_is_not_computed_with() -> None:
-    """Masks have constant parts that are true everywhere."""
+    """`and` with a constant that is true everywhere, as masks have it, is not recorded."""
 
     def function(x: Any, y: Any) -> Any:
         yes, no = np.asarray(True), np.zeros((1, 1), bool)

@@ -1,4 +1,4 @@
-"""Broadcasts sink to their last consumer, also with pending orders and symbolic sizes, and keep the results."""
+"""Broadcasts sink to their last consumer, also with pending permutations and symbolic sizes, and the results stay equal."""
 
 from typing import Any, List
 
@@ -19,7 +19,7 @@ X, Y = (
 
 
 def record(function: Any, sizes: Any = (X.shape, Y.shape)) -> List[Any]:
-    """Return the primitives and the sizes of their results. The numbers are compared with those of numpy."""
+    """Return the recorded primitives and the sizes of their results. Assert that the results equal those of numpy."""
     program = record_program(
         lambda x, y: [function(x, y)], [Port("x", float32, sizes[0]), Port("y", float32, sizes[1])], Reference()
     )
@@ -58,7 +58,7 @@ def test_a_number_that_is_repeated_is_a_number() -> None:
 
 
 def test_what_may_be_longer_than_the_other_operand_is_repeated() -> None:
-    """An open size beside 4 is 4 or one."""
+    """A symbolic size that is broadcast with 4 is 4 or 1."""
     program = record_program(
         lambda x, y: [p.add(p.broadcast_to(x, (2, 4)), y)],
         [Port("x", float32, (2, 1)), Port("y", float32, (2, "n"))],

@@ -1,4 +1,4 @@
-"""The text of programs: sizes by name, constants, regions, layouts, and the ONNX nodes that they come from."""
+"""The printed text of programs: sizes by name, constants, regions, layouts, and the ONNX nodes of each line."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Quantisation options: what the shim gets, and which arguments are refused."""
+"""Quantisation options: the arguments that the shim gets, and the arguments that are refused."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ from onnx_compat.shim.interface import Quantization, Scheme
 
 
 class Writer(ReferenceShim):
-    """Writes a word, and quantises it to a shorter one."""
+    """A fake shim. It writes a word, and `quantize` shortens the word."""
 
     name = "writer"
     formats = {"word": (".tflite", "word"), "plain": ("", "file that cannot be quantised")}
@@ -84,8 +84,8 @@ def test_the_shim_gets_the_requested_quantisation(writer: Writer, tmp_path: Path
         (ConversionError, "the kind 'small' takes no block size 32", {"quantize": "small", "block_size": 32}),
         (ConversionError, "the kind 'cut' takes no block size 0", {"quantize": "cut", "block_size": 0}),
         (ConversionError, "the kind 'cut' takes no block size True", {"quantize": "cut", "block_size": True}),
-        (ConversionError, "a block size is given, and nothing.*\n.*quantize='cut'$", {"block_size": 32}),
-        (ConversionError, "calibration data is given, and nothing", {"calibrate": "generated"}),
+        (ConversionError, "a block size is given without a kind.*\n.*quantize='cut'$", {"block_size": 32}),
+        (ConversionError, "calibration data is given without a kind", {"calibrate": "generated"}),
         (InputError, "none is given", {"quantize": "learnt"}),
         (InputError, "'small' uses no calibration data", {"quantize": "small", "calibrate": "generated"}),
         (InputError, "holds no sample", {"quantize": "learnt", "calibrate": []}),

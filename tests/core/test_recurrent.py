@@ -1,4 +1,4 @@
-"""The recogniser of standard recurrent operators: what it takes, and every attribute or input that it declines."""
+"""The recogniser of standard recurrent operators: what it accepts, and each attribute or input for which it declines."""
 
 from typing import Any, Dict, List, Optional
 

@@ -1,4 +1,4 @@
-"""Runnable: when a model is recorded, what it is specialised on, and where its nodes run."""
+"""Runnable: when a model is recorded, on which values it is specialised, and where its nodes run."""
 
 import sys
 

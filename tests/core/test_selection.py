@@ -1,4 +1,4 @@
-"""Selection of a shim, and the reason that it returns."""
+"""Selection of a shim, and the reason that is returned with it."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ from onnx_compat.reference.shim import ReferenceShim
 
 
 class Fake(ReferenceShim):
-    """A shim whose probe imports its framework, or fails."""
+    """A fake shim whose probe imports its framework, or fails."""
 
     def __init__(self, name: str, works: bool = True) -> None:
         self.name = name
@@ -29,7 +29,7 @@ class Fake(ReferenceShim):
 
 @pytest.fixture(name="environment")
 def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a function that makes these shims the installed shims, in this order."""
+    """Return a function that installs these fake shims, in this order."""
     fakes_by_name: Dict[str, Fake] = {}
 
     def environment(*fakes: Fake) -> None:

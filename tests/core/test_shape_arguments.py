@@ -1,4 +1,4 @@
-"""Primitives that move data: repeated tensors are recognised, wrong arguments refused, and steps without effect dropped."""
+"""Primitives that move data: they detect repeated tensors, refuse wrong arguments, and drop steps without effect."""
 
 from typing import Any, List
 

@@ -1,4 +1,4 @@
-"""The shims of this repository import from the core its public interface for shims, and no internal module."""
+"""The shims of this repository import only the public interface for shims from the core."""
 
 import ast
 from pathlib import Path
@@ -12,7 +12,7 @@ SOURCES = sorted([*ROOT.glob("shims/*/onnx_compat_*/**/*.py"), *ROOT.glob("examp
 
 
 def imported_modules(source: str) -> Iterator[str]:
-    """Yield the modules of the core that a file imports, also inside of functions."""
+    """Yield the modules of the core that a source file imports, inside functions too."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -26,7 +26,7 @@ def imported_modules(source: str) -> Iterator[str]:
 
 
 def internal_modules(source: str) -> List[str]:
-    """Return the imported modules of the core that are not part of the interface for shims."""
+    """Return the modules of the core that a file imports and that are not part of the interface for shims."""
     return [
         name for name in imported_modules(source) if name not in INTERFACE and not name.startswith("onnx_compat.shim.")
     ]

@@ -1,4 +1,4 @@
-"""Sign analysis of integers: a tensor is called nonnegative only if the rules prove it for every input."""
+"""Sign analysis of integers: a tensor is called nonnegative only if that holds for every input."""
 
 import itertools
 from typing import Any, Callable, List
@@ -28,7 +28,10 @@ PORTS = [Port(name, dtype, ("n",)) for name, dtype in zip("abcdf", (int8, int64,
 
 
 def claim(function: Callable[..., Any]) -> bool:
-    """Return whether the result of a function of PORTS is claimed to be nonnegative. Assert that the numbers agree."""
+    """Return whether the analysis calls the result of a function of PORTS nonnegative.
+
+    Assert that computed results agree.
+    """
     claims: List[bool] = []
 
     def body(*tensors: Any) -> Any:
@@ -63,7 +66,7 @@ def test_known_numbers(numbers: Any, expected: bool) -> None:
     ],
 )
 def test_symbolic_sizes(sizes: Any, expected: bool) -> None:
-    """All elements are looked at: the first one proves nothing about the others."""
+    """All elements count: the first element proves nothing about the others."""
 
     def stack_sizes(a: Any, *_: Any) -> Any:
         rows = sizes(a.shape[0])
@@ -138,7 +141,7 @@ def test_each_primitive(function: Any, expected: bool) -> None:
     ("narrow", "wide"), list(itertools.product([int8, int64, uint8, bool_], [int8, int16, int32, int64]))
 )
 def test_a_cast_keeps_the_sign_only_if_the_type_holds_all_numbers(narrow: Any, wide: Any) -> None:
-    """254 of eight bits without a sign is -2 of eight bits with a sign; 3 * 2**32 - 1 of 64 bits is -1 of 32 bits."""
+    """254 in uint8 becomes -2 in int8; 3 * 2**32 - 1 in int64 becomes -1 in int32."""
 
     def cast_nonnegative(a: Any, b: Any, c: Any, d: Any, f: Any) -> Any:
         source = {int8: p.maximum(a, 0), int64: p.maximum(b, 0), uint8: c, bool_: d}[narrow]
@@ -155,7 +158,7 @@ def test_a_cast_keeps_a_negative_number() -> None:
 
 @pytest.mark.parametrize(("length", "expected"), [(10, True), (60, True), (70, False), (200, False)])
 def test_a_long_computation_is_given_up(length: int, expected: bool) -> None:
-    """The analysis recurses, and a model may hold thousands of values."""
+    """The analysis is recursive, so it stops at a depth: a model may have thousands of nodes in a row."""
 
     def add_repeatedly(a: Any, b: Any, *_: Any) -> Any:
         total = p.maximum(b, 0)

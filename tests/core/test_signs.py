@@ -1,4 +1,7 @@
-"""The analysis of signs finds the indices that cannot be negative; all indices select the right elements."""
+"""Gather skips its handling of negative indices if sign analysis proves that no index is negative.
+
+The results stay right.
+"""
 
 from typing import Any, List
 
@@ -17,7 +20,10 @@ DATA = np.arange(12, dtype=np.float32)
 
 
 def primitives_of(make_indices: Any, operator: Any = gather) -> List[str]:
-    """Return the primitives of a Gather whose indices `make_indices` computes from an input [n, 3]. Its result is checked."""
+    """Return the primitives of a Gather with the indices `make_indices(input)`, input [n, 3].
+
+    Assert that its result is right.
+    """
     ports = [Port("x", int64, ("n", 3)), Port("y", float32, (12,))]
     indices: List[Any] = []
 

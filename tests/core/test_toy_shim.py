@@ -1,4 +1,4 @@
-"""The example shim, found by an entry point as an installed package is."""
+"""The example shim `toy`, found through an entry point like an installed package."""
 
 import sys
 from pathlib import Path

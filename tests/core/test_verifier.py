@@ -1,4 +1,4 @@
-"""The verifier refuses every kind of defect, by name, and emission a program of another target."""
+"""The verifier of programs names every kind of defect. Emission refuses a program that was recorded for another target."""
 
 from typing import Any, Callable, List
 
@@ -32,7 +32,7 @@ class ChannelsLast(Reference):
 
 
 def build_program() -> Program:
-    """A convolution, a softmax, a branch, a loop over a scanned axis, and a result whose size the run decides."""
+    """Return a program with a convolution, a softmax, a branch, a loop with a scanned axis, and a data-dependent size."""
 
     def function(x: Any, n: Any) -> List[Any]:
         y = p.conv(x, WEIGHTS, window=WINDOW)  # [N, 5, 3, 5]
@@ -361,7 +361,7 @@ def test_padding_where_the_primitive_has_none_is_refused(primitive: str) -> None
 
 
 def test_what_a_fold_drops_is_in_no_size() -> None:
-    """The slice of a convolution with open sizes has a size of its own, which the sum behind it has too."""
+    """A slice of a convolution with symbolic sizes has a size of its own, which the sum after it also has."""
 
     def function(x: Any) -> List[Any]:
         y = p.conv(x, WEIGHTS, window=Window.of((2, 2), pads=[(1, 1), (0, 0)]))

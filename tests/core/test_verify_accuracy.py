@@ -1,4 +1,4 @@
-"""The accuracy of a quantised file, and the verdict by it."""
+"""The accuracy of a quantised file, and the verdict that follows from it."""
 
 import json
 import math
@@ -66,7 +66,7 @@ def test_the_verdict_follows_the_signal_to_noise_ratio(noise: float, good: bool)
 
 @pytest.fixture(name="quantised")
 def _quantised_file(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A file of y = relu(x) whose results are 1 % too large."""
+    """Install a fake converted file of y = relu(x) whose results are 1 % too large."""
     scheme = Scheme("tiny", "as few bits as possible", 30)
 
     def run(inputs: Any) -> Any:

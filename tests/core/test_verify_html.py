@@ -1,4 +1,4 @@
-"""The HTML page of a report: its content, and that it loads nothing and escapes every name."""
+"""The HTML page of a report: its content. It loads no other file and escapes every name."""
 
 import re
 from html.parser import HTMLParser
@@ -20,7 +20,7 @@ VOID = ("meta", "input", "br", "img", "link")
 
 
 class Parsed(HTMLParser):
-    """The tags and texts of a page. It checks that every tag is closed."""
+    """The tags and texts of an HTML page. Parsing asserts that every tag is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

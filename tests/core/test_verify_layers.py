@@ -1,4 +1,4 @@
-"""The comparison of intermediate values, and the search for the first node that departs by itself."""
+"""Comparison of intermediate values, and the search for the first node that departs by itself."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ X = np.float32([[1, -2, 3]])
 
 
 def chain() -> Any:
-    """Build x -> neg -> double -> exp -> add -> y, and a node whose value no node reads."""
+    """Return the model x -> neg -> double -> exp -> add -> y, with one more node whose result no node reads."""
     nodes = [
         node("Neg", ["x"], ["n"], name="neg"),
         node("Mul", ["n", "two"], ["d"], name="double"),
@@ -34,7 +34,7 @@ def chain() -> Any:
 
 
 class Fake:
-    """A subject with these errors of values in the whole model (`whole`) and of nodes by themselves (`alone`)."""
+    """A fake subject of verification. `whole`: value -> its error when the model runs; `alone`: node -> its error alone."""
 
     notes = ()
     emitted: Dict[str, Tuple[str, ...]] = {"y": ("EXP", "ADD")}
@@ -111,7 +111,7 @@ def test_values_that_the_file_does_not_hold() -> None:
 
 @pytest.fixture
 def wrong() -> Iterator[None]:
-    """Register an operator Square whose meaning is wrong: it computes the cube."""
+    """Register an operator Square with a wrong meaning: it computes the cube."""
 
     @onnx_compat.op("Square", since=1, domain="my.domain")
     def square(x: Any) -> Any:
@@ -172,7 +172,7 @@ def test_nodes_run_one_by_one_where_the_whole_does_not(monkeypatch: pytest.Monke
 
 
 def _without_fallback(values: Any) -> Any:
-    """Run `values` without the fallback, which would run the whole model."""
+    """Return `values` wrapped so that it runs without the fallback, which would run the whole model."""
     import functools
 
     prepare = functools.partial(onnx_compat.prepare, fallback=False)
@@ -188,7 +188,7 @@ def _without_fallback(values: Any) -> Any:
 
 
 def test_sequences_and_captures() -> None:
-    """A sequence is compared item by item; a branch reads a value of the outer graph."""
+    """A sequence is compared element by element. A branch reads a value of the outer graph."""
     from onnx import helper
 
     branch = [helper.make_graph([node(kind, ["x"], [kind])], kind, [], [value(kind, None)]) for kind in ("Neg", "Abs")]

@@ -1,4 +1,4 @@
-"""Scales and shifts fold into every kind of layer and both layouts, only where the result stays the same."""
+"""Scales and shifts fold into every kind of layer, in both layouts, only where the results stay equal."""
 
 from typing import Any, Callable, List, Sequence, Tuple
 
@@ -19,7 +19,7 @@ from onnx_compat.tracing.recording import record_program
 
 
 class ChannelsLast(Reference):
-    """The reference for images stored channels last, and filters HWIO."""
+    """The reference as a shim that stores images channels-last and filters as HWIO."""
 
     layout = "channels_last"
     filter_layout = "HWIO"
@@ -47,14 +47,17 @@ def _filters_first(w: Any) -> Any:
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:
-    """Draw numbers between 0.5 and 1.5: every number may divide, because it is not zero."""
+    """Return random numbers between 0.5 and 1.5, so that division by them is safe."""
     return np.random.RandomState(seed).uniform(0.5, 1.5, shape).astype(np.float32)
 
 
 def fold(
     function: Callable[[Any], List[Any]], shape: Sequence[int], emitter: Any = None, dtype: Any = float32
 ) -> Tuple[List[str], Any]:
-    """Return the primitives that are left, without transpositions, and their nodes. Assert that the numbers stay."""
+    """Fold the scales and shifts of a function. Return (primitives without transposes, nodes).
+
+    Assert that the results stay equal.
+    """
     emitter = emitter or Reference()
     x = draw(*shape, seed=9).astype(dtype.numpy)
 
@@ -130,7 +133,7 @@ def test_one_number_is_a_number_for_each_channel(shape: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(5, 6), (5, 5, 1), (2, 1, 1, 1), (5, 1, 6), (6,), (1, 1, 5, 1), (1, 2, 5, 1, 1)])
 def test_a_constant_that_varies_along_another_axis_stays(shape: Any) -> None:
-    """The result of the layer is [2, 5, 5, 6]."""
+    """The result of the layer has the shape [2, 5, 5, 6], and the constant does not vary along the channels."""
     for emitter in EMITTERS:
         left, _ = fold(lambda x: [p.add(convolve(x), draw(*shape))], IMAGE, emitter())
         assert "add" in left
@@ -168,7 +171,10 @@ def test_a_number_per_row_and_a_batch_of_weights_stay() -> None:
 
 @pytest.mark.parametrize("emitter", EMITTERS)
 def test_a_scale_stays_behind_a_transposed_convolution_in_groups(emitter: Any) -> None:
-    """Its weights [C, M / groups, ...] have no axis of M channels. A shift needs the bias alone."""
+    """The weights [C, M / groups, ...] have no axis with all M channels.
+
+    A shift folds, because it changes only the bias.
+    """
 
     def layer(x: Any) -> Any:
         return p.conv_transpose(x, draw(4, 3, 2, 2), window=WINDOW, groups=2)
@@ -189,7 +195,7 @@ def test_a_scale_folds_into_a_convolution_in_groups() -> None:
 
 
 def test_scales_and_shifts_in_a_row_all_fold() -> None:
-    """A BatchNormalization, as exporters write it."""
+    """Mul and Add nodes in a row, as exporters write a BatchNormalization."""
 
     def normalize(x: Any) -> Any:
         y = p.sub(convolve(x, draw(5, seed=3)), draw(5, 1, 1, seed=4))
@@ -214,7 +220,7 @@ def test_the_weights_of_double_precision_stay_of_double_precision() -> None:
 
 # -- where it must not act ---------------------------------------------------------------------------------------------
 def test_a_quotient_that_is_rounded_keeps_its_scale() -> None:
-    """A rounded quotient is a quantization: folded weights would round to other integers."""
+    """A rounded quotient is a quantisation. With folded weights, it would round to other integers."""
     left, _ = fold(lambda x: [p.round(p.div(p.matmul(x, draw(3, 4)), np.float32(0.1)))], (2, 3))
     assert left == ["matmul", "div", "round"]
     left, _ = fold(lambda x: [p.exp(p.div(p.matmul(x, draw(3, 4)), np.float32(10)))], (2, 3))
@@ -293,7 +299,7 @@ def test_a_slice_between_that_is_read_twice_stays(read: str) -> None:
 
 
 def test_sizes_of_a_folded_layer_are_those_of_its_replacement() -> None:
-    """The height of the slice is only known when the program runs, and the types of later values name the slice."""
+    """The height of the slice is symbolic, and the types of later values name the slice."""
 
     def function(x: Any) -> Any:
         return [p.exp(p.mul(p.slice_axis(convolve(x), 2, 1, 4), draw(5, 1, 1)))]
@@ -319,7 +325,7 @@ def test_the_pass_counts_the_nodes_that_it_removes() -> None:
 
 
 def test_integers_and_types_that_are_carried_stay() -> None:
-    """A product of scaled integers may overflow, and a scaled bfloat16 would be rounded twice."""
+    """A scaled product of integers may overflow, and a scaled bfloat16 would be rounded twice."""
     weights = np.arange(12).reshape(3, 4)
     for dtype in (int32, DType.of("bfloat16")):
 

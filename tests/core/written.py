@@ -1,4 +1,4 @@
-"""Helpers of the tests of written paths: a shim that writes small files and folders, and checks."""
+"""Helpers for tests of files that are written: a fake shim that writes small files and folders, and assertions."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ WEIGHTS = np.arange(3, dtype=np.float32)
 
 
 class Writer(ReferenceShim):
-    """Writes small files, and folders with the entries of a SavedModel."""
+    """A fake shim that writes small files, and folders with the entries of a SavedModel."""
 
     name = "writer"
     formats = {"tflite": (".tflite", "file"), "saved_model": ("", "folder")}
@@ -40,7 +40,7 @@ class Writer(ReferenceShim):
 
 
 def write_model(folder: Path, external: str = "") -> Path:
-    """Write `m.onnx`, with its weights in the file `external` if it is named."""
+    """Write the model `m.onnx`. `external`: the name of a file for its weights."""
     proto = model([node("Add", ["x", "w"], ["y"])], [value("x", [3])], [value("y")], {"w": WEIGHTS})
     if external:
         weights = proto.graph.initializer[0]
@@ -54,7 +54,7 @@ def write_model(folder: Path, external: str = "") -> Path:
 
 
 def write_saved_model(folder: Path, text: str = "old") -> Path:
-    """Write the files of a SavedModel, each with this text."""
+    """Write the files of a SavedModel, each with the content `text`."""
     for name in ("saved_model.pb", "fingerprint.pb", "variables/variables.index", "assets/vocabulary.txt"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -62,7 +62,7 @@ def write_saved_model(folder: Path, text: str = "old") -> Path:
 
 
 def tree(folder: Path) -> Dict[str, Any]:
-    """Return every entry below a folder: the bytes of a file, the target of a link, False for a folder."""
+    """Return path -> content for every entry below a folder: bytes of a file, target of a link, False for a folder."""
     return {
         str(path.relative_to(folder)): os.readlink(str(path))
         if path.is_symlink()
@@ -72,7 +72,7 @@ def tree(folder: Path) -> Dict[str, Any]:
 
 
 def check_refused(folder: Path, act: Callable[[], Any], *words: str) -> None:
-    """Check that the act raises an InputError with these words, and that the folder does not change."""
+    """Assert that `act` raises an InputError whose message has these words, and that the folder does not change."""
     before = tree(folder)
     with pytest.raises(InputError) as caught:
         act()
@@ -90,6 +90,6 @@ ALIASES: Dict[str, Callable[[Path, Path], Any]] = {
 
 
 def run_refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
-    """Run a command that fails with the exit code of wrong inputs. Return its standard error."""
+    """Run a command that fails with the exit code INPUT. Return its standard error."""
     assert command_line([str(argument) for argument in arguments]) == 6
     return capsys.readouterr().err

@@ -1,8 +1,8 @@
-"""Script for the environment of a branch, `pip install onnx-compat[<branch>]`: it uses the branch in an empty folder.
+"""Script for the environment of a branch (`pip install onnx-compat[<branch>]`): it uses the branch in an empty folder.
 
 python branch.py SHIM FOLDER_OF_MAKE_MODEL
 
-It prints its results as a line of JSON, and ends with an exception if a check fails.
+The script prints its results as a line of JSON, and ends with an exception if a check fails.
 """
 
 import json
@@ -43,7 +43,7 @@ def main(shim, examples):
 
 
 def probability():
-    """Return the version of tensorflow-probability, if it is installed; it must import, and draw samples."""
+    """Return the entry of the report for tensorflow-probability, after a draw of samples. Empty: it is not installed."""
     try:
         import tensorflow_probability
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""First steps of a user on the command line, in an environment with `onnx-compat[tflite]` installed by pip."""
+"""First steps of a user on the command line, in an environment into which pip has installed `onnx-compat[tflite]`."""
 
 import importlib.util
 import json
@@ -20,7 +20,7 @@ def onnx_compat(*arguments):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """Write a model with a convolution, a pool and a classifier, whose weights make every output differ."""
+    """Write a model with a convolution, a pool and a classifier. Random weights make all outputs differ."""
     random = np.random.default_rng(0)
     weights = {
         "kernel": random.normal(size=(8, 3, 3, 3)),

@@ -1,4 +1,4 @@
-"""Steps of a user after the installation: each is a command in a fresh process, in a folder of its own."""
+"""Steps of a user after the installation. Each step is a command in a new process, in a folder of its own."""
 
 import json
 import re
@@ -16,7 +16,7 @@ CLI = [sys.executable, "-m", "onnx_compat.cli"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with a model in it."""
+    """Return a folder that holds a model."""
     folder = tmp_path_factory.mktemp("user")
     subprocess.run(
         [sys.executable, str(ROOT / "examples" / "make_model.py"), "digits.onnx"], cwd=str(folder), check=True
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def command(folder):
-    """Return a function that runs a command there; it returns the exit code and the output, parsed if it is JSON."""
+    """Return a function that runs a command in the folder. It returns (exit code, output; parsed if it is JSON)."""
 
     def run(*arguments):
         done = subprocess.run([*CLI, *arguments], cwd=str(folder), capture_output=True, text=True, check=False)
@@ -101,7 +101,7 @@ def test_tensorflow_is_not_needed(folder):
 
 
 def test_the_commands_of_the_readme(tmp_path):
-    """The block of "Try it", but for its first line, which installs what is installed here."""
+    """Run the block below "Try it" in the README without its first line, the installation."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (block,) = [name for name in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "make_model" in name]
     _, *lines = block.splitlines()

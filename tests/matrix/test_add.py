@@ -1,4 +1,4 @@
-"""`matrix add`: writes an entry that loads after the nearest entry, and writes nothing if the resolver finds nothing."""
+"""`python -m matrix add`: the new entry loads and follows the nearest entry. Nothing is written if no versions resolve."""
 
 import subprocess
 
@@ -15,7 +15,7 @@ VERSIONS = {"onnx": "1.23.2", "onnxruntime": "1.31.1", "numpy": "2.5.4", "protob
 
 
 class Index:
-    """A resolver with wheels for some Pythons, and with every package except the missing ones."""
+    """A fake resolver. It has wheels for some Pythons, and every package except the missing ones."""
 
     def __init__(self, *pythons, missing=()):
         self.pythons, self.missing, self.requests = pythons, missing, []
@@ -47,7 +47,7 @@ def _pythons_of_this_machine(monkeypatch):
 
 
 def plan_addition(folder, name, version, index, backend="tensorflow"):
-    """Plan a cell. Return the addition and the matrix with it."""
+    """Plan the addition of a cell. Return (the addition, the matrix with it)."""
     addition = add.plan(MATRIX, TEXT, name, version, backend, TODAY, index)
     path = folder / "matrix.toml"
     path.write_text(addition.text, encoding="utf-8")
@@ -156,7 +156,7 @@ def test_a_resolver_that_fails_leaves_everything_as_it_is(monkeypatch, capsys):
     monkeypatch.setattr(
         add.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, "", "there is no such version")
     )
-    monkeypatch.setattr(add, "tell_uv", lambda: None)
+    monkeypatch.setattr(add, "set_uv_find_links", lambda: None)
     assert __main__.main(["add", "tf2", "2.99.0"]) == 1
     assert "there is no such version" in capsys.readouterr().err
     assert (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8") == TEXT

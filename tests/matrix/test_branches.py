@@ -1,4 +1,4 @@
-"""Branches: derived from their cells, published so that a wrong Python is refused, and refused by name if they contradict."""
+"""Branches: they follow from their cells, refuse a wrong Python, and a contradictory entry is an error that names it."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ TF2_8 = '[cells."tf2-2.8.4-py310"]'
 
 
 def load_changed(folder, old, new, behind=TF2_8):
-    """Load matrix.toml with a single change after the text `behind`."""
+    """Load matrix.toml with `old` replaced by `new`, at its first occurrence after the text `behind`."""
     start = TEXT.index(behind)
     assert old in TEXT[start:]
     path = folder / "matrix.toml"

@@ -1,4 +1,4 @@
-"""nox, tox and the CI service run the same cells in the same way."""
+"""nox, tox and the CI service install and run the same cells in the same way."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ TOX.read(ROOT / "tox.ini", encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def nox_sessions():
-    """Return the sessions that `nox --json -l` lists for the gate."""
+    """Return the sessions of the gate that `nox --json -l` lists."""
     command = [sys.executable, "-m", "nox", "--json", "-l", "-t", "gate"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -27,7 +27,12 @@ def nox_sessions():
 def test_tox_installs_and_runs_what_nox_does(cell):
     section = TOX[f"testenv:{cell.id}"]
     assert section["base_python"] == cell.python
-    assert section["commands_pre"].split("\n")[-1].split() == ["uv", "pip", "install", *cells.installs(MATRIX, cell)]
+    assert section["commands_pre"].split("\n")[-1].split() == [
+        "uv",
+        "pip",
+        "install",
+        *cells.install_arguments(MATRIX, cell),
+    ]
     assert section["commands"] == f"python -m matrix.cells {cell.id} {{posargs}}"
     assert cell.id in TOX["tox"]["env_list"].split()
 

@@ -1,4 +1,4 @@
-"""matrix.toml: its entries are consistent, and a wrong entry is refused by name."""
+"""matrix.toml: its entries are consistent, and a wrong entry is an error that names it."""
 
 import pytest
 

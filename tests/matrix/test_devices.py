@@ -1,4 +1,4 @@
-"""GPU detection: answers of a fake driver, a fake nvidia-smi and fake frameworks, and the outcome."""
+"""GPU detection, with a fake driver, a fake nvidia-smi and fake frameworks: the state and its reason."""
 
 import json
 import re
@@ -40,7 +40,7 @@ class Cuda:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Return a function that installs a fake driver and a fake nvidia-smi."""
+    """Return a function that installs a fake driver and a fake nvidia-smi with given answers."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def make(cuda=None, smi=()):
@@ -195,17 +195,17 @@ def test_a_framework_is_asked(monkeypatch, name, module, cuda, device_names, err
 
 def test_only_a_cell_of_a_gpu_is_asked_for_one(monkeypatch):
     monkeypatch.setattr(cells, "query_driver", lambda: devices.Answer("no-gpu", "none"))
-    assert cells.before(MATRIX.cells["tf2-2.21.0-py313"]) is None
-    assert cells.before(CELL) == devices.Answer("no-gpu", "none")
+    assert cells.gpu_problem(MATRIX.cells["tf2-2.21.0-py313"]) is None
+    assert cells.gpu_problem(CELL) == devices.Answer("no-gpu", "none")
     monkeypatch.setattr(cells, "query_driver", lambda: HERE)
-    assert cells.before(CELL) is None
+    assert cells.gpu_problem(CELL) is None
 
 
 def test_an_index_is_named_by_the_runner(monkeypatch):
     (cell,) = [cell for cell in MATRIX.cells.values() if cell.index]
     monkeypatch.setattr(cells, "query_driver", lambda: HERE)
     monkeypatch.delenv("UV_INDEX", raising=False)
-    assert "UV_INDEX=%s=<address>" % cell.index in cells.before(cell).reason
+    assert "UV_INDEX=%s=<address>" % cell.index in cells.gpu_problem(cell).reason
 
 
 @pytest.mark.parametrize(("state", "code"), [("no-gpu", 0), ("broken", 1)])

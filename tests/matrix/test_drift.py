@@ -64,7 +64,7 @@ def test_a_lost_marker_is_named(tmp_path):
 
 
 def copy_of_rendered(folder, monkeypatch):
-    """Copy the repository's rendered files, and the files that they are rendered into, to a folder."""
+    """Copy the rendered files of the repository, and the files that contain a rendered block, to a folder."""
     texts = {folder / path.relative_to(ROOT): text for path, text in render.render_texts(MATRIX).items()}
     shutil.copy(ROOT / "LICENSE", folder)
     for path, text in texts.items():

@@ -1,4 +1,4 @@
-"""Search for an interpreter: a working one is found, a missing one is named."""
+"""Search for a Python interpreter: a working one is returned, and an error names the missing version."""
 
 import sys
 

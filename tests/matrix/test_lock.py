@@ -1,4 +1,4 @@
-"""Resolution of a cell's pins: stored pins are kept, except those that the cell itself pins."""
+"""Lock files: stored pins are kept, except those of packages that the cell itself pins."""
 
 import subprocess
 from pathlib import Path
@@ -13,7 +13,7 @@ def test_a_stored_pin_of_the_cell_rules_out_no_other_build(tmp_path, monkeypatch
     (tmp_path / "matrix" / "constraints").mkdir(parents=True)
     monkeypatch.setattr("matrix.data.ROOT", tmp_path)
     monkeypatch.setattr(lock, "find", lambda python: "python" + python)
-    monkeypatch.setattr(lock, "tell_uv", lambda: None)
+    monkeypatch.setattr(lock, "set_uv_find_links", lambda: None)
     environment = Environment("x-py311", "3.11", ("torch==2.13.0",))
     environment.constraints.write_text("numpy==2.4.6\ntorch==2.13.0\n", encoding="utf-8")
 

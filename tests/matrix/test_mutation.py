@@ -1,4 +1,4 @@
-"""Mutants are the changes that a reader would make by mistake, at their places; the report fails below the floor."""
+"""Mutants: which changes of a statement are made, and where. The report fails below the floor."""
 
 import ast
 import json
@@ -40,7 +40,7 @@ class Range:
 
 
 def changes(body: str) -> List[str]:
-    """The expressions or statements of the mutants of a function with this body."""
+    """Return the changed code of each mutant of a function with this body."""
     return [mutant.after for mutant in find_mutants("def function(a, b, c):\n    %s\n" % body)]
 
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation: their language, and that the commands, extras and files that they name exist."""
+"""The pages of the documentation: the length of their sentences, and that the commands and files that they name exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMANDS = {".", ".ci/run", "&&", "curl", "docker", "nox", "pip", "python", "pyt
 
 
 def prose(text: str) -> list[str]:
-    """The paragraphs and list items of a page, without code, tables, headings, comments and API directives."""
+    """Return the paragraphs and list items of a page, without code, tables, headings, comments and API directives."""
     text = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!-- (?!>>>|<<<).*?-->", "", text)
     matches = []
@@ -50,7 +50,7 @@ def prose(text: str) -> list[str]:
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Split a paragraph at ends of sentences; code and links count as a word each."""
+    """Split a paragraph into sentences. A code span or a link counts as one word."""
     text = re.sub(r"`[^`]*`", "CODE", " ".join(paragraph.split()))
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
     return [sentence for sentence in re.split(r"(?<=[.?!:])\s+", text) if sentence]
@@ -87,7 +87,7 @@ def test_long_and_banned_prose_is_found(tmp_path: Path) -> None:
 
 
 def test_every_block_that_runs_runs_in_an_environment_of_the_gate() -> None:
-    """A marker that no cell of the gate meets would keep a block from ever being run."""
+    """A block with a marker that no cell of the gate meets would never run."""
     shims = {cell.shim for cell in MATRIX.cells.values() if cell.tier == "gate"}
     pins = {
         cell.shim: "\n".join(
@@ -107,7 +107,7 @@ def test_every_block_that_runs_runs_in_an_environment_of_the_gate() -> None:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Each command line of a block `sh`, with its page."""
+    """Return (page, command line) for each command line in a block `sh`."""
     matches = []
     for page in PAGES:
         for block in documentation.blocks(page):
@@ -156,13 +156,13 @@ def test_subcommands_of_matrix_that_pages_name_exist(capsys: pytest.CaptureFixtu
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """`nox -s docs` checks the same; this is what the core's session says without mkdocs."""
+    """`nox -s docs` checks the same; this test also runs where mkdocs is not installed."""
     named = set(re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     assert named == {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
 
 
 def test_the_texts_of_the_networks_page_are_those_of_the_code() -> None:
-    """The page is written when networks are measured; its texts change with the code all the same."""
+    """docs/networks.md is written only when networks are measured. Its texts must still follow a change of the code."""
     from benchmarks import page
 
     text = (ROOT / "docs" / "networks.md").read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Measurement of a peer: a fake project with every outcome that a real one may have, and the projects installed here."""
+"""Measurement of a peer: a fake project with every outcome that a project may have, and the real projects installed
+here.
+"""
 
 import json
 
@@ -162,7 +164,7 @@ def one_node(operator, type_, opset=21, **attributes):
 
 
 def run_or_judge(tool, model, x):
-    """Return the output of the tool, or its verdict."""
+    """Run a model on a tool. Return the output, or the outcome of the exception that the tool raised."""
     try:
         return tool.prepare(model)({"x": x})[0]
     except Exception as error:  # noqa: BLE001 - the test checks which exception it is

@@ -1,4 +1,4 @@
-"""Networks that packages ship: the table in matrix.toml, the files in the cache, the digests, and the page."""
+"""Trained networks from packages: the entries in matrix.toml, the files in the cache, the digests, and the page."""
 
 import hashlib
 import zipfile
@@ -28,7 +28,7 @@ def _wheel(tmp_path: Path) -> Path:
 
 
 class Registry:
-    """Hands out a file, and counts the downloads."""
+    """A fake package index that copies a file, and counts the downloads."""
 
     def __init__(self, wheel: Path) -> None:
         self.wheel = wheel

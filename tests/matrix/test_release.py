@@ -1,4 +1,4 @@
-"""The checks before a release detect the errors that they are for."""
+"""The checks before a release detect the faults that they are for."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""Stored results of a cell: the worst outcome of each operator, the ratchet on the counts, and the page that shows them."""
+"""Stored results of a cell: the worst outcome of each operator, the ratchet on the counts, and docs/support.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _model(name: str, *operators: str) -> bytes:
 
 @pytest.fixture
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return the results of a few cases."""
+    """Return the results file of a run of a few cases."""
     monkeypatch.setenv("ONNX_COMPAT_CACHE", str(tmp_path / "cache"))
     cases = {
         "abs": (["Abs"], "pass"),
@@ -56,7 +56,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.fixture
 def folder(report: dict[str, Any], tmp_path: Path) -> Path:
-    """Return the folder of the stored results."""
+    """Return a folder that holds the stored results of one run."""
     path = tmp_path / "results.json"
     path.write_text(json.dumps(report), encoding="utf-8")
     assert results.record(path, tmp_path / "stored").name == CELL + ".json"
@@ -97,7 +97,7 @@ def test_a_case_that_was_not_run_is_said(report: dict[str, Any], folder: Path, t
 
 
 def test_a_content_of_several_releases_is_one_case(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
-    """Check this also for a run of older releases only."""
+    """This also holds for a run of older releases only."""
     of = {"1": _model("abs", "Abs"), "2": _model("abs", "Abs"), "3": _model("abs", "Neg"), "4": _model("abs", "Neg")}
     known: dict[str, str] = {}
     rows = [cache.write_case("simple", release, "abs", model, [], known) for release, model in of.items()]

@@ -1,4 +1,4 @@
-"""Frameworks that abort or hang: the real harness in a separate run, on operators that abort or hang."""
+"""The harness in a separate pytest run, on operators that abort the process or hang, as a framework may."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from matrix.cells import APART
+from matrix.cells import XDIST_OPTIONS
 from matrix.data import ROOT
 from matrix.run.progress import Progress
 from matrix.suites import cache
@@ -86,7 +86,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         shutil.which("pytest", path=os.path.dirname(sys.executable)) or "pytest",
         "tests/conformance/test_suites.py",
     ]
-    command += ["-p", "bad_operators", "-p", "no:cacheprovider", "--suite=node", "-k", "test_case", *APART]
+    command += ["-p", "bad_operators", "-p", "no:cacheprovider", "--suite=node", "-k", "test_case", *XDIST_OPTIONS]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     tests = Progress(folder / "progress")

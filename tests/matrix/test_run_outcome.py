@@ -1,4 +1,4 @@
-"""Outcome of a cell, and its display."""
+"""The outcome of a cell, and its display."""
 
 from __future__ import annotations
 
@@ -144,10 +144,10 @@ def test_what_there_is_to_see(terminal: bool) -> None:
     tests = Progress(Path(), 40, 7, {str(k): "passed" for k in range(10)}, {"a": "wrong"})
     totals = screen.Totals(3, {"x": Outcome(BROKEN)}, cases=100, failures=2)
     with shown.live():
-        shown.say("started")
-        shown.look([Running(cell, Endless(), tests, 0.0)], totals, 3725)
+        shown.print_line("started")
+        shown.update([Running(cell, Endless(), tests, 0.0)], totals, 3725)
         seconds = screen.EVERY
-        shown.look([Running(cell, Endless(), tests, 0.0)], totals, 3725)
+        shown.update([Running(cell, Endless(), tests, 0.0)], totals, 3725)
     shown_text = text.getvalue()
     assert "started" in shown_text
     assert "1 of 3 cells done, 1 not well; 107 cases, 3 failed tests; 1:02:05 left" in shown_text

@@ -1,4 +1,4 @@
-"""Schedule of cells, singly or several at once, with fake processes."""
+"""The schedule of cells, one or several at a time, with fake processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 class Fake:
-    """Ends after these seconds; never, for None."""
+    """A fake process that ends after `seconds`; with `None` it never ends."""
 
     def __init__(self, clock: Clock, seconds: float | None, code: int = 0) -> None:
         self.clock, self.until, self.code, self.ended = clock, seconds, code, False
@@ -43,7 +43,7 @@ class Fake:
 
 
 class Machine:
-    """Runs cells for given times, and records the calls of `look`."""
+    """Starts fake processes with given durations, and records the calls of `update`. Its clock is simulated."""
 
     def __init__(self, seconds: list[float | None], limit: float = 100, jobs: int = 1) -> None:
         self.clock, self.seconds, self.limit, self.jobs = (

@@ -1,4 +1,4 @@
-"""Files and entries of matrix.toml on which the outcome of a cell depends."""
+"""Dependencies of cells: the files and the entries of matrix.toml that can change the outcome of a cell."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_a_file_matters_to_those_that_read_it(path: str, cells: set[str]) -> Non
 
 
 def test_the_paths_of_the_table_are_there() -> None:
-    """Check that the patterns match files: after a renaming, a pattern would match nothing without notice."""
-    for pattern in (*inputs.UNREAD, *inputs.TRIED):
+    """Each pattern matches a file. After a rename, a pattern would match nothing without notice."""
+    for pattern in (*inputs.UNREAD, *inputs.CORE_ONLY):
         known = [path for path in inputs._contents() if inputs._matches_any(path, [pattern])]
         assert known, pattern
 
@@ -108,7 +108,7 @@ def test_an_entry_matters_to_those_that_follow_from_it(old: str, new: str, cells
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a small repository with a single commit and the cells of this repository."""
+    """Return a small git repository with one commit and with the cells of this repository."""
     files = {"matrix/matrix.toml": TEXT, "docs/matrix.md": "a\n", "shims/tf2/onnx_compat_tf2/shim.py": "a\n"}
     files |= {"tests/gaps/keras.toml": "", ".gitignore": "results/\n", "tests/core/test_a.py": "a\n"}
     for path, text in files.items():

@@ -1,4 +1,4 @@
-"""Whole runs, from the command line to the table, with a fake nox that installs and tests nothing."""
+"""Runs of `python -m matrix.run` from the command line to the final table, with a fake nox."""
 
 from __future__ import annotations
 

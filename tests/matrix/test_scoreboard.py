@@ -1,4 +1,4 @@
-"""Scoreboard: merging of runs, contents of the page, badges, and the export for onnx's backend scoreboard."""
+"""Scoreboard: the runs that are shown, the contents of the page, badges, and the export for onnx/backend-scoreboard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CASES = {
 
 
 def _results(cell: str = CELL, date: str = "2026-05-05T10:00:00Z", **outcomes: str) -> dict[str, Any]:
-    """Return the results of a run of all cases."""
+    """Return the results file of a run of all cases."""
     results = []
     for id_ in CASES:
         outcome = {"test_void": "gap", **outcomes}.get(id_.rpartition("/")[2], "pass")
@@ -47,7 +47,7 @@ def _results(cell: str = CELL, date: str = "2026-05-05T10:00:00Z", **outcomes: s
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with stored cases, and without cells."""
+    """Return a folder of stored results that has cases and no cells."""
     write_cases(CASES, tmp_path / "stored")
     return tmp_path / "stored"
 

@@ -1,4 +1,4 @@
-"""The check of the built documentation finds dead links and what other hosts would serve."""
+"""The check of the built documentation finds dead links, and resources of other hosts."""
 
 from pathlib import Path
 

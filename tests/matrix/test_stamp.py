@@ -1,4 +1,4 @@
-"""Stamps of the cache: its contents are made again if their inputs change, and only then."""
+"""Stamps of the cache: it is stale if and only if its inputs or its code have changed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The style check: every rule reports its violation, and passes the plain spelling of the same thing."""
+"""The style check: every rule reports a violation, and accepts the same content in plain words."""
 
 from __future__ import annotations
 

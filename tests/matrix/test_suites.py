@@ -1,4 +1,4 @@
-"""Cache of cases: a case is read as it was written, equal contents are stored once, and the data of a release is parsed."""
+"""The cache of cases: a case is read as it was written, equal contents are stored once, and data of a release is parsed."""
 
 from __future__ import annotations
 

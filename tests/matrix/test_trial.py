@@ -1,4 +1,4 @@
-"""Trial of the branches: its commands; each failure is in the row and in the list, and never counts as a pass."""
+"""Trial of the branches, with fake commands: each failed step is in the row and in the list of failures."""
 
 import json
 import re
@@ -17,7 +17,7 @@ REFUSED = "the branch requires Python >=3.7,<3.11"
 
 
 def proving(*parts):
-    """Return the cell of the branch that a command names."""
+    """Return the cell whose branch a command names."""
     (name,) = {
         branch_name for part in parts for branch_name in re.findall(r"onnx-compat\[([a-z0-9-]+?)(?:-cpu)?[],]", part)
     }
@@ -26,7 +26,7 @@ def proving(*parts):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Fake a machine on which every command succeeds; a test puts other answers into `does`."""
+    """Replace the commands of a trial by a fake on which every command succeeds. A test sets other answers in `does`."""
     does, ran = {}, []
 
     def run_command(*command, given=None, **options):

@@ -1,4 +1,4 @@
-"""Types that numpy lacks, decoded from recorded files, compared with onnx and ml_dtypes."""
+"""Types that numpy lacks, read from recorded files: the values equal those of onnx and ml_dtypes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERS = sorted(values._SMALL)
 
 
 def _all(number: int) -> Any:
-    """Return every value of a type, in that type."""
+    """Return an array of every value of a type."""
     small = values._SMALL[number]
     if not small.exponent:
         low = -(1 << (small.bits - 1)) if small.name.startswith("int") else 0
@@ -26,7 +26,7 @@ def _all(number: int) -> Any:
 
 
 def _whole(raw: TensorProto, bits: int, array: Any) -> list[int]:
-    """Return the data of the typed field: packed as in the raw field, except 6-bit types with an entry per element."""
+    """Return the content of the typed field: packed like the raw field, or one entry per element for 6-bit types."""
     if bits == 6:
         return array.view(np.uint8).tolist()
     return np.frombuffer(raw.raw_data, np.uint16 if bits == 16 else np.uint8).tolist()
@@ -93,7 +93,7 @@ def test_the_bits_of_a_bfloat16_are_one_where_the_graph_says_so() -> None:
 
 
 def test_bfloat16_under_another_name() -> None:
-    """Check that uint16 bits are read as bfloat16 if the model declares it, as onnx recorded them up to 1.18."""
+    """Up to 1.18, onnx recorded bfloat16 as uint16. The declared type of the model decides how the bits are read."""
     stored = TensorProto(dims=[2], data_type=TensorProto.UINT16, int32_data=[0x3F80, 0xC000])
     type_ = helper.make_tensor_type_proto(TensorProto.BFLOAT16, [2])
     assert values.read_value(type_, stored.SerializeToString()).astype(np.float32).tolist() == [1.0, -2.0]

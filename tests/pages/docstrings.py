@@ -1,4 +1,4 @@
-"""Check the sections of public docstrings, and run their examples in a folder with the model `digits.onnx`."""
+"""Check the sections of public docstrings, and run their examples in a folder that holds the model `digits.onnx`."""
 
 import doctest
 import inspect
@@ -25,7 +25,7 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def public() -> Dict[str, Any]:
-    """Return every object of the API that has an entry in the reference, by name."""
+    """Return name -> object for every object of the API that the reference documents."""
     objects = {name: getattr(onnx_compat, name) for name in onnx_compat.__all__}
     objects.update({name: getattr(errors, name) for name in errors.__all__})
     objects.update({item.__name__: item for item in (Images, NodeSupport, Outputs, Report, ShimInfo)})
@@ -33,7 +33,7 @@ def public() -> Dict[str, Any]:
 
 
 def missing_sections(name: str, item: Any) -> List[str]:
-    """List what the docstring of an object lacks: sections, parameters, an example."""
+    """Return the names of what the docstring of an object lacks: sections, parameters, an example."""
     text = inspect.getdoc(item) or ""
     missing = [] if "Examples:" in text else ["Examples"]
     if inspect.isclass(item):
@@ -46,7 +46,7 @@ def missing_sections(name: str, item: Any) -> List[str]:
 
 
 def run(name: str, item: Any, folder: Path) -> int:
-    """Execute the examples of an object in `folder`; return how many there are. A wrong example raises."""
+    """Run the examples of an object in `folder`, and return their number. Raise an error for a wrong output."""
     maker = str(Path(__file__).parents[2] / "examples" / "make_model.py")
     subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
     finder = doctest.DocTestFinder(recurse=False)

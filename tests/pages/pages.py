@@ -35,7 +35,7 @@ _CODE = re.compile(r"# exit code (\d+)$")
 
 
 class Block(NamedTuple):
-    """A code block of a page."""
+    """A code block of a page: its language, text and markers."""
 
     language: str
     text: str
@@ -50,7 +50,7 @@ def pages() -> List[Path]:
 
 
 def blocks(page: Path) -> List[Block]:
-    """Return the code blocks of a page."""
+    """Return the code blocks of a page, in order."""
     content = page.read_text(encoding="utf-8")
     first = _PAGE.match(content)
     common = first.group(1) if first else "reference"
@@ -66,7 +66,7 @@ def blocks(page: Path) -> List[Block]:
 
 
 def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> int:
-    """Execute the blocks of a page in `folder`, if `here` accepts their needs; return how many were executed."""
+    """Run the blocks of a page in `folder` for which `here(needs)` is true. Return the number of blocks that ran."""
     environment = dict(os.environ, PATH=os.pathsep.join([str(_commands(folder)), os.environ.get("PATH", "")]))
     scope: Dict[str, Any] = {"__name__": "__main__"}
     count = 0
@@ -85,7 +85,7 @@ def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> in
 
 
 def _commands(folder: Path) -> Path:
-    """Write the commands `onnx-compat` and `python` for this interpreter to a folder, and the model `digits.onnx`."""
+    """Write the commands `onnx-compat` and `python` for this interpreter, and the model `digits.onnx`, to a folder."""
     commands = folder / ".bin"
     commands.mkdir()
     for name, arguments in (("onnx-compat", "-m onnx_compat.cli"), ("python", "")):

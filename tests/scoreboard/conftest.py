@@ -1,4 +1,4 @@
-"""Headless Chromium, and a page of a few made-up runs to open in it."""
+"""Fixtures: headless Chromium, and a scoreboard of a few made-up runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def board(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the address of the page of the made-up runs."""
+    """Return the address of the scoreboard of made-up runs."""
     from matrix.data import load
     from matrix.scoreboard.cases import Known, write_cases
     from matrix.scoreboard.gather import gather
@@ -117,7 +117,7 @@ def _write(path: Path, content: Any) -> None:
 
 @pytest.fixture
 def visit(browser: Browser, board: str) -> Iterator[Callable[..., Page]]:
-    """Return a function that opens the page; check that there was no error and no request for another address."""
+    """Return a function that opens the page. It asserts that there is no error and no request to another address."""
     addresses: List[str] = []
     wrong: List[str] = []
     contexts = []

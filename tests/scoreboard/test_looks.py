@@ -1,4 +1,4 @@
-"""Looks of the page: light and dark, wide and on a phone, with made-up and with stored results."""
+"""Appearance of the scoreboard: light and dark, wide and on a phone, with made-up and with stored results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CONTRAST = """() => {
 
 
 def _fits(page: Page) -> None:
-    """Check that the page does not scroll sideways."""
+    """Assert that the page is not wider than the window."""
     wide = page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]")
     assert max(wide[:2]) <= wide[2], wide
 
@@ -96,7 +96,7 @@ def test_what_is_stored_opens(visit: Visit, picture: Picture, stored_page: Path)
 
 @pytest.fixture
 def stored_page(tmp_path: Path) -> Path:
-    """Write the page with the command, in its own folder."""
+    """Write the scoreboard of the stored results with the command, and return its path."""
     from matrix.__main__ import main
 
     folder = tmp_path / "scoreboard"

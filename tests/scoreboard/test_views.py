@@ -1,4 +1,4 @@
-"""Use of the page: filters, links and comparisons, by mouse and by keyboard."""
+"""Use of the scoreboard: filters, links and comparisons, by mouse and by keyboard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Visit = Callable[..., Page]
 
 
 def _cells(page: Page) -> List[str]:
-    """Return the rows of the map."""
+    """Return the cell of each row of the map, in their order."""
     return page.locator(".map tbody tr:not(.group) th[scope=row]").evaluate_all("all => all.map((one) => one.title)")
 
 

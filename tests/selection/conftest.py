@@ -1,4 +1,4 @@
-"""Environments of `nox -s selection`, and copies of them to break."""
+"""The environments of `nox -s selection`, and copies of them that a test may break."""
 
 import json
 import os
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 class Environment:
-    """A real environment, in which commands run."""
+    """A Python environment in which a test runs commands."""
 
     def __init__(self, python: Path, scratch: Path) -> None:
         self.python = python
@@ -22,7 +22,7 @@ class Environment:
 
     @property
     def packages(self) -> Path:
-        """The folder of its packages."""
+        """Return the folder of the installed packages (site-packages)."""
         (packages,) = (self.python.parent.parent / "lib").glob("python3.*/site-packages")
         return packages
 
@@ -32,7 +32,10 @@ class Environment:
         entry.unlink()
 
     def own(self, package: str) -> Path:
-        """Return a package of a copy whose files may be deleted. They are links, so they must not be changed."""
+        """Return the folder of a package of a copy, with links to the original files.
+
+        The links may be deleted. A file must not be changed through them.
+        """
         folder = self.packages / package
         original = folder.resolve()
         self.drop(package)
@@ -40,7 +43,7 @@ class Environment:
         return folder
 
     def put(self, package: str, start: str) -> None:
-        """Replace a package of a copy by other code, without changing its metadata."""
+        """Replace a package of a copy by the code `start` in its `__init__.py`. Its metadata stays."""
         folder = self.packages / package
         if folder.is_symlink():
             folder.unlink()
@@ -62,13 +65,13 @@ class Environment:
         )
 
     def ask(self, *steps: str, **variables: str) -> List[Any]:
-        """Return the answer of each step; the steps run in sequence in one process (see steps.py)."""
+        """Run steps.py with these steps, in one process, and return the answer of each step."""
         done = self.run("-W", "ignore", str(HERE / "steps.py"), *steps, **variables)
         assert done.returncode == 0, done.stdout + done.stderr
         return [json.loads(line[2:]) for line in done.stdout.splitlines() if line.startswith("> ")]
 
     def doctor(self, **variables: str) -> Dict[str, Any]:
-        """Return the JSON of the doctor with its exit code, after checking that it printed no traceback."""
+        """Run `onnx-compat doctor --json`. Return its JSON with the exit code. Assert that it printed no traceback."""
         done = self.run("-m", "onnx_compat.cli", "doctor", "--json", **variables)
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         document: Dict[str, Any] = json.loads(done.stdout)
@@ -81,7 +84,7 @@ class Environment:
 
 @pytest.fixture(name="environment")
 def _environment(tmp_path: Path) -> Callable[[str], Environment]:
-    """Return a function that finds an environment by its name."""
+    """Return a function from the name of an environment to the environment."""
     configured: Optional[str] = os.environ.get("ONNX_COMPAT_SELECTION")
     assert configured, "run this by `nox -s selection`"
     pythons = json.loads(configured)
@@ -94,7 +97,7 @@ def _environment(tmp_path: Path) -> Callable[[str], Environment]:
 
 @pytest.fixture(name="copy")
 def _copy(environment: Callable[[str], Environment], tmp_path: Path) -> Callable[[str], Environment]:
-    """Return a function that copies an environment, to break it: its packages are links to those of the original."""
+    """Return a function that copies an environment. The packages of the copy are links to those of the original."""
 
     def copy(name: str) -> Environment:
         original = environment(name)

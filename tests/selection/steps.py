@@ -1,6 +1,8 @@
-"""Script that runs in the tested environment, on its Python: it performs the steps of its arguments and prints their answers.
+"""Script that runs with the Python of the tested environment: it runs the steps in its arguments, and prints their
+answers.
 
-`import MODULE`; `decide [SHIM]`; `run [SHIM]`: a small model; `offer`: the modules that `import onnx_compat` imports.
+The steps: `import MODULE`; `decide [SHIM]`; `run [SHIM]` runs a small model; `offer` lists the modules that `import
+onnx_compat` imports.
 """
 
 import importlib

@@ -1,4 +1,7 @@
-"""Broken frameworks and shims: another shim is selected, a request for the broken one gets the cause, the doctor the remedy."""
+"""Broken frameworks and shims: another shim is selected, and `doctor` reports the cause and the remedy.
+
+A request for the broken shim by its name raises an error with the cause.
+"""
 
 import pytest
 
@@ -6,7 +9,7 @@ REINSTALL = "pip install --force-reinstall --no-deps '%s=="
 
 
 def passed_over(environment, shim, cause, remedy, instead):
-    """Check the report of a broken framework, and return it."""
+    """Assert that the shim is passed over with this cause and remedy, and that `instead` is selected. Return the report."""
     offered, decision, named, ran = environment.ask("offer", "decide", "decide " + shim, "run")
     assert offered["brought"] == []
     assert decision["name"] == ran["shim"] == instead
@@ -52,7 +55,7 @@ def test_a_shared_library_of_tensorflow_2_is_missing(copy):
 
 
 def test_a_shared_library_of_tensorflow_1_is_missing(copy):
-    """Check an error whose text contains a traceback with the cause."""
+    """The text of the import error contains a traceback, whose last line is the cause."""
     here = copy("tf1-py37")
     (library,) = here.own("tensorflow_core").glob("libtensorflow_framework.so*")
     library.unlink()
@@ -96,7 +99,7 @@ def test_an_import_that_ends_the_process_is_an_error_like_another(copy):
 
 @pytest.mark.parametrize("signal", ["SIGABRT", "SIGILL", "SIGSEGV"])
 def test_an_import_that_kills_does_so_once(copy, signal):
-    """Fake a TensorFlow that was built for another processor."""
+    """The fake TensorFlow ends its process on import, as a build for another processor does."""
     here = copy("several-py311")
     here.put("tensorflow", "import os, signal\nos.kill(os.getpid(), signal.%s)\n" % signal)
     here.drop("onnx_compat_keras-*.dist-info")

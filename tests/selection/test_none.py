@@ -1,4 +1,4 @@
-"""No shim and no framework, a shim without its framework, a framework without its shim."""
+"""Environments without any shim and framework, with a shim and no framework, and with a framework and no shim."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Several frameworks at once: the default shim, and the settings that change it."""
+"""Environments with several frameworks: the shim that is selected by default, and the settings that change it."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_the_variable_decides_unless_one_is_named(environment):
     ("module", "shim"), [("tensorflow", "tf2"), ("keras", "keras"), ("ai_edge_litert.interpreter", "tflite")]
 )
 def test_what_the_user_works_with_comes_first(environment, module, shim, late):
-    """Check a probe that imports: Keras imports TensorFlow, and TensorFlow imports Keras."""
+    """Only the user's own imports count: a probe imports frameworks too, and Keras and TensorFlow import each other."""
     steps = ["import " + module, "offer", "decide"]
     *_, decision = environment("several-py311").ask(
         *(["import onnx_compat.discovery.selection"] if late else []), *steps

@@ -1,4 +1,4 @@
-"""A cell runs what belongs to its shim: files and folders named after another shim are left alone, by name."""
+"""A cell runs only the tests of its shim: files and folders that are named after another shim are not collected."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ HERE = os.environ.get("ONNX_COMPAT_SHIM", "")
 
 
 def is_gate(cell: str) -> bool:
-    """Whether pages are tried here: in the cells that every change must pass, and in a developer's environment."""
+    """Return whether code blocks of pages run here: in a cell of the gate, and outside of any cell."""
     entries = tomllib.loads((ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8"))["cells"]
     return not cell or entries[cell].get("tier") == "gate"
 
@@ -40,6 +40,6 @@ if HERE not in ("tf1", "tf2", "keras"):  # the others compute on the CPU only
 
 @pytest.fixture(scope="session")
 def shim_name() -> str:
-    """The shim that this run is about."""
+    """Return the name of the shim under test."""
     assert HERE, "set ONNX_COMPAT_SHIM, as a cell of nox does"
     return HERE

@@ -1,4 +1,4 @@
-"""Operators from outside, on the shim under test: a meaning serves every shim, a kernel of its own the one it is given to."""
+"""Custom operators on the shim under test: a meaning works on every shim, a kernel only on the shim that it is given to."""
 
 from typing import Any, Iterator
 
@@ -26,7 +26,7 @@ def _meaning() -> Iterator[None]:
 
 
 def model() -> Any:
-    """Fold behind an operator of ONNX's; one size is left open."""
+    """Return a model with the operator Fold after an operator of ONNX. One size is symbolic."""
     nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Fold", ["a"], ["y"], domain="my.domain", by=4.0)]
     ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in "xy"]
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid("my.domain", 1)]

@@ -22,7 +22,7 @@ def prepare_model():
 
 
 def devices_of_graph(graph):
-    """Return the devices on which TensorFlow 1 records the product."""
+    """Return the devices on which TensorFlow 1 placed the matrix product."""
     import tensorflow as tf
 
     compat = tf.compat.v1
@@ -37,7 +37,7 @@ def devices_of_graph(graph):
 
 
 def devices_of_output(native):
-    """Return the devices that hold the results of the framework's own object."""
+    """Return the devices that hold the results of `Runnable.native`."""
     results = native(X)
     (output,) = results if isinstance(results, (list, tuple)) else [results]
     return [getattr(output, "backing_device", None) or output.device]

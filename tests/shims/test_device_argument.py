@@ -1,4 +1,4 @@
-"""`device=` on each shim: the names of its devices, and a refusal of any other before the model is recorded."""
+"""The argument `device=` of each shim: the names of its devices, and the error for any other name before the trace."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""`device=` with several devices: `run`, `native`, loops, eager execution and weights are on the selected device."""
+"""The argument `device=` with several devices: `run`, `native`, loops, eager execution and weights use the given device."""
 
 import json
 import os

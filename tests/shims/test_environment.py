@@ -1,4 +1,4 @@
-"""A cell is what it says: our code came out of the wheels, and everything else is at its pinned version."""
+"""The environment of a cell: this library is installed from its wheels, and all packages have their pinned versions."""
 
 import importlib.util
 import os
@@ -65,7 +65,9 @@ def test_nothing_is_installed_beside_the_pins():
     "package", ["tensorflow", "keras", "tf_keras", "torch", "jax", "tflite_runtime", "ai_edge_litert"]
 )
 def test_no_folder_of_ours_passes_for_a_framework(package):
-    """A folder on the path, of no package at all, can be imported by its name: frameworks probe for each other so."""
+    """A folder on `sys.path` can be imported by its name, so a folder named like a framework would mislead other
+    frameworks.
+    """
     spec = importlib.util.find_spec(package)
     assert spec is None or spec.origin is not None, list(spec.submodule_search_locations or [])
 

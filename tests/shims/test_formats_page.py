@@ -1,4 +1,4 @@
-"""docs/reference/formats.md is true of this shim: each entry of its tables is tried by a conversion."""
+"""docs/reference/formats.md agrees with this shim: a conversion tries each entry of its tables."""
 
 import importlib.util
 import os
@@ -19,7 +19,7 @@ TITLES = {"tflite": "`.tflite`", "keras": "`.keras`", "saved_model": "SavedModel
 
 
 def title_of_types(form: str) -> str:
-    """The column of the table of types that this environment is about."""
+    """Return the title of the column, in the table of dtypes, that is about this environment."""
     if form == "tflite" and importlib.util.find_spec("ai_edge_litert") is None:
         return "`.tflite` on tflite-runtime 2.7"
     if form == "keras":
@@ -29,7 +29,7 @@ def title_of_types(form: str) -> str:
 
 
 def table(first: str) -> Dict[str, Dict[str, str]]:
-    """The table whose first heading is `first`: row -> column -> entry."""
+    """Return row -> column -> entry of the table whose first heading is `first`."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith("| %s |" % first))
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[start:]]

@@ -1,4 +1,4 @@
-"""Gradient of ai.onnx.preview.training: the framework's own differentiation where it has one."""
+"""The operator Gradient of ai.onnx.preview.training, by the framework's own differentiation if it has one."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ OWN = {"tf1", "tf2", "keras"}
 
 
 def gradient_of(nodes: Any) -> bytes:
-    """Return a model of the derivative of y by x, for x of shape [3, 2]."""
+    """Return a model that computes the derivative of y by x, for x of shape [3, 2]."""
     gradient_node = helper.make_node("Gradient", ["x"], ["dx"], domain="ai.onnx.preview.training", xs=["x"], y="y")
     graph = helper.make_graph(
         [*nodes, gradient_node],
@@ -28,7 +28,7 @@ def gradient_of(nodes: Any) -> bytes:
 
 
 def test_what_the_core_has_no_rule_for(shim_name: str) -> None:
-    """A gather of elements: only a framework differentiates it."""
+    """The core has no derivative for GatherElements. Only a framework can differentiate it."""
     model = gradient_of(
         [helper.make_node("GatherElements", ["x", "places"], ["t"], axis=0), helper.make_node("Mul", ["t", "t"], ["y"])]
     )

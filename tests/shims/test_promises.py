@@ -1,6 +1,6 @@
-"""Guarantees of every shim for exported networks: few permutations, native kernels, no retracing, no shared state.
+"""Guarantees of every shim for exported networks: few transposes, native kernels, no retracing, no shared state.
 
-The tests use the small networks of the zoo; ONNX_COMPAT_LAYOUT_SUITE=zoo-full selects the full ones.
+The tests use the small networks of the zoo; ONNX_COMPAT_LAYOUT_SUITE=zoo-full selects the large ones.
 """
 
 import importlib
@@ -37,7 +37,7 @@ def primitives(model: Any, shim: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_network_is_permuted_at_its_ends_only(name: str, shim_name: str) -> None:
-    """At most a permutation for each input or output image; none in a shim of the same layout."""
+    """There is at most one transpose for each input or output image, and none if the shim has the layout of the model."""
     model = onnx_compat.load(network(name + "-script-dynamic").model)
     ends = sum(getattr(entry.type, "rank", None) == 4 for entry in model.graph.inputs + model.graph.outputs)
     nodes = list(primitives(model, shim_name))
@@ -49,7 +49,7 @@ def test_an_image_network_is_permuted_at_its_ends_only(name: str, shim_name: str
 
 
 def _kinds(runnable: Any, shim: str, folder: Path) -> List[str]:
-    """The kinds of operation in what the framework has been given: a graph, layers, a file."""
+    """Return the kinds of operations in the compiled object: of a graph, of layers or of a file."""
     if shim in ("tf1", "tf2"):
         graph = runnable.native if shim == "tf1" else runnable.native.function.graph
         return [operation.type for operation in graph.get_operations()]
@@ -85,7 +85,7 @@ def test_grouped_convolutions_stay_whole(shim_name: str) -> None:
 
 
 def test_two_models_of_different_opset_and_two_recurrent_ones_live_side_by_side(shim_name: str) -> None:
-    """Prepared in one order, run in turns: each keeps its own state and its own meaning."""
+    """The models are prepared in one order and run in turns. Each keeps its own state and the meanings of its opset."""
     names = ["lstm-script-dynamic", "gru-script-dynamic", "lstm-script-fixed", "bert-script-fixed", "bert-dynamo-fixed"]
     cases = {name: network(name) for name in names}
     runnables = {name: onnx_compat.prepare(entry.model, shim=shim_name) for name, entry in cases.items()}
@@ -125,7 +125,7 @@ def _keeps_keys() -> bool:
 
 @pytest.mark.parametrize("name", ["residual", "grouped", "unet_bilinear", "bert", "gpt", "lstm", "gru"])
 def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_name: str, tmp_path: Path) -> None:
-    """In each format that the shim writes, with every size that the model leaves open."""
+    """This holds for each format that the shim writes, with every symbolic size of the model."""
     entry = network(name + "-script-dynamic")
     formats = find(shim_name).formats
     assert bool(formats) == (shim_name != "reference"), "every framework has a format, the reference has none"
@@ -145,7 +145,7 @@ def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_na
 
 
 def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str, tmp_path: Path) -> None:
-    """On every format; with both ends turned, nothing is left that turns an image inside."""
+    """This holds for each format. With inputs and outputs channels-last, no transpose stays inside the file."""
     from onnx_compat.conversion.port_layout import move_channels
 
     entry = network("unet_nearest-dynamo-fixed")

@@ -1,4 +1,4 @@
-"""Results that every shim must give as the reference does, where sizes, pads or integers are at their edge."""
+"""Results that every shim must share with the reference, for sizes, pads and integers at their limits."""
 
 import itertools
 from typing import Any, Dict, List, Sequence
@@ -14,7 +14,7 @@ FAR = (2**31 - 1, 2**31, 2**32, -(2**31), INT64.max, INT64.max - 2, INT64.min, I
 
 
 def model(nodes: Sequence[Any], inputs: Dict[str, Any], outputs: Dict[str, int], constants: Any = None) -> Any:
-    """`inputs`: name -> (type, shape); `outputs`: name -> type."""
+    """Return a model. `inputs`: name -> (type, shape). `outputs`: name -> type."""
     graph = helper.make_graph(
         list(nodes),
         "graph",
@@ -53,7 +53,7 @@ def test_a_transposed_input_meets_run_time_sizes(operator: str, first: bool, shi
 
 
 def test_a_boolean_mask_of_open_sizes(shim_name: str) -> None:
-    """NonZero, Transpose, GatherND: how exporters write x[x != 0]."""
+    """Exporters write x[x != 0] as NonZero, Transpose, GatherND."""
     nodes = [
         helper.make_node("NonZero", ["x"], ["n"]),
         helper.make_node("Transpose", ["n"], ["t"], perm=[1, 0]),
@@ -68,13 +68,13 @@ def test_a_boolean_mask_of_open_sizes(shim_name: str) -> None:
 
 # -- windows ---------------------------------------------------------------------------------------------------------
 def _same(size: int, kernel: int, stride: int, dilation: int) -> Any:
-    """The pads that TensorFlow calls SAME."""
+    """Return the pads (before, after) of TensorFlow's padding SAME for one axis."""
     total = max((-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
     return total // 2, total - total // 2
 
 
 def _convolve(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, pads: Any, group: int) -> np.ndarray:
-    """The cross-correlation, tap by tap."""
+    """Return the cross-correlation, computed with a loop over the kernel elements."""
     x = np.pad(x, [(0, 0), (0, 0), *pads], "constant")
     sizes = [
         (size - (kernel - 1) * step - 1) // stride + 1
@@ -99,7 +99,7 @@ def _convolve(x: np.ndarray, w: np.ndarray, strides: Any, dilations: Any, pads: 
 @pytest.mark.parametrize("group", [1, 2, 4])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_a_dilated_and_strided_convolution(rank: int, group: int, size: int, shim_name: str) -> None:
-    """With pads that are SAME of the strided window, SAME of stride 1, none, and others."""
+    """The pads are those of SAME for the strides, those of SAME for stride 1, none, and unequal ones."""
     steps = [((2,) * rank, (2,) * rank), ((2,) * rank, (3,) * rank), ((1, 2, 1)[:rank], (2, 1, 1)[:rank])]
     for strides, dilations in steps:
         w = np.random.RandomState(rank).uniform(-1, 1, (4, 4 // group, *(3,) * rank)).astype(np.float32)

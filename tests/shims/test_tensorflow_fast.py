@@ -1,4 +1,4 @@
-"""The native operators of the TensorFlow shims equal the composed meanings, and decline every other case."""
+"""The native methods of the TensorFlow shims give the results of the composed meanings, and decline every other case."""
 
 import importlib
 import os
@@ -22,7 +22,10 @@ def _random(*shape: int) -> np.ndarray:
 
 
 def _model(operator: str, opset: int, count: int, fed: Dict[str, Any], known: Dict[str, Any], **attributes: Any) -> Any:
-    """Return a model of a single node; `fed` maps an input to an array and a shape, with None for an open size."""
+    """Return a model of one node. `fed`: input -> (array, shape), in which None is a symbolic size.
+
+    `known`: initializers.
+    """
     names = [name for name in (*fed, *known) if not name.startswith("_")]
     ordered = sorted(names, key=lambda name: int(name[1:]))
     slots = ["i%d" % k if "i%d" % k in ordered else "" for k in range(int(ordered[-1][1:]) + 1)]
@@ -47,7 +50,7 @@ def _both(model: Any, *feeds: Dict[str, np.ndarray]) -> List[str]:
 
 
 def _lstm_status() -> List[str]:
-    """TensorFlow 2.0 has no kernel of these semantics."""
+    """Return the expected status of an LSTM node: TensorFlow 2.0 has no kernel with these semantics."""
     return ["native" if hasattr(importlib.import_module("tensorflow").raw_ops, "BlockLSTMV2") else "composed"]
 
 
@@ -82,7 +85,7 @@ def test_lstm_declines(attributes: Dict[str, Any]) -> None:
 @pytest.mark.parametrize("depth", [7, 258, 259, 1000])
 @pytest.mark.parametrize("signs", [("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8")])
 def test_matmul_integer_is_exact(depth: int, signs: Tuple[str, str]) -> None:
-    """On the numbers furthest from their zero points."""
+    """The numbers are those with the largest difference from their zero points."""
     ends = [np.iinfo(name) for name in signs]
     a = np.full((2, 3, depth), ends[0].max, signs[0])
     b = np.full((depth, 4), ends[1].min, signs[1])

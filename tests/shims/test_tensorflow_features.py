@@ -1,4 +1,4 @@
-"""The probe, feature detection and names of the TensorFlow shims."""
+"""The probe of the TensorFlow shims, their feature detection, and the names in their graphs."""
 
 import os
 import subprocess
@@ -56,7 +56,7 @@ def test_a_missing_kernel_is_a_way_around_and_no_kernel_an_error(shim: Any) -> N
 def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
     rank: int, group: int, size: int, shim: Any, monkeypatch: Any
 ) -> None:
-    """The shim computes it with stride 1 and subsamples; the SAME pads differ between the strides."""
+    """The shim computes it with stride 1 and subsamples the result. SAME has other pads for stride 1."""
     from onnx_compat import primitives
     from onnx_compat.ir import dtypes
     from onnx_compat.ir.window import Window

@@ -1,4 +1,4 @@
-"""Exported files load again: in the shim with every name and type, and in TensorFlow alone."""
+"""Exported files load again: in the shim with every name and dtype, and in TensorFlow alone."""
 
 import os
 from pathlib import Path
@@ -102,7 +102,7 @@ def relu() -> Any:
 
 
 def saved_by_tensorflow(path: Path, assets: Path) -> None:
-    """A SavedModel with a variable and an asset, as TensorFlow itself writes it."""
+    """Write a SavedModel with a variable and an asset, by TensorFlow itself."""
     import tensorflow as tf
 
     assets.write_text("words")
@@ -139,7 +139,7 @@ def test_a_saved_model_is_replaced_and_no_other_folder(shim: Any, tmp_path: Path
 
 
 def interrupted_at(real: Any, step: int) -> Any:
-    """A function that does the same, and is interrupted after its call of this number."""
+    """Return a function that calls `real`, and raises KeyboardInterrupt after the call with the number `step`."""
     calls: List[Any] = []
 
     def call(*arguments: Any) -> Any:
@@ -156,7 +156,7 @@ def interrupted_at(real: Any, step: int) -> Any:
 def test_an_interrupt_leaves_a_saved_model(
     shim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, steps: int
 ) -> None:
-    """While a second run replaces the folder of the first, each step leaves a folder that loads."""
+    """A second run replaces the folder of the first. Whichever step is interrupted, the folder that stays can be loaded."""
     target, x = tmp_path / "out", np.array([[-1, 2, -3]], np.float32)
     onnx_compat.convert(relu(), target, shim=shim.name)
     if owner is os:
@@ -182,7 +182,7 @@ def test_what_is_no_such_file_is_refused(shim: Any, tmp_path: Path) -> None:
 
 
 def test_constants_that_a_graph_cannot_hold(shim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a limit of a few bytes for a graph, tf2 keeps the weights in variables, and tf1 raises an error."""
+    """The limit of a graph is set to a few bytes. tf2 then keeps the weights in variables, and tf1 raises an error."""
     from onnx_compat.errors import UnsupportedError
 
     weights = np.arange(1 << 15, dtype=np.float32).reshape(2, -1)

@@ -1,4 +1,4 @@
-"""Programs on TensorFlow: symbolic sizes, strings, threads, errors, two models in a process."""
+"""Programs on TensorFlow: symbolic sizes, strings, threads, errors, and two models in a process."""
 
 import threading
 from typing import Any, List, Sequence
@@ -25,7 +25,7 @@ def shim(request: Any) -> Any:
 
 
 def same(shim: Any, function: Any, ports: Sequence[Port], *feeds: Sequence[np.ndarray]) -> Any:
-    """The compiled program; for each feed it gave what the reference gives."""
+    """Compile a program and return it. Assert that it gives the results of the reference for each feed."""
     compiled = shim.compile(record_program(function, ports, shim.emitter()))
     expected = REFERENCE.compile(record_program(function, ports, REFERENCE.emitter()))
     for feed in feeds:

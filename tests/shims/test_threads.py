@@ -1,4 +1,4 @@
-"""A Runnable in several threads: each run returns the results of its inputs, whatever other threads run meanwhile."""
+"""A Runnable in several threads: each run returns the results of its own inputs."""
 
 import os
 import sys
@@ -32,15 +32,16 @@ def _model(nodes: Any, inputs: Any, constants: Any = ()) -> Any:
 
 
 def by_value() -> Any:
-    """Return a model whose axes are an input, with a plan for each value."""
+    """Return a model whose reduction axes are an input. It has a plan for each value of the axes."""
     nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)]
     return _model(nodes, [("x", TensorProto.FLOAT, [3, 3]), ("axes", TensorProto.INT64, [1])])
 
 
 def by_data() -> Any:
-    """Return a model whose axes depend on data too large to specialise on; it is executed eagerly, or in parts.
+    """Return a model whose axes depend on data that is too large to specialise on. It runs eagerly, or in parts.
 
-    Its rank is open, because a model with declared ranks is specialised on them before its sizes are known.
+    The rank of its input is unknown, because a model with declared ranks is specialised on them before its sizes are
+    known.
     """
     nodes = [
         helper.make_node("Mul", ["x", "one"], ["m"]),
@@ -55,7 +56,7 @@ def by_data() -> Any:
 
 
 def cases(name: str) -> List[Any]:
-    """Return the inputs and the result of two runs, which differ in axis and values."""
+    """Return the inputs and the results of two runs that differ in axes and values."""
     if name == "by_value":
         x = np.arange(9, dtype=np.float32).reshape(3, 3)
         return [([x, np.array([axis])], x.sum(axis)) for axis in (0, 1)]
@@ -74,7 +75,7 @@ def _check(runnable: Any, case: Any) -> None:
 
 
 class Intruder:
-    """Run a function again and again in threads of its own, and keep the errors."""
+    """Runs a function again and again in other threads, and keeps the errors."""
 
     def __init__(self, function: Callable[[], None], patience: float = LONG) -> None:
         self.function = function
@@ -89,14 +90,14 @@ class Intruder:
             self.errors.append(error)
 
     def intrude(self) -> None:
-        """Run the function until it ends, or waits for a lock of the interrupted thread."""
+        """Run the function in another thread until it ends, or until it waits for a lock of the interrupted thread."""
         thread = threading.Thread(target=self._run)
         self.threads.append(thread)
         thread.start()
         thread.join(self.patience)
 
     def interrupt(self, function: Callable[[], None], files: Any = FILES) -> None:
-        """Call a function, and run the intruder before each line of these files that it executes."""
+        """Call a function, and run the intruder before each line of these files that the call executes."""
 
         def local(frame: Any, event: str, arg: Any) -> Any:
             if event == "line":
@@ -142,7 +143,7 @@ def test_a_run_that_is_interrupted_at_each_line(name: str, executes: bool, shim_
 
 
 def test_threads_that_all_run_first(shim_name: str) -> None:
-    """Plans, and parts of them, are prepared by whichever thread comes first."""
+    """All threads start at once, so that plans and their parts are prepared by several threads at a time."""
     for name in ("by_value", "by_data"):
         runnable = onnx_compat.prepare(globals()[name](), shim=shim_name)
         barrier, errors = threading.Barrier(4), []
@@ -165,7 +166,7 @@ def test_threads_that_all_run_first(shim_name: str) -> None:
 
 
 def test_the_first_run_is_interrupted_at_each_line() -> None:
-    """A thread makes a plan, and another one comes before each of its lines."""
+    """While a thread makes a plan, another thread runs the same model before each line of the first."""
     for name in ("by_value", "by_data"):
         first, second = cases(name)
         runnable = onnx_compat.prepare(globals()[name](), shim="reference")
@@ -176,7 +177,7 @@ def test_the_first_run_is_interrupted_at_each_line() -> None:
 
 
 class _Watchful:
-    """Methods that check whether the current node is theirs."""
+    """A mixin for an emitter: its methods assert that the current node is the one that they were called for."""
 
     node: Node
 
@@ -214,7 +215,9 @@ def test_an_execution_has_an_emitter_of_its_own(shim_name: str) -> None:
 
 
 def test_a_compiled_program_has_an_emitter_for_each_run(shim_name: str) -> None:
-    """The same of a compiled form that executes node by node."""
+    """A compiled program that executes its nodes one by one needs an emitter for each run, because an emitter holds the
+    node.
+    """
     nodes = [
         helper.make_node("ReduceMax", ["x"], ["m"], axes=[0], keepdims=0),
         helper.make_node("ReduceSum", ["m", "axes"], ["y"], keepdims=0),

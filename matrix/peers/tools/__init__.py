@@ -1,9 +1,9 @@
-"""Projects that are measured, each in a module with these names:
+"""The modules of the peers, one for each project. Each module has these names:
 
 - PACKAGES: the packages whose versions the results name, the project's own package first
 - REFUSED: patterns of errors by which the project declares that it does not support a model: a gap, not a failure
-- LEAKS: whether a model may fail because of earlier models; a failed case is then run again in a fresh process
-- prepare: a model (a path or bytes) and the options of the row -> a function from inputs to outputs
+- LEAKS: whether a model may fail because of an earlier model; a failed case then runs again in a new process
+- prepare: a function (model as path or bytes, **options) -> function from inputs by name to outputs
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROJECTS = {
 
 
 class Tool(NamedTuple):
-    """A module, which only a child process imports, with the options of its `prepare`."""
+    """The import name of a peer's module, which only a child process imports, and the options of its `prepare`."""
 
     module: str
     options: Dict[str, Any] = {}

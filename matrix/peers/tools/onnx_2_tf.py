@@ -1,7 +1,7 @@
-"""onnx2tf: conversion to .tflite with its default options, run in the interpreter that it depends on.
+"""onnx2tf as a peer: convert to .tflite with the default options, and run the file in the interpreter of ai-edge-litert.
 
-By default it permutes inputs to channels-last. The values are passed unpermuted, as they are to a user who replaces the model
-by the file. The row `onnx2tf-keep-shapes` keeps the shape of every input.
+By default onnx2tf permutes inputs to channels-last. The inputs are passed unpermuted, because a user who replaces the
+model by the file passes them so. The peer `onnx2tf-keep-shapes` keeps the shape of every input.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.enviro
 
 
 def prepare(model: Union[str, bytes], keep_shapes: bool = False) -> Callable[[Dict[str, Any]], Sequence[Any]]:
-    """Convert a model. Return a function that runs the file."""
+    """Convert a model and return a function that runs the file. `keep_shapes`: keep the shape of every input."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")  # a copy: onnx2tf writes into the model that it reads
         if isinstance(model, str):
@@ -67,7 +67,10 @@ class _Runner:
 
 
 def _match_tensors(details: Sequence[Dict[str, Any]], names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
-    """Map the names in the model to tensors of the file: by name where the file keeps all names, else by position."""
+    """Return name in the model -> tensor of the file: by name if the file has all these names, else by position.
+
+    Raise a ValueError if the counts differ.
+    """
     if len(details) != len(names):
         raise ValueError("the file has %d of the %d tensors %s" % (len(details), len(names), ", ".join(names)))
     named = {str(detail["name"]): detail for detail in details}

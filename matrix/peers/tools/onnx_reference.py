@@ -1,4 +1,4 @@
-"""onnx's own ReferenceEvaluator."""
+"""The ReferenceEvaluator of onnx as a peer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFUSED = ("^NotImplementedError", "^RuntimeImplementationError: No registered i
 
 
 def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any]]:
-    """Return a function that runs a model."""
+    """Return a function from inputs by name to the outputs of the model. `model`: a path or bytes."""
     evaluator = ReferenceEvaluator(model)
 
     def run(inputs: Dict[str, Any]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""onnxruntime, on the CPU. Values of types that numpy lacks are passed as their bits."""
+"""onnxruntime on the CPU as a peer. Values of types that numpy lacks are passed as their bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED = (
     "can't be converted to MLDataType",
     "are not supported",
 )
-# Types that numpy lacks, by their names in `tensor(...)`, with their number of bits.
+# The types that numpy lacks: name in `tensor(...)` -> number of bits of an element.
 _FLOATS = {
     "bfloat16": 16,
     "float8e4m3fn": 8,
@@ -38,7 +38,7 @@ _SMALL = {**_FLOATS, "float4e2m1": 4, "uint4": 4, "int4": 4, "uint2": 2, "int2":
 
 
 def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any]]:
-    """Return a function that runs a model."""
+    """Return a function from inputs by name to the outputs of the model. `model`: a path or bytes."""
     options = ort.SessionOptions()
     options.log_severity_level = 4  # every message is also raised
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -56,7 +56,7 @@ def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any
 
 
 def _bits(array: Any) -> int:
-    """Return the bits of an element of a type that numpy lacks, else 64."""
+    """Return the bits of an element, if its type is one that numpy lacks; else 64."""
     known = isinstance(array, np.ndarray) and _SMALL.get(_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
     return known or 64
 

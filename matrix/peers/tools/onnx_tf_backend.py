@@ -1,4 +1,4 @@
-"""onnx-tf, by the entry point of its documentation."""
+"""onnx-tf as a peer, called by `onnx_tf.backend.prepare`, the entry point in its documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx_tf.backend import prepare as onnx_tf_prepare  # type: ignore[import-no
 
 __all__ = ["LEAKS", "PACKAGES", "REFUSED", "prepare"]
 
-LEAKS = True  # it keeps the cells of recurrent networks between models
+LEAKS = True  # onnx-tf keeps the cells of recurrent networks from one model to the next
 PACKAGES = ("onnx-tf", "tensorflow-cpu", "onnx", "numpy")
 REFUSED = (
     "^BackendIsNotSupposedToImplementIt",
@@ -23,7 +23,7 @@ REFUSED = (
     "is not implemented",
     "(is|are) not supported (in|by|due)",
     "Cannot set non-1 dilation",
-    # Its release of onnx is too old to read the model.
+    # The release of onnx that onnx-tf pins is too old to read the model.
     "^ValidationError",
 )
 
@@ -31,7 +31,7 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def prepare(model: Union[str, bytes]) -> Callable[[Dict[str, Any]], Sequence[Any]]:
-    """Return a function that runs a model."""
+    """Return a function from inputs by name to the outputs of the model. `model`: a path or bytes."""
     proto = onnx.load(model) if isinstance(model, str) else onnx.load_from_string(model)
     prepared = onnx_tf_prepare(proto)
     kind = onnx.TensorProto.BFLOAT16

@@ -1,4 +1,5 @@
-"""Bundle: a zip that holds a model as several files, some in the format of a framework, the rest as ONNX.
+"""Bundle: a zip that holds a model as several files, some in the format of a framework, the others as ONNX for the
+fallback.
 
 `divide` assigns the nodes to the files, `write` writes the zip with its `manifest.json`, and `Bundle` runs it.
 """

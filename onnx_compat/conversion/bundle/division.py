@@ -1,7 +1,7 @@
-"""Division: assign the nodes of a model to files of a framework's format, or to the fallback.
+"""Division: assign each node of a model to a file in the format of a framework, or to the fallback.
 
-A file must have the type and the rank of every tensor that it reads before it runs. A trace finds nearly all of them, and
-the model may declare the others. A node that reads a value of unknown type goes to the fallback.
+A file has to declare the dtype and the rank of each tensor that it reads. A trace finds nearly all of them, and the
+model may declare the others. A node that reads a value of unknown dtype or rank goes to the fallback.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set
@@ -46,12 +46,14 @@ class Division(NamedTuple):
 
     @property
     def fallback(self) -> List[GraphNode]:
-        """Return the nodes of the fallback."""
+        """Return the nodes of the model that run in the fallback, in the order in which they run."""
         return [node for part in self.parts if part.fallback for node in part.nodes]
 
     @property
     def impossible(self) -> List[GraphNode]:
-        """Return the nodes that neither the shim nor the fallback runs, those in subgraphs included."""
+        """Return the nodes that can run neither in the shim nor in the fallback, including nodes in subgraphs of other
+        nodes.
+        """
         nodes = [inner for node in self.fallback for inner in _node_and_inner(node)]
         return [node for node in nodes if node.name in self.reasons and not may_fall_back(node)]
 
@@ -61,7 +63,9 @@ class Division(NamedTuple):
         return next(reasons, _INDIVISIBLE)
 
     def part_model(self, part: Part) -> Model:
-        """Return the model of a part."""
+        """Return the model of a part: its nodes, and as inputs and outputs the values that the part exchanges with
+        other parts.
+        """
         return _model_of(self.model, part, self.types)
 
 
@@ -71,9 +75,9 @@ _INDIVISIBLE = UnsupportedError(
 
 
 def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatError]] = None) -> Division:
-    """Divide a model into parts for a shim and parts for the fallback.
+    """Divide a model into parts for a shim and parts for the fallback, in the order in which they run.
 
-    `refused`: the errors of nodes that the caller knows to fail, by their names.
+    `refused`: node name -> error, for nodes that the caller knows the format cannot hold. They go to the fallback.
     """
     recorder = _TypeRecorder(model)
     failed = dict(refused or {})
@@ -99,13 +103,20 @@ def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatEr
 
 
 def _fallback_names(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Set[str]:
-    """Return the names of the nodes for the fallback."""
+    """Return the names of the nodes of the main graph that go to the fallback: those that failed or enclose a failed
+    node.
+
+    If a graph is indivisible and a node failed, return the names of all nodes.
+    """
     names = enclosing_nodes(graph, failed)
     return {node.name for node in graph.nodes} if names and is_indivisible(graph) else names
 
 
 def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str, OnnxCompatError]:
-    """Return the errors of the nodes of a part that a file cannot hold. Without errors, add the traced types to `types`."""
+    """Return node name -> error for the nodes of a part that a file cannot hold.
+
+    If it can hold all of them, add the traced types of the values to `types`.
+    """
     undeclared = {name for name in part.inputs if not _is_declared_tensor(types.get(name))}
     failed = {node.name: _undeclared_error(name) for node in part.nodes for name in _reads(node) if name in undeclared}
     if failed:
@@ -148,9 +159,11 @@ def _undeclared_error(name: str) -> OnnxCompatError:
 
 
 class _TypeRecorder:
-    """Records the type of each value of a trace, and the value where it is known. Equal sizes get equal symbols.
+    """Records, while a model is traced, the type of each value and the value itself if it is known.
 
-    `survey` calls it with the name and the traced value of each result.
+    Equal sizes get equal symbols.
+
+    `survey` calls the object with the name and the traced value of each result.
     """
 
     def __init__(self, model: Model) -> None:
@@ -185,7 +198,7 @@ class _TypeRecorder:
             self.types[name] = OptionalType(None)
 
     def size_nodes(self, graph: Graph) -> Set[str]:
-        """Return the nodes whose results are symbolic sizes: Shape, and arithmetic on its results."""
+        """Return the names of the nodes whose results are symbolic sizes: Shape, and arithmetic on its results."""
         return {
             node.name
             for node in graph.nodes
@@ -193,7 +206,10 @@ class _TypeRecorder:
         }
 
     def _size(self, size: Extent, declared: Dim) -> Dim:
-        """Return a size of a type: the number, or the symbol for a size that is known only at run time."""
+        """Return a size as a type declares it: the number, or for a symbolic size its name.
+
+        `declared`: the name in the model.
+        """
         if isinstance(size, int):
             return size
         if size not in self._names:
@@ -205,7 +221,7 @@ class _TypeRecorder:
 
 
 def _fold_known(model: Model, known: Dict[str, Tensor]) -> Model:
-    """Return the model with every node whose results are known replaced by initializers: constant folding.
+    """Constant folding: replace every node whose results are all known by initializers. Return the new model.
 
     Each part holds the initializers that it reads. Inputs with a default become initializers too. An output that is an
     initializer becomes an Identity of it, because a part must compute it.

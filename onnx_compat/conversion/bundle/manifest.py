@@ -47,9 +47,10 @@ class Member(NamedTuple):
 
 
 class PartEntry(NamedTuple):
-    """A part of the model.
+    """A part of the model, as the manifest lists it.
 
-    `kind`: the format of its files, or 'onnx' for the fallback. `path`: the file or folder to open. `nodes`: their number.
+    `kind`: the format of its files, or 'onnx' for the fallback. `path`: the file or folder in the zip that is loaded.
+    `nodes`: how many nodes the part has. `files`: the members of the zip that it consists of.
     """
 
     kind: str
@@ -61,7 +62,7 @@ class PartEntry(NamedTuple):
 
 
 class FallbackNode(NamedTuple):
-    """A node that the format cannot hold, and why."""
+    """A node that runs in the fallback, and the reason why the format cannot hold it."""
 
     node: str
     operator: str
@@ -70,7 +71,10 @@ class FallbackNode(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """The contents of a bundle. `format`: the format of the parts that a shim runs."""
+    """The contents of a bundle. `format`: the format of the parts that a shim runs, such as 'tflite'.
+
+    `parts`: in running order.
+    """
 
     name: str
     format: str
@@ -86,14 +90,14 @@ def is_bundle(path: StrPath) -> bool:
 
 
 def damaged_error(reason: str) -> InvalidModelError:
-    """Return the error for a bundle that is damaged."""
+    """Return the error for a damaged bundle. `reason`: the fault, such as `two parts share a file`."""
     return InvalidModelError(
         "the bundle is damaged: %s" % reason, hint="convert the model again, or copy the file again"
     )
 
 
 def dump_manifest(manifest: Manifest) -> bytes:
-    """Write a manifest as JSON."""
+    """Return a manifest as the bytes of its JSON document. The same manifest gives the same bytes."""
     document = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -133,7 +137,10 @@ def _dump_type(kind: Optional[Type]) -> Json:
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """Read a manifest. Raise an InvalidModelError where a field is missing or has the wrong type."""
+    """Return the manifest in a JSON document.
+
+    Raise InvalidModelError if a field is missing or has the wrong type or version.
+    """
     try:
         document = json.loads(data.decode("utf-8"))
         if document["format"] != _FORMAT:
@@ -220,7 +227,10 @@ def _check_list(value: Json) -> List[Any]:
 
 
 def _check_member(value: Json) -> str:
-    """Return the name of a member. Raise a ValueError for a name that would leave the folder that it is unpacked in."""
+    """Return the name of a member.
+
+    Raise ValueError for an absolute path, `..` and other names outside of the allowed pattern.
+    """
     if not _MEMBER.match(_check_text(value)):
         raise ValueError("%r is no name of a member" % (value,))
     return str(value)
@@ -233,10 +243,12 @@ def _check_digest(value: Json) -> str:
 
 
 def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[str, zipfile.ZipInfo]]:
-    """Return the manifest of an archive of `size` bytes, and its members by name.
+    """Return (the manifest of an archive, name -> zip entry of its members), after a check of both.
 
-    Raise an InvalidModelError for a compressed or repeated member, and for members larger than the archive together: an
-    archive must not expand when it is unpacked.
+    `size`: the archive's bytes.
+
+    Raise an InvalidModelError for a compressed or repeated member. Also raise it if the members together are larger
+    than the archive: an archive must not expand when it is unpacked.
     """
     members = {info.filename: info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):

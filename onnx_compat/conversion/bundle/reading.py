@@ -33,7 +33,10 @@ def read_manifest(path: StrPath) -> Manifest:
 
 @contextmanager
 def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dict[str, zipfile.ZipInfo]]]:
-    """Open the archive, and check its manifest and its members. Convert errors in the block to typed errors."""
+    """Open a bundle and yield (zip archive, manifest, entries of the zip by name), after a check of each.
+
+    Errors of the file system and of zipfile inside the block become InputError and InvalidModelError.
+    """
     try:
         size = os.path.getsize(path)
         with zipfile.ZipFile(os.fspath(path)) as archive:
@@ -48,7 +51,7 @@ def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dic
 
 
 class _FilePart(NamedTuple):
-    """A part in the framework's format."""
+    """A part of a bundle that the shim runs, from a file in the format of the framework."""
 
     entry: PartEntry
     compiled: Compiled
@@ -63,12 +66,15 @@ class _FilePart(NamedTuple):
 
 
 def _dtype(declared: Optional[Type], port: Port) -> DType:
-    """Return the dtype of an output: that of the manifest, as the file has a carrier where its format lacks the dtype."""
+    """Return the dtype of an output: from the manifest, or else from the file.
+
+    The file may have a carrier dtype, where its format lacks the dtype of the model.
+    """
     return declared.dtype if isinstance(declared, TensorType) and declared.dtype is not None else port.dtype
 
 
 class _FallbackPart(NamedTuple):
-    """A part in the fallback."""
+    """A part of a bundle that runs in the fallback, from an ONNX file."""
 
     entry: PartEntry
     runnable: PartRunner
@@ -80,9 +86,9 @@ class _FallbackPart(NamedTuple):
 
 
 class Bundle:
-    """A loaded bundle. `run` runs it.
+    """A loaded bundle; `run` computes the outputs of the model. The parts are unpacked into a temporary folder.
 
-    `find` returns the shim that reads a format.
+    `find` returns the shim that loads a format.
     """
 
     def __init__(self, path: StrPath, find: Callable[[str], Shim]) -> None:
@@ -103,7 +109,7 @@ class Bundle:
 
     @property
     def shim(self) -> str:
-        """Return the name of the shim that runs the parts, or "reference" if all parts are in the fallback."""
+        """Return the name of the shim that runs the parts, or "reference" if every part runs in the fallback."""
         return self._shim.name if self._shim is not None else "reference"
 
     @property
@@ -117,7 +123,7 @@ class Bundle:
         return {node.node: node.reason for node in self.manifest.fallback}
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """Compute the outputs. `inputs` is a dict by name, or a sequence in the order of the model."""
+        """Compute the outputs of the model. `inputs`: a dict by name, or a sequence in the order of the model's inputs."""
         values = self.values(inputs)
         names = [port.name for port in self.outputs]
         return Outputs([values[name] for name in names], names)
@@ -125,14 +131,17 @@ class Bundle:
     __call__ = run
 
     def values(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Dict[str, Any]:
-        """Return the inputs and outputs of every part, by their names in the model."""
+        """Run every part, and return the inputs and outputs of all parts, by their names in the model."""
         values: Dict[str, Any] = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
         for part in self._parts:
             values.update(part.run(values))
         return {name: to_public_value(value) for name, value in values.items()}
 
     def alone(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Compute an output of a part by running this part alone. `given` has the inputs of the part."""
+        """Return the output `name` of a part, computed by this part alone.
+
+        `given` has a value for each input of the part.
+        """
         part = next(part for part in self._parts if name in self.made_by(part.entry))
         names = [port.name for port in part.entry.inputs]
         feed = check_feed({key: given[key] for key in names}, part.entry.inputs, names)
@@ -144,7 +153,7 @@ class Bundle:
         return [port.name for port in part.outputs]
 
     def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
-        """Unpack a part and load it."""
+        """Unpack the files of a part, load them, and return an object that runs the part."""
         paths = [unpack(member) for member in part.files]
         if part.kind == "onnx":
             with open(paths[0], "rb") as file:
@@ -160,28 +169,28 @@ class Bundle:
 
 
 def _check_order(manifest: Manifest) -> None:
-    """Raise an error where a part reads a value that neither the caller feeds nor an earlier part computes."""
+    """Raise InvalidModelError if a part reads a value that is no input of the model and no output of an earlier part."""
     available = {port.name for port in manifest.inputs}
     for part in manifest.parts:
         missing = [port.name for port in part.inputs if port.name not in available]
         if missing:
-            raise damaged_error("the part '%s' reads '%s', which no part before it makes" % (part.path, missing[0]))
+            raise damaged_error("the part '%s' reads '%s', which no earlier part computes" % (part.path, missing[0]))
         available.update(port.name for port in part.outputs)
     missing = [port.name for port in manifest.outputs if port.name not in available]
     if missing:
-        raise damaged_error("no part makes the output '%s'" % missing[0])
+        raise damaged_error("no part computes the output '%s'" % missing[0])
 
 
 def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise an error where a file has an input that the manifest lacks, or lacks an output of the manifest."""
+    """Raise InvalidModelError if a file has an input that the manifest lacks, or lacks an output of the manifest."""
     declared_inputs = [port.name for port in part.inputs]
     declared_outputs = [port.name for port in part.outputs]
     if not set(inputs) <= set(declared_inputs) or not set(declared_outputs) <= set(outputs):
-        raise damaged_error("the inputs and outputs of the part '%s' are not what its manifest says" % part.path)
+        raise damaged_error("the inputs and outputs of the part '%s' differ from those in the manifest" % part.path)
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, folder: str) -> str:
-    """Unpack a member and check its digest. Return the path of the file."""
+    """Unpack a member into the folder and return the path of the file. Raise InvalidModelError if its SHA-256 differs."""
     path = os.path.join(folder, *member.name.split("/"))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     digest = hashlib.sha256()
@@ -190,5 +199,5 @@ def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, fol
             digest.update(block)
             target.write(block)
     if digest.hexdigest() != member.sha256:
-        raise damaged_error("the member '%s' is not what it was when the bundle was written" % member.name)
+        raise damaged_error("the SHA-256 of the member '%s' differs from that in the manifest" % member.name)
     return path

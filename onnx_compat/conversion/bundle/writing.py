@@ -1,6 +1,6 @@
-"""Write a bundle: export each part to a file, and store the files in an archive.
+"""Write a bundle: export each part of the model to a file, and store the files in a zip archive.
 
-The same model gives the same bytes, as the archive has no time stamps and no names of folders.
+The same model gives the same bytes, because the archive has no time stamps and no names of folders.
 """
 
 import hashlib
@@ -20,16 +20,19 @@ from onnx_compat.shim.interface import Shim
 
 __all__ = ["write"]
 
-#: Writes a model to a path, in the format of the parts.
+#: Function (model of a part, path): writes the model to the path, in the format of the framework.
 Export = Callable[[Model, str], None]
 
 _ZIP64 = 1 << 31
 
 
 def write(model: Model, shim: Shim, file_format: str, path: str, export: Export) -> Manifest:
-    """Write a bundle to a path that does not exist yet.
+    """Write a bundle to a path that does not exist yet, and return its manifest.
 
-    A node whose failure is found only while its part is written goes to the fallback, and the model is divided again.
+    `export` writes a part for the framework.
+
+    If `export` refuses a node, the node goes to the fallback, and the model is divided and written again. Raise a
+    ConversionError if neither the shim nor the fallback runs a node.
     """
     refusals: Dict[str, OnnxCompatError] = {}
     while True:
@@ -45,7 +48,7 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
 
 
 def _check_possible(division: Division, shim: Shim) -> None:
-    """Raise a ConversionError where a node can run neither in the shim nor in the fallback."""
+    """Raise a ConversionError that names the nodes which neither the shim nor the fallback can run, if there are any."""
     if division.impossible:
         names = ", ".join("'%s' (%s)" % (node.name, node.operator) for node in division.impossible)
         raise ConversionError(
@@ -96,7 +99,10 @@ def _fallback_node(division: Division, node: GraphNode) -> FallbackNode:
 
 
 def _write_onnx(model: Model, path: str) -> None:
-    """Write a part as ONNX. Load and prepare it once, to find the errors that a user of the bundle would get."""
+    """Write a part as an ONNX file.
+
+    Then load and compile the file once, so that its errors come now and not to the user.
+    """
     graph = model.graph
     try:
         data = extract(model, graph.nodes, graph.inputs, graph.outputs).SerializeToString()
@@ -108,7 +114,7 @@ def _write_onnx(model: Model, path: str) -> None:
 
 
 def _member_names(path: str, name: str) -> List[str]:
-    """Return the files of a part, by their names in the archive."""
+    """Return the names in the archive of the files of a part: one file, or all files of a folder, sorted."""
     if os.path.isfile(path):
         return [name]
     paths = [os.path.join(folder, file) for folder, _, files in os.walk(path) for file in files]
@@ -116,7 +122,7 @@ def _member_names(path: str, name: str) -> List[str]:
 
 
 def _add_member(archive: zipfile.ZipFile, part_path: str, name: str) -> Member:
-    """Store a file of a part in the archive."""
+    """Store a file of a part in the archive, uncompressed. Return its entry for the manifest."""
     path = os.path.join(os.path.dirname(part_path), *name.split("/"))
     size = os.path.getsize(path)
     with open(path, "rb") as source, archive.open(_member_info(name), "w", force_zip64=size >= _ZIP64) as target:
@@ -131,7 +137,7 @@ def _member_info(name: str) -> zipfile.ZipInfo:
 
 
 def _copy_and_digest(source: BinaryIO, target: IO[bytes]) -> str:
-    """Copy a file, and return the SHA-256 of its content."""
+    """Copy a stream to another, and return the SHA-256 of its content as hexadecimal digits."""
     digest = hashlib.sha256()
     for block in iter(lambda: source.read(1 << 20), b""):
         digest.update(block)

@@ -1,4 +1,4 @@
-"""A fake public API with a tiny model (y = 2x), to test the code that is built on it without a shim."""
+"""A fake of the public API with a tiny model (y = 2x), to test the command line and verification without a shim."""
 
 from types import SimpleNamespace
 
@@ -29,7 +29,7 @@ def load(source):
 
 
 class Outputs(list):
-    """A list of outputs, which is also indexed by name."""
+    """A list of outputs that can also be indexed by name."""
 
     def __getitem__(self, key):
         if isinstance(key, str):
@@ -40,7 +40,7 @@ class Outputs(list):
 
 
 class Runnable:
-    """A prepared model that multiplies by a factor."""
+    """A fake prepared model that multiplies its input by a factor."""
 
     def __init__(self, shim, factor=2.0):
         self.shim = shim
@@ -55,7 +55,7 @@ class Runnable:
 
 
 def prepare(model, shim=None, device=None):
-    """Prepare the model. The shim "off" computes a wrong result, "noisy" prints, and "none" does not exist."""
+    """Return a fake prepared model. The shim "off" computes a wrong result, "noisy" prints, and "none" raises ShimError."""
     load(model)
     if shim == "none":
         raise ShimError("there is no shim 'none'", hint="choose one of reference, off", shim="none")
@@ -106,5 +106,5 @@ def _fake_api(monkeypatch):
 
 @pytest.fixture
 def runnable():
-    """Return the class of prepared models: `runnable(shim, factor)`."""
+    """Return the class of fake prepared models, to call as `runnable(shim, factor)`."""
     return Runnable

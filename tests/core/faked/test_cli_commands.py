@@ -123,7 +123,7 @@ def test_no_command_writes_over_what_it_reads(command, tmp_path):
         ("convert", model, tmp_path / "m.tflite", "--report", model),
     ):
         code, _, err = command(*arguments)
-        assert (code, "written over what is read" in err) == (6, True), arguments
+        assert (code, "overwrite a file that is read" in err) == (6, True), arguments
     assert (model.read_bytes(), given.read_bytes()) == (b"a model", before)
 
 

@@ -22,7 +22,7 @@ def command(capfd):
 
 
 class Plain(Shim):
-    """A shim that can only list the inputs and outputs of its files."""
+    """A fake shim that can only list the inputs and outputs of its files."""
 
     name = "plain"
     formats = {"folder": ("", "a folder of Plain's")}

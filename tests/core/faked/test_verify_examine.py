@@ -94,7 +94,7 @@ class Doubling(Compiled):
 
 
 class Reader(Shim):
-    """A shim that reads files of any content. The test chooses its formats and whether it works."""
+    """A fake shim that loads files with any content. The test sets its formats and whether it works."""
 
     def __init__(self, name, formats, available=True, output="y"):
         self.name, self.formats, self.available = (
@@ -120,7 +120,7 @@ class Reader(Shim):
 
 @pytest.fixture
 def install(monkeypatch):
-    """Return a function that replaces the installed shims."""
+    """Return a function that replaces the installed shims by fake shims for one test."""
 
     def do(*readers):
         by_name = {reader.name: reader for reader in readers}

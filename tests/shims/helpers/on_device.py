@@ -1,6 +1,8 @@
-"""Run models on a device of several, and print as JSON where they were computed: `python on_device.py <shim> <device>`.
+"""Script that runs models on one of several devices, and prints as JSON on which devices they were computed.
 
-A process of its own, since a framework learns of its logical devices before anything else.
+python on_device.py <shim> <device>
+
+It runs in a process of its own, because a framework must configure its logical devices before any other call.
 """
 
 import json
@@ -24,7 +26,7 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 def split_tensorflow():
-    """Give TensorFlow several logical devices on the CPU."""
+    """Configure several logical CPU devices in TensorFlow."""
     import tensorflow as tf
 
     config = tf.config.experimental
@@ -43,7 +45,7 @@ def model(nodes, shape, **weights):
 
 
 def layers():
-    """A product with weights, and a loop with another product inside."""
+    """Return a model with a matrix product with weights, and a loop that contains another product."""
     body = helper.make_graph(
         [helper.make_node("MatMul", ["h", "w"], ["g"]), helper.make_node("Identity", ["c"], ["d"])],
         "round",
@@ -72,14 +74,14 @@ def expected_output():
 
 
 def plain():
-    """Return a model that is a stock model on every framework."""
+    """Return a model that every framework can express with its stock layers."""
     return model(
         [helper.make_node("MatMul", ["x", "w"], ["z"]), helper.make_node("Softplus", ["z"], ["y"])], [8, 8], w=X
     )
 
 
 def made_at_run_time():
-    """Return a model that creates tensors at run time: from a size, and of random numbers."""
+    """Return a model that creates tensors at run time: one from a size, and one of random numbers."""
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),
         helper.make_node("Cast", ["shape"], ["sizes"], to=FLOAT),
@@ -105,7 +107,7 @@ def axis_from_data():
 
 
 def device_of(handle):
-    """The device of a tensor, as the core names it."""
+    """Return the device of a tensor, under the name that the core gives it."""
     if hasattr(handle, "devices"):  # JAX
         (device,) = handle.devices()
         return "%s:%d" % (device.platform, device.id)
@@ -118,14 +120,14 @@ def flat(results):
 
 
 def graph_places(graph):
-    """The devices that the products of a graph of TensorFlow are asked for, those inside of functions included."""
+    """Return the devices that are set on the matrix products of a TensorFlow graph, including those inside functions."""
     proto = graph.as_graph_def()
     nodes = [*proto.node, *(node for function in proto.library.function for node in function.node_def)]
     return [node.device.lower().rpartition("device:")[2] for node in nodes if "MatMul" in node.op]
 
 
 def session_places(graph):
-    """The devices that the products of a graph of TensorFlow 1 were computed on."""
+    """Return the devices on which TensorFlow 1 computed the matrix products of a graph."""
     import tensorflow as tf
 
     compat = tf.compat.v1
@@ -144,7 +146,7 @@ def session_places(graph):
 
 
 def run_places(runnable, array):
-    """Return the devices on which `run` computes."""
+    """Return the devices on which `Runnable.run` computes."""
     if isinstance(runnable._latest, ImmediatePlan):
         return executed_places(runnable, array)
     compiled = runnable._latest.compiled
@@ -190,7 +192,7 @@ def executed_places(runnable, array):
 
 
 def with_values():
-    """Return a context in which Keras on torch reads values: its default device here, "meta", has no values."""
+    """Return a context for Keras on torch. The default device of this script, "meta", has no values to read."""
     if os.environ.get("KERAS_BACKEND") != "torch":
         return nullcontext()
     import keras
@@ -199,7 +201,7 @@ def with_values():
 
 
 def native_places(runnable, array):
-    """Return the devices of the results and weights of the framework's own object."""
+    """Return the devices of the results and of the weights of `Runnable.native`, the framework's own object."""
     native = runnable.native
     if runnable.shim == "tf1":
         return session_places(native)
@@ -218,7 +220,7 @@ def native_places(runnable, array):
 
 
 def whole_places(runnable, array):
-    """Return the devices on which the framework's own object computes a model that stock layers cannot express."""
+    """Return the devices on which `Runnable.native` computes a model that stock layers cannot express."""
     if runnable.shim == "tf1":
         return session_places(runnable.native)
     with with_values():  # Keras converts the input before it calls the model
@@ -226,7 +228,7 @@ def whole_places(runnable, array):
 
 
 def variable_places(shim, device):
-    """Return the devices of weights that are too large for a graph of TensorFlow 2."""
+    """Return the devices of weights that are too large for a graph of TensorFlow 2, and so are variables."""
     from onnx_compat_tf2 import module
 
     module.GRAPH_LIMIT = module._SMALL = 0
@@ -235,7 +237,7 @@ def variable_places(shim, device):
 
 
 def prepare_and_check(proto, shim, device, array, expected_output):
-    """The model on the device, once its outputs are seen to be right."""
+    """Prepare a model on the device, assert that its outputs are right, and return the Runnable."""
     runnable = onnx_compat.prepare(proto, shim, device, fallback=False)
     np.testing.assert_allclose(runnable.run([array])[0], expected_output, rtol=1e-4, atol=1e-4)
     return runnable

@@ -1,4 +1,4 @@
-"""The exported networks of the cache, by their names."""
+"""The exported networks of the zoo in the cache, by name."""
 
 import importlib.util
 import sys

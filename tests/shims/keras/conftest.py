@@ -1,4 +1,4 @@
-"""Common fixtures of the tests of the keras shim: the cases of the primitives, and the call of a Keras model."""
+"""Fixtures of the tests of the keras shim: the cases of the primitives, and a function that calls a Keras model."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""Every primitive as a functional Keras model, for every dtype: it equals the reference, or it is refused by name."""
+"""Every primitive as a functional Keras model, for every dtype: it equals the reference, or is refused with its name."""
 
 from typing import Any, List
 

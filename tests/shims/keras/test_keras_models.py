@@ -34,7 +34,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def network(x: Any) -> List[Any]:
-    """Compute strided, depthwise and transposed convolutions, pools, and batch normalizations as composed."""
+    """Return strided, depthwise and transposed convolutions, pools, and batch normalisations written as primitives."""
     h = p.conv(x, numbers(8, 3, 3, 3), numbers(8), window=Window.of((3, 3), (2, 2), pads=[(0, 1)] * 2))
     h = p.clip(h * numbers(8, 1, 1) + numbers(8, 1, 1), 0, 6)
     edges = [(1, 1)] * 2
@@ -46,7 +46,7 @@ def network(x: Any) -> List[Any]:
 
 
 def attention(ids: Any) -> List[Any]:
-    """Compute attention with every size unknown: split heads, causal mask, positions, flattened rows."""
+    """Return attention with only symbolic sizes: split heads, causal mask, positions, flattened rows."""
     batch, length = ids.shape
     x = p.take(numbers(50, 16), ids, 0) + p.take(numbers(40, 16), p.iota(length), 0)
     heads = p.transpose(p.reshape(x, (batch, length, 4, 4)), (0, 2, 1, 3))
@@ -239,7 +239,9 @@ def test_an_unknown_back_end_is_a_reason_and_no_exception() -> None:
     ],
 )
 def test_a_sum_follows_the_rule_of_broadcasting(left: Any, right: Any, call_model: Any) -> None:
-    """Keras 3.15 on TensorFlow takes an operand with one long axis for a bias, and may add it along a wrong axis."""
+    """Keras 3.15 on TensorFlow treats an operand with one axis longer than 1 as a bias, and may add it along a wrong
+    axis.
+    """
     ports = [Port("x", dtypes.float32, left), Port("y", dtypes.float32, right)]
     model = functional(record_program(lambda x, y: [p.add(x, y)], ports, SHIM.emitter()))
     x, y = (np.random.RandomState(k).rand(*shape).astype(np.float32) for k, shape in enumerate((left, right)))

@@ -1,4 +1,7 @@
-"""The shim under test is the one that ONNX_COMPAT_SHIM names, else the reference (against itself: fixed and unknown sizes)."""
+"""Options of the tests of primitives. ONNX_COMPAT_SHIM names the shim under test.
+
+By default it is the reference, which is compared with itself for fixed and for symbolic sizes.
+"""
 
 import importlib.util
 import os

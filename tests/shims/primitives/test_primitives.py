@@ -1,4 +1,4 @@
-"""Every primitive of the shim under test, for every dtype, equals the reference; or is a declared gap."""
+"""Every primitive of the shim under test, for every dtype, equals the reference or has a declared gap."""
 
 import os
 from typing import Any, List, Optional, Sequence
@@ -146,7 +146,7 @@ def _difference(got: Any, expected: Any, case: Case, ignored: Any) -> str:
 
 
 def _tolerance(case: Case) -> float:
-    """A few units in the last place of the coarsest dtype that goes in."""
+    """Return the relative tolerance: a few units in the last place of the coarsest dtype among the inputs."""
     floats = [case_input.dtype for case_input in case.inputs if case_input.dtype.kind in "fc"]
     digits = [8 * d.numpy.itemsize if d.format is None else 8 for d in floats if d.kind == "f"]
     coarse = {8: 4e-2, 16: 4e-3, 32: 4e-5, 64: 1e-9}

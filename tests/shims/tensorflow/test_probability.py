@@ -1,4 +1,7 @@
-"""TensorFlow Probability beside TensorFlow: where it is used and where not, the same numbers come out; broken, it harms nothing."""
+"""TensorFlow Probability with TensorFlow: the cases in which it is used, and equal results with and without it.
+
+A broken installation of it changes nothing.
+"""
 
 import importlib
 import os
@@ -24,7 +27,7 @@ TYPES = {np.dtype("float32"): T.FLOAT, np.dtype("float64"): T.DOUBLE}
 
 
 def grid_sample(image: np.ndarray, grid: np.ndarray, opset: int = 20, known: bool = True, **attributes: Any) -> Any:
-    """A model of one node; with only the count of channels and of axes known, or all."""
+    """Return a model with a GridSample node. `known`: whether all sizes are static, or only channels and coordinates."""
     open_image = [None, image.shape[1]] + [None] * (image.ndim - 2)
     open_grid = [None] * (grid.ndim - 1) + [grid.shape[-1]]
     inputs = [
@@ -41,7 +44,7 @@ def picture(*shape: int) -> np.ndarray:
 
 
 def points(*shape: int) -> np.ndarray:
-    """Inside, outside, on corners, and nowhere."""
+    """Return random sampling points inside and outside of the image, with corners, NaN and infinities among them."""
     sampled = np.random.RandomState(sum(shape)).uniform(-1.4, 1.4, shape).astype(np.float32)
     special = np.array([-1, 1, 0, np.nan, np.inf, -np.inf, 1e30], np.float32)
     flat = sampled.reshape(-1)
@@ -50,7 +53,10 @@ def points(*shape: int) -> np.ndarray:
 
 
 def both(shim: str, model: Any, fed: Sequence[np.ndarray]) -> Tuple[np.ndarray, str]:
-    """Return the result of the composed meaning and the status; check that the native operator gives the same."""
+    """Return (result of the composed meaning, status of the node).
+
+    Assert that the native operator gives the same result.
+    """
     fast, composed = (onnx_compat.prepare(model, shim=shim, natives=flag).run(list(fed))[0] for flag in (True, False))
     assert isinstance(composed, np.ndarray)
     assert (fast.dtype, fast.shape) == (composed.dtype, composed.shape)
@@ -60,7 +66,7 @@ def both(shim: str, model: Any, fed: Sequence[np.ndarray]) -> Tuple[np.ndarray, 
 
 @pytest.fixture
 def prefer_probability(monkeypatch: Any) -> None:
-    """Use TensorFlow Probability even where this TensorFlow is as fast without it."""
+    """Make the shim use TensorFlow Probability, even if this TensorFlow is as fast without it."""
     import tensorflow_probability as tfp
 
     function = tfp.math.batch_interp_regular_nd_grid
@@ -180,7 +186,7 @@ def draw(shim: str, operator: str, inputs: Sequence[np.ndarray] = (), **attribut
 
 
 def test_a_seed_draws_the_same_in_every_cell(shim_name: str) -> None:
-    """With TensorFlow Probability and without, on TensorFlow 1 and 2: these numbers were found on 1.15."""
+    """The expected numbers were computed on TensorFlow 1.15. Every TensorFlow, with or without Probability, draws them."""
     uniform = draw(shim_name, "RandomUniform", shape=[4])
     normal = draw(shim_name, "RandomNormal", shape=[4])
     np.testing.assert_array_equal(
@@ -196,7 +202,7 @@ def test_a_seed_draws_the_same_in_every_cell(shim_name: str) -> None:
 
 @here
 def test_a_seed_draws_what_tensorflow_probability_draws_from_it(shim_name: str) -> None:
-    """The bits of the ONNX seed are the seed. Older releases take no such seed and draw new numbers at each run."""
+    """The bits of the ONNX seed are the seed. Older releases take no such seed, and draw new numbers at each run."""
     import tensorflow as tf
     import tensorflow_probability as tfp
 

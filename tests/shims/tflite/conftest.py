@@ -1,4 +1,6 @@
-"""The helpers of these tests stand beside them; with pytest's importlib mode the folder is not on the path by itself."""
+"""Make the helper modules of these tests importable: with pytest's import mode `importlib`, this folder is not on
+`sys.path`.
+"""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Small networks of several kinds, with weights that make them compute something."""
+"""Small networks of several kinds (CNN, MLP, LSTM, GRU, attention), with random weights."""
 
 from typing import Any, Dict, List
 
@@ -51,7 +51,10 @@ def _mlp() -> Any:
 
 
 def _attention(mask: float = 0) -> Any:
-    """With a mask: each place looks at those before it alone."""
+    """Return a model with self-attention.
+
+    With a `mask` value, each position attends only to itself and earlier positions.
+    """
     b = _Builder()
     q, k, v = (b.node("MatMul", "x", b.weight(32, 32)) for _ in range(3))
     scores = b.node("Mul", b.node("MatMul", q, b.node("Transpose", k, perm=[0, 2, 1])), b.constant(np.float32(0.2)))
@@ -94,6 +97,6 @@ def network(name: str) -> Any:
 
 
 def feeds(name: str, seed: int, steps: int = 5) -> Dict[str, np.ndarray]:
-    """An input of the network, normally distributed."""
+    """Return random normal inputs of the network `name`, by input name. `steps`: the length for a recurrent network."""
     shape = {"cnn": (2, 3, 16, 16), "mlp": (2, 32), "lstm": (steps, 2, 16), "gru": (steps, 2, 16)}.get(name, (2, 6, 32))
     return {"x": np.random.RandomState(seed).standard_normal(shape).astype(np.float32)}

@@ -1,4 +1,4 @@
-"""Programs of primitives: the numbers of their files beside those of the reference, and the operators that are in them."""
+"""Helpers that record programs of primitives, and compare their .tflite files with the reference."""
 
 import copy
 from typing import Any, Callable, List, Optional, Sequence
@@ -20,7 +20,7 @@ __all__ = ["check_program", "names", "program", "run_model"]
 
 
 def program(function: Callable[..., Any], *shapes: Any, emitter: Optional[Emitter] = None) -> Program:
-    """Record a function of float32 inputs. A size of None, or a name, is open."""
+    """Record a function of float32 inputs. A size of None, or a name, is symbolic."""
     ports = [Port("x%d" % k, float32, tuple(shape)) for k, shape in enumerate(shapes)]
     return record_program(lambda *tensors: [function(*tensors)], ports, emitter or SHIM.emitter(), ["y"])
 
@@ -32,9 +32,10 @@ def names(function: Callable[..., Any], *shapes: Any, **named: Any) -> List[str]
 def check_program(
     function: Callable[..., Any], *shapes: Any, fed: Any = None, atol: float = 5e-5
 ) -> List[fb.OperatorSpec]:
-    """Compare a program with the reference, and return its operators.
+    """Assert that the .tflite file of a program gives the results of the reference. Return its operators.
 
-    Each value of the program becomes an additional output too: a pass may only erase values that no operator reads.
+    Each value of the program becomes an additional output, so that a pass which erases a value that is still read
+    fails.
     """
     random = np.random.RandomState(0)
     feeds = [np.asarray(3 * random.standard_normal(shape), np.float32) for shape in fed or shapes]
@@ -64,7 +65,7 @@ def _with_outputs(model: fb.ModelSpec, outputs: Sequence[int]) -> fb.ModelSpec:
 
 
 def run_model(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
-    """The outputs of a model on the runtime here, without its default delegate."""
+    """Return the outputs of a model on the installed runtime, without its default delegate."""
     runtime, _ = features.find_runtime()
     assert runtime is not None
     interpreter = runtime.interpreter(plain=True, model_content=fb.to_bytes(model))
@@ -80,7 +81,7 @@ def run_model(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
 
 
 def _read(interpreter: Any, detail: Any) -> Any:
-    """An output; one of no elements has no memory in 2.7 that could be read."""
+    """Return an output of the interpreter. Runtime 2.7 cannot read an output without elements, so it is created here."""
     return (
         interpreter.get_tensor(detail["index"]) if all(detail["shape"]) else np.zeros(detail["shape"], detail["dtype"])
     )

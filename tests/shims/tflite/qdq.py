@@ -1,4 +1,4 @@
-"""Float models, made small, and the QDQ models that a quantizer makes of them: scales come from what onnxruntime computes."""
+"""Small float models, and the QDQ models that a quantiser makes of them. The scales come from results of onnxruntime."""
 
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -23,7 +23,7 @@ _PRODUCERS = frozenset("Conv Gemm MatMul Add Sub Mul ConvTranspose".split())
 
 
 class Scheme(NamedTuple):
-    """The types of quantized values and weights."""
+    """The dtypes of the quantised activations and of the weights."""
 
     activations: str = "int8"
     weights: str = "int8"
@@ -31,7 +31,7 @@ class Scheme(NamedTuple):
     symmetric: bool = False
 
     def parameters(self, values: Any) -> Tuple[float, int]:
-        """A scale and a zero point that hold these numbers, and zero."""
+        """Return a scale and a zero point whose integers cover these numbers and zero."""
         return chosen(values, self.activations, self.symmetric or self.activations == "int16")
 
 
@@ -47,7 +47,7 @@ def chosen(values: Any, dtype: str, symmetric: bool) -> Tuple[float, int]:
 
 
 class Layers:
-    """A float model under construction: each method appends a node and gives the name of its result."""
+    """Builder of a float model: each method appends a node and returns the name of its result."""
 
     def __init__(self, shape: Sequence[int], seed: int = 0) -> None:
         self.random = np.random.RandomState(seed)
@@ -94,7 +94,9 @@ class Layers:
 
 
 def quantize_model(model: Any, x: Any, scheme: Scheme) -> Any:
-    """Put every float tensor between a QuantizeLinear and a DequantizeLinear, weights behind a DequantizeLinear."""
+    """Return the QDQ model: a QuantizeLinear and a DequantizeLinear after each float tensor, a DequantizeLinear after
+    each weight.
+    """
     return _Quantizer(model, x, scheme).model()
 
 
@@ -214,7 +216,7 @@ class _Quantizer:
 
 
 def _channels(node: Any, array: Any) -> int:
-    """Return the axis of a weight along which the channels of the result are."""
+    """Return the axis of a weight that holds the channels of the result."""
     if node.op_type == "Conv":
         return 0
     if node.op_type == "ConvTranspose":
@@ -224,7 +226,7 @@ def _channels(node: Any, array: Any) -> int:
 
 
 def _values(model: Any, x: Any) -> Dict[str, Any]:
-    """Return the value of every tensor, as onnxruntime computes it."""
+    """Return name -> value of every tensor of the model, as onnxruntime computes it."""
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     named = {output.name for output in whole.graph.output}
@@ -238,7 +240,7 @@ def _values(model: Any, x: Any) -> Dict[str, Any]:
 
 
 class Case:
-    """A QDQ model, the file that it becomes, and what both give for an input."""
+    """A QDQ model and its .tflite file. `ours` and `theirs` return the outputs of the file and of onnxruntime."""
 
     def __init__(self, model: Any, x: Any, folder: Path) -> None:
         self.model, self.x = model, x
@@ -266,7 +268,7 @@ class Case:
         return [operator.builtin for operator in self.graph.operators]
 
     def floats(self) -> List[str]:
-        """The operators that compute with floats."""
+        """Return the operators of the file that compute with floats."""
         return [
             operator.builtin
             for operator in self.graph.operators
@@ -275,7 +277,7 @@ class Case:
         ]
 
     def steps(self, optimized: bool = False) -> float:
-        """Return the largest difference from onnxruntime, in steps of the last scale."""
+        """Return the largest difference of the outputs from onnxruntime, in steps of the output scale."""
         return self.apart(self.ours(), self.theirs(optimized))
 
     def theirs_apart(self) -> float:

@@ -1,4 +1,4 @@
-"""Models of a single node, and the operators of their files."""
+"""Helpers for models of a single node and the operators of their .tflite files."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -10,7 +10,7 @@ __all__ = ["model", "operators"]
 
 
 def model(operator: str, shape: Sequence[Any], constants: Dict[str, Any], opset: int = 13, **attributes: Any) -> bytes:
-    """Return a model of a single node in NCHW. Its inputs are x, then these constants, "" for an omitted input."""
+    """Return a model of a node in NCHW. Its inputs are x, then these constants; "" is an omitted input."""
     names = ["" if value is None else name for name, value in constants.items()]
     held = [numpy_helper.from_array(value, name) for name, value in constants.items() if value is not None]
     node = helper.make_node(operator, ["x", *names], ["y"], **attributes)

@@ -1,4 +1,4 @@
-"""Bundles of flatbuffers: what the format cannot hold runs beside it."""
+"""Bundles with .tflite files: nodes that the format cannot hold run in the fallback."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def value(name: str, shape: Any = None, dtype: int = FLOAT) -> Any:
 
 
 def words_and_image() -> Any:
-    """Text, which TFLite does not put into lower case, between convolutions that it does."""
+    """Return a model with a StringNormalizer, which TFLite cannot hold, between convolutions that it can."""
     weights = helper.make_tensor("w", FLOAT, [4, 3, 3, 3], np.random.RandomState(0).randn(108))
     nodes = [
         node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
@@ -85,7 +85,7 @@ def test_a_flatbuffer_in_it_that_was_replaced_is_refused(bundled: Path, tmp_path
     with zipfile.ZipFile(str(path), "w") as archive:
         for name, data in dict(content, **{"000.tflite": bytes(damaged)}).items():
             archive.writestr(name, data)
-    with pytest.raises(onnx_compat.OnnxCompatError, match=r"'000\.tflite' is not what it was"):
+    with pytest.raises(onnx_compat.OnnxCompatError, match=r"SHA-256 of the member '000\.tflite' differs"):
         onnx_compat.load_converted(path)
 
 

@@ -1,4 +1,4 @@
-"""Description of .tflite files by `inspect`."""
+"""The description of .tflite files by `onnx-compat inspect`."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,10 @@ from onnx_compat.errors import InvalidModelError, OnnxCompatError
 
 
 def model(**more: Any) -> fb.ModelSpec:
-    """A fully connected layer with int8 weights by channel, then a GELU: neither is for the oldest runtimes."""
+    """Return a file with a fully connected layer, int8 weights by channel, then a GELU.
+
+    The oldest runtimes support neither.
+    """
     graph = fb.SubGraph(name="main")
     x = graph.add(fb.TensorSpec("x", "float32", (-1, 4)))
     scales = fb.Quantization([0.5, 0.25, 0.125], [0, 0, 0], 0)

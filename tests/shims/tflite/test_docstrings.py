@@ -1,4 +1,4 @@
-"""Run the examples of the public API that write files."""
+"""Run the examples in the docstrings of public functions that write files."""
 
 import sys
 from pathlib import Path

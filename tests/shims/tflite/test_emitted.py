@@ -25,7 +25,7 @@ def program(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32"
 
 
 def operators(function: Callable[..., Any], *shapes: Shape, dtype: str = "float32") -> List[fb.OperatorSpec]:
-    """For every runtime there is: what no old one has is not used."""
+    """Return the operators of a file for every runtime (`portable`): only kernels that the oldest runtime has."""
     return build(program(function, *shapes, dtype=dtype), Kernels()).subgraphs[0].operators
 
 
@@ -120,7 +120,10 @@ def test_a_mirror_image_beside_an_open_batch_has_an_operator() -> None:
     ],
 )
 def test_a_large_mirror_image_is_copied(sizes: Any, before: Any, after: Any, operators: Any) -> None:
-    """MIRROR_PAD finds the place of each element by itself."""
+    """The kernel of MIRROR_PAD computes the position of each element.
+
+    GATHER copies whole rows, which is faster for a large image.
+    """
 
     def mirror(x: Any) -> Any:
         return primitives.pad(x, before, after, "reflect")
@@ -165,7 +168,7 @@ def test_many_axes_are_merged_for_kernels_that_broadcast_four() -> None:
     ],
 )
 def test_an_axis_that_is_repeated_a_known_number_of_times_is_a_tile(narrow: Any, wide: Any, fed: Any) -> None:
-    """Repeat keys that several queries share. BROADCAST_TO would take a hundred times as long: it locates each element."""
+    """Keys that several queries share are repeated. BROADCAST_TO takes a hundred times as long as TILE."""
 
     def repeat(x: Any) -> Any:
         return primitives.broadcast_to(x, [x.shape[k] if size is None else size for k, size in enumerate(wide)])
@@ -183,7 +186,7 @@ def test_an_axis_that_is_repeated_an_open_number_of_times_is_broadcast() -> None
 
 
 def test_many_axes_of_which_one_is_open_are_merged() -> None:
-    """Apply a mask to each window of an image."""
+    """A mask is applied to each window of an image, and one axis is symbolic."""
 
     def apply_mask(x: Any, y: Any) -> Any:
         return primitives.add(x, y)
@@ -250,7 +253,7 @@ def test_six_axes_that_all_move_are_transposed_in_steps(batch: Any, perm: Sequen
 
 
 def test_unknown_channels_come_from_the_filter(tmp_path: Any) -> None:
-    """Unknown channels would require a kernel with groups, which old runtimes lack."""
+    """An unknown number of channels would require a kernel with groups, which old runtimes lack."""
 
     def version(channels: Optional[int]) -> List[int]:
         path = str(tmp_path / "model.tflite")

@@ -1,4 +1,4 @@
-"""int64 values of a run that int32 does not hold: bounds are clamped, sizes and indices refused, and nothing wraps."""
+"""int64 values at run time that int32 cannot hold: bounds are clamped, sizes and indices refused, and nothing wraps."""
 
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
@@ -60,7 +60,7 @@ def test_bounds_of_a_slice_are_clamped(step: int, opens: bool, tmp_path: Path) -
 @pytest.mark.parametrize("limit", [0, 1, 3, 2**31 - 1, 2**31, 2**32, 2**32 + 1, MOST])
 @pytest.mark.parametrize("given", ["input", "constant"])
 def test_the_limit_of_a_suppression_is_clamped(given: str, limit: int, tmp_path: Path) -> None:
-    """torchvision writes sys.maxsize. One class of one image is the case whose file no runtime took."""
+    """torchvision writes sys.maxsize as the limit. No runtime loaded the file for one class of one image."""
     boxes = np.array([[[-1, 0, 1, 1], [0.5, 0.5, 1.5, 1.5], [5, 5, 6, 6]]], np.float32)
     feed = {"boxes": boxes, "scores": np.array([[[0.9, 0.8, 0.7]]], np.float32)}
     constants = {"overlap": np.array([0.5], np.float32), "threshold": np.array([0], np.float32)}
@@ -73,7 +73,7 @@ def test_the_limit_of_a_suppression_is_clamped(given: str, limit: int, tmp_path:
 
 
 def sizes() -> List[Tuple[str, List[Any], Values]]:
-    """(the operator, its node, what it is fed) with the size `s`, which the test chooses."""
+    """Return (operator, its nodes, its feed) for operators with a size input `s`, whose value the test sets."""
     node = helper.make_node
     return [
         ("ConstantOfShape", [node("ConstantOfShape", ["s"], ["y"])], {}),
@@ -127,7 +127,7 @@ def test_indices_are_not_wrapped(name: str, tmp_path: Path) -> None:
 
 
 def test_indices_that_provably_fit_are_cast_alone(tmp_path: Path) -> None:
-    """The bounds come from int32, and the indices from a kernel that counts: no clamp is written."""
+    """The bounds come from int32 and the indices from a kernel that counts, so no clamp is written before the cast."""
     nodes = [
         helper.make_node("Cast", ["s"], ["start"], to=TensorProto.INT64),
         helper.make_node("Slice", ["x", "start", "end"], ["part"]),
@@ -159,7 +159,7 @@ def test_a_diagonal_far_away(upper: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "ü"])
 def test_a_string_alone(text: str, tmp_path: Path) -> None:
-    """The runtime took the empty one for a zero byte, which numpy puts there."""
+    """numpy stores an empty string as a zero byte, which the runtime would return as the text."""
     node = helper.make_node("Identity", ["x"], ["y"])
     x, y = (helper.make_tensor_value_info(name, TensorProto.STRING, []) for name in "xy")
     graph = helper.make_graph([node], "g", [x], [y])

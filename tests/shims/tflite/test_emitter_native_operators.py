@@ -1,4 +1,4 @@
-"""ONNX operators that become a single kernel, with the results of their composed meaning."""
+"""ONNX operators that become a single TFLite kernel, with the results of their composed meaning."""
 
 from typing import Any, Sequence
 
@@ -59,7 +59,7 @@ def test_a_size_that_is_rounded_down_is_composed(scales: Any, tmp_path: Any) -> 
 @pytest.mark.parametrize(("mode", "how"), [("nearest", "tf_half_pixel_for_nn"), ("linear", "half_pixel")])
 @pytest.mark.parametrize("shape", [(None, 3, None, None), (None, 3, 5, None)])
 def test_sizes_that_are_a_multiple_of_open_ones(mode: str, how: str, shape: Any, tmp_path: Any) -> None:
-    """Exporters write a Resize to twice the size through a Shape."""
+    """Exporters write a Resize to twice a symbolic size through a Shape."""
     vectors = {"one": [0], "two": [2], "factors": [2, 2]}
     nodes = [
         helper.make_node("Shape", ["x"], ["shape"]),

@@ -1,4 +1,4 @@
-"""Recurrent networks: which form each takes, and that all forms give the same numbers, also the second time."""
+"""Recurrent operators: which form each takes in the file, and that every form gives equal results, in a second run too."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -42,7 +42,7 @@ def feeds(steps: int, batch: int, lengths: Sequence[int] = ()) -> Dict[str, Any]
 
 
 def agree(model: Any, *fed: Dict[str, Any]) -> None:
-    """The same file serves all of these inputs."""
+    """Assert that one prepared model on tflite gives the results of the reference for each of these feeds."""
     prepared, reference = (onnx_compat.prepare(model, shim=name) for name in ("tflite", "reference"))
     for given in fed:
         for actual, wanted in zip(prepared.run(given), reference.run(given)):
@@ -59,7 +59,7 @@ def builtins(model: Any, path: Any) -> List[List[str]]:
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("operator", ["LSTM", "GRU", "RNN"])
 def test_any_length_and_batch(operator: str, direction: str) -> None:
-    """Rounds of several steps, and what is left over: less than a round, a whole one, one more."""
+    """The loop computes several steps in a round. The lengths are shorter than a round, longer with a remainder, and 0."""
     model = network(operator, "t", "n", direction=direction)
     agree(model, *[feeds(steps, batch) for steps, batch in ((2, 1), (13, 3), (1, 3), (0, 1), (31, 1))])
 
@@ -86,7 +86,7 @@ def test_a_round_reads_no_more_weights_than_a_cache_holds(cells: int, alone: boo
 
 
 def test_a_scan_that_only_hands_on() -> None:
-    """A body without a node, and a row of a type that few kernels take."""
+    """The body of the Scan has no node, and its rows have a dtype that few kernels support."""
     names = ("state", "row")
     rows = [helper.make_tensor_value_info(name, TensorProto.UINT32, [2]) for name in names]
     body = helper.make_graph([], "body", rows, rows)
@@ -104,7 +104,10 @@ def test_a_scan_that_only_hands_on() -> None:
 
 # -- the kernels -------------------------------------------------------------------------------------------------------
 def recurrent(operator: str, steps: Any, batch: Any = 1, peepholes: bool = False, **attributes: Any) -> Any:
-    """A layer has three results, and an operator may read all of them."""
+    """Return a model with a recurrent operator, all of whose results are outputs.
+
+    `peepholes`: with the input P of an LSTM.
+    """
     model = network(operator, steps, batch, **attributes)
     node, graph = model.graph.node[0], model.graph
     if peepholes:
@@ -116,7 +119,10 @@ def recurrent(operator: str, steps: Any, batch: Any = 1, peepholes: bool = False
 
 
 def kernels(model: Any, path: Any) -> int:
-    """Return the number of these operators in the main graph, which must be the only graph."""
+    """Return the number of recurrent sequence kernels in the main graph.
+
+    Assert that a file with them has no other graph.
+    """
     main, *other_results = builtins(model, path)
     result = sum("_SEQUENCE_" in name for name in main)
     assert not (result and other_results)
@@ -153,7 +159,9 @@ def test_few_cells_of_a_batch(tmp_path: Any) -> None:
 @pytest.mark.parametrize("peepholes", [False, True])
 @pytest.mark.parametrize("steps", ["t", 120])
 def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: bool, tmp_path: Any) -> None:
-    """To the last bit, in an interpreter that knows nothing of us: also after other lengths, huge numbers and NaN."""
+    """The outputs are equal to the bit in a plain interpreter, also after a run with another length, huge numbers or
+    NaN.
+    """
     assert kernels(recurrent("LSTM", steps, 2, peepholes, direction="bidirectional"), tmp_path)
     interpreter = features.find_runtime()[0].interpreter(plain, model_path=str(tmp_path / "m.tflite"))  # type: ignore[union-attr]
 
@@ -200,7 +208,7 @@ def test_what_the_kernel_cannot_do_is_composed(tmp_path: Any) -> None:
 @pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
 @pytest.mark.parametrize("steps", ["t", 6])
 def test_states_that_are_given(operator: str, direction: str, steps: Any, tmp_path: Any) -> None:
-    """Initial states are constants or inputs. Two layers with the same states must not share their variables."""
+    """Initial states are constants or inputs. Two layers with the same initial states must not share their variables."""
     both = direction == "bidirectional"
     for known in (True, False):
         model = recurrent(operator, steps, direction=direction)
@@ -225,7 +233,7 @@ def test_states_that_are_given(operator: str, direction: str, steps: Any, tmp_pa
 
 
 def test_a_state_from_one_layer_begins_the_next(tmp_path: Any) -> None:
-    """An operator that writes a variable stays, even if it copies its input."""
+    """An operator that writes a variable stays in the file, even if it only copies its input."""
     model = recurrent("LSTM", "t")
     first = model.graph.node[0]
     second = type(first)()
@@ -239,7 +247,7 @@ def test_a_state_from_one_layer_begins_the_next(tmp_path: Any) -> None:
 
 
 def test_in_a_branch(tmp_path: Any) -> None:
-    """A kernel with states, in a graph that is not always run."""
+    """A kernel with states is in a branch, which does not run each time."""
     model = network("LSTM", "t", 1, cell=False)
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     nothing = helper.make_tensor_value_info("nothing", TensorProto.FLOAT, None)

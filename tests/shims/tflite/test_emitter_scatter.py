@@ -1,4 +1,4 @@
-"""Assignments to known places, as `x[1:3] = y` is exported; each with the numbers of the reference."""
+"""Scatter to known positions, as exporters write `x[1:3] = y`, compared with the reference."""
 
 from typing import Any, List, Sequence
 

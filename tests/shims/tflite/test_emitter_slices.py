@@ -1,4 +1,4 @@
-"""Slices of axes whose length is open: one operator where the ends can be told from the edges."""
+"""Slices of symbolic axes: one operator if the slice ends at an edge of the axis or at a known distance from it."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def test_of_an_open_axis(start: int, end: Any, step: int) -> None:
 
 @pytest.mark.parametrize("start", [0, 1])
 def test_up_to_a_place_before_the_edge(start: int) -> None:
-    """A size gives the end of the slice, as after a transposed convolution."""
+    """The end of the slice is a symbolic size, as after a transposed convolution."""
 
     def cut(x: Any) -> Any:
         longer = p.pad(x, [0, 1, 0], [0, 2, 0])
@@ -47,7 +47,7 @@ def test_backwards_beside_an_open_edge() -> None:
 
 
 def test_forwards_and_nothing_backwards() -> None:
-    """An end far beyond the axis is before no element of a slice that goes back."""
+    """A slice with step -1 from 3 to an end far beyond the axis is empty."""
 
     def cut(x: Any) -> Any:
         return p.slice(x, [0, 1, 3], [None, None, 2**31 - 1], [1, 1, -1])

@@ -1,4 +1,4 @@
-"""NonMaxSuppression by its kernel: where it is used, and that it chooses the boxes that ONNX means, in their order."""
+"""NonMaxSuppression: when TFLite's kernel is used, and that it selects the boxes of ONNX in their order."""
 
 from typing import Any, List, Optional
 
@@ -28,7 +28,10 @@ def model(
     boxes: Any = 30,
     counted: bool = False,
 ) -> onnx.ModelProto:
-    """Return a model of two images and three classes. `counted`: another output is the number of selected boxes."""
+    """Return a NonMaxSuppression on two images and three classes.
+
+    `counted`: add an output with the number of selected boxes.
+    """
     held = {"limit": np.array([limit], np.int64), "overlap": overlap, "threshold": threshold}
     given = [name if held[name] is not None else "" for name in held]
     constants = [

@@ -1,4 +1,4 @@
-"""The format without a runtime: what is written is read back, and what is wrong is refused by name."""
+"""The .tflite format without a runtime: a model that is written is read back, and a malformed file is refused."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ def model(**constants):
 
 
 def everything():
-    """An operator of each kind, each with all its options set to something."""
+    """Return a model with an operator of each kind, with a value for each of its options."""
     samples = {"scalar": 1, "string": "text", "vector": [1, 0]}
     graph = fb.SubGraph(name="all")
     a = graph.add(fb.TensorSpec("a", "float32", (1, 2)))
@@ -268,7 +268,9 @@ def test_absent_file(tmp_path):
 
 
 def test_shared_tables_cannot_unfold_without_end():
-    """A thousand references to one graph that refers a thousand times to one tensor: four thousand bytes, a million tensors."""
+    """A thousand references to one graph, with a thousand references to one tensor: 4000 bytes would unfold to 10^6
+    tensors.
+    """
     out = bytearray(b"\0\0\0\0TFL3")
 
     def table(slots):

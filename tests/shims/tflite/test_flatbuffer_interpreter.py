@@ -1,4 +1,4 @@
-"""Files that the writer makes, run by a real interpreter, whichever is installed, with and without its default delegate."""
+"""Files of the writer, run by the installed interpreter, with and without its default delegate."""
 
 import importlib
 
@@ -31,7 +31,7 @@ def load(request):
 
 
 def run(interpreter, *inputs):
-    """Resizes to the inputs, runs, gives every output."""
+    """Resize the inputs of an interpreter to these arrays, run it, and return all outputs."""
     details = interpreter.get_input_details()
     for detail, value in zip(details, inputs):
         if tuple(detail["shape"]) != np.shape(value):
@@ -44,7 +44,7 @@ def run(interpreter, *inputs):
 
 
 class Graph(fb.SubGraph):
-    """A subgraph that is quick to write down."""
+    """Builder of a subgraph, with short names."""
 
     def tensor(self, dtype, shape):
         return self.add(fb.TensorSpec("t%d" % len(self.tensors), dtype, shape))

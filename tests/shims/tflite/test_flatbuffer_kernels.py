@@ -1,4 +1,4 @@
-"""The table of kernel facts, and the runtime that is here against it."""
+"""The table of kernel facts: its own rules, and that it agrees with the installed runtime."""
 
 import importlib
 

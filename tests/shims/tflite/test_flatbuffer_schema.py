@@ -1,6 +1,6 @@
-"""The declarative tables against the schema that newer runtimes ship: every table, slot, number and default.
+"""The tables of the .tflite format, compared with the schema in the installed runtime: table, slot, number and default.
 
-A runtime may be older than the tables; what it knows they have, at the same place.
+A runtime may be older than the tables. Every field of its schema must be in the tables, in the same slot.
 """
 
 import re
@@ -20,14 +20,14 @@ def camel(name):
 
 
 def attribute(item, name):
-    """The generated attribute of a field, whatever way the generator spells its capitals."""
+    """Return the value of a field of a generated class. The generator changes the capitals of names."""
     wanted = camel(name).lower()
     (result,) = [key for key in vars(item) if key.lower() == wanted]
     return getattr(item, result)
 
 
 def known_names(item, name):
-    """Whether the runtime's schema has the field."""
+    """Return whether the generated class of the runtime has the field."""
     return camel(name).lower() in {key.lower() for key in vars(item)}
 
 
@@ -70,7 +70,7 @@ def sample(field):
 
 
 def test_generated_code_reads_every_option():
-    """Every operator with every option set, read by the generated object API: the slots are the same."""
+    """A file with every operator and every option is read by the generated object API of the runtime."""
     graph = fb.SubGraph([fb.TensorSpec("t", "float32", (1,))])
     for name in OPERATORS.names:
         table = fb.options_table(name)

@@ -1,4 +1,7 @@
-"""Models over the 2 GB of a flatbuffer, at a small scale: the limit is lowered. Their constants lie behind the flatbuffer."""
+"""Models over 2 GB, the limit of a flatbuffer: their constants are stored after the flatbuffer.
+
+The tests lower the limit.
+"""
 
 import os
 import subprocess
@@ -29,7 +32,7 @@ def two_products() -> Any:
 
 @pytest.fixture(name="reads")
 def _reads(monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the runtime reads such files: older ones do not, and are told so in time."""
+    """Lower the limit of the writer. Return whether the runtime can read constants outside of the flatbuffer."""
     reads = features.reads_outside()
     monkeypatch.setattr(writer, "LIMIT", 20000)
     return reads
@@ -74,7 +77,7 @@ def test_what_is_small_lies_inside(tmp_path: Path) -> None:
 
 
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
-    """The order of a set of strings differs between processes and must not matter."""
+    """The order of a set of strings differs between processes and must not change the file."""
     nodes = [
         helper.make_node("If", ["f"], ["t"], then_branch=_branch("Sigmoid"), else_branch=_branch("Softplus")),
         helper.make_node("LayerNormalization", ["t", "scale"], ["l"]),

@@ -1,4 +1,4 @@
-"""The verifier of TFLite graphs refuses every kind of defect, by the operator or the tensor that has it."""
+"""The verifier of TFLite graphs refuses every kind of defect, and names the operator or the tensor."""
 
 import copy
 from dataclasses import replace
@@ -27,7 +27,7 @@ WEIGHTS = np.random.RandomState(0).standard_normal((4, 3, 3, 3)).astype(np.float
 
 
 def model() -> fb.ModelSpec:
-    """A convolution, a product, moves, a branch and a loop."""
+    """Return a graph with a convolution, a matrix product, data movements, a branch and a loop."""
 
     def function(x: Any, n: Any) -> List[Any]:
         y = p.conv(x, WEIGHTS, window=Window.of(WEIGHTS.shape[2:], pads=[(1, 1), (1, 1)]))

@@ -1,4 +1,6 @@
-"""Windows padded as TFLite's kernels pad themselves, for sizes that are open too: one kernel, the numbers of onnxruntime."""
+"""Windows whose pads equal the padding SAME of TFLite, also for symbolic sizes: one kernel, with the results of
+onnxruntime.
+"""
 
 import functools
 from typing import Any, List, Sequence
@@ -18,7 +20,9 @@ OPEN = (None, 4, None, None)
 
 
 def agrees(content: bytes, *shapes: Sequence[int], reference: bool = False) -> None:
-    """With onnxruntime, or with the reference where onnxruntime refuses the model."""
+    """Assert that the file of a model gives the results of onnxruntime, or of the reference if onnxruntime refuses the
+    model.
+    """
     loaded = onnx.load_from_string(content)
     if reference:
         wanted = onnx_compat.prepare(loaded, shim="reference").run

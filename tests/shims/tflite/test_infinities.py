@@ -1,6 +1,6 @@
-"""A limit of the runtimes: kernels that take a fused activation hold their results to the finite numbers without one.
+"""Infinities: kernels that accept a fused activation clamp their results to finite numbers, even without an activation.
 
-The entries are strict: a runtime that stops to do so fails here, and docs/usage.md has to change.
+The tests are strict: if a runtime stops doing so, they fail, and docs/usage.md has to change.
 """
 
 from typing import Any, Dict, List, Tuple
@@ -53,7 +53,7 @@ def test_kernels_without_the_delegate_hold_their_results_to_finite_numbers(built
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("builtin", list(CLAMPED))
 def test_the_delegate_keeps_infinities(builtin: str, sign: int) -> None:
-    """XNNPACK clamps nothing; a runtime without it by default does what its kernels do."""
+    """XNNPACK does not clamp. A runtime without XNNPACK as default delegate clamps as its kernels do."""
     delegated = np.isinf(result("ADD", np.inf, plain=False))
     assert result(builtin, sign * np.inf, plain=False) == sign * (np.inf if delegated else LARGEST)
 

@@ -1,4 +1,4 @@
-"""Passes over TFLite graphs: the operators of composed programs, with the results of the reference."""
+"""Passes over TFLite graphs: the operators that composed programs become, with the results of the reference."""
 
 import math
 from typing import Any
@@ -25,7 +25,7 @@ from onnx_compat.tracing.recording import record_program
 
 
 def spelt(x: Any) -> Any:
-    """The form that exporters write."""
+    """Return Gelu in the form that exporters write: with Erf."""
     return p.mul(p.mul(x, 0.5), p.add(p.erf(p.div(x, math.sqrt(2))), 1.0))
 
 
@@ -101,7 +101,7 @@ def test_prelu_along_the_last_axis_has_a_kernel(shape: Any) -> None:
     ("slope", "kernel"), [(np.linspace(-1, 2, 6, dtype=np.float32), "PRELU"), (0.25, "LEAKY_RELU")]
 )
 def test_positive_part_and_a_share_of_the_mirrored_one(slope: Any, kernel: str, subtracted: bool) -> None:
-    """The form in which Keras writes a PReLU."""
+    """Keras writes a PReLU in this form: relu(x) - slope * relu(-x)."""
 
     def apply_slope(x: Any) -> Any:
         share = p.mul(p.relu(p.neg(x)), slope if subtracted else -slope)
@@ -138,7 +138,7 @@ def test_two_normalisations_in_a_row_are_one() -> None:
 
 
 def test_a_normalisation_with_constants_of_other_shapes_stays() -> None:
-    """A tensor would have another shape than is written of it."""
+    """The fold would change the shape of a tensor."""
     a, b = np.random.RandomState(0).standard_normal((2, 5)).astype(np.float32)
     rows = np.random.RandomState(1).standard_normal((4, 5)).astype(np.float32)
     assert names(lambda x: p.mul(p.add(p.mul(x, a), b), rows), (1, 5)) == ["MUL", "ADD", "MUL"]
@@ -227,7 +227,7 @@ def test_heads_are_split_before_they_are_reshaped() -> None:
 
 @pytest.mark.parametrize(("length", "loops"), [(2, False), (40, False), (90, True)])
 def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool) -> None:
-    """Short ones are written out."""
+    """A short sequence is unrolled, a long one is a WHILE loop."""
     random = np.random.RandomState(0)
     w, r, b = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
     recorded_program = program(lambda x: lstm(x, w, r, b)[0], (length, 3, 5))
@@ -247,7 +247,7 @@ def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool)
 def test_bytes_are_cast_without_a_kernel_that_knows_them(
     dtype: str, shape: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Emit the file for the oldest runtimes and run it on the installed runtime."""
+    """The file for the oldest runtimes runs on the installed runtime."""
     monkeypatch.setitem(features._CACHE, "kernels", Kernels())
     sizes = [4 if size is None else size for size in shape]
     count = int(np.prod(sizes))
@@ -287,7 +287,7 @@ def test_bounds_that_bound_nothing_are_nothing() -> None:
 
 
 def test_a_size_is_counted_to_as_it_is() -> None:
-    """A size is a non-negative scalar of int32; ONNX stores it in a vector of int64."""
+    """RANGE counts to a size as an int32 scalar, without a clamp or a cast. ONNX stores sizes in int64 vectors."""
 
     def positions(x: Any) -> Any:
         return p.add(x, p.cast(p.iota(x.shape[1]), DType.of("float32")))
@@ -349,7 +349,7 @@ def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
 
 
 def test_a_layer_that_is_divided_by_zero_has_no_infinite_weights() -> None:
-    """The operators alone: older delegates have no infinity, and give the largest number."""
+    """Only the operators are checked: older delegates give the largest finite number in place of infinity."""
     weights = np.random.RandomState(0).standard_normal((6, 5)).astype(np.float32)
     recorded_program = program(lambda x: p.div(p.matmul(x, weights), np.float32([1, 0, 2, 3, 4])), (4, 6))
     assert [op.builtin for op in build(recorded_program, Kernels()).subgraphs[0].operators] == [
@@ -361,7 +361,7 @@ def test_a_layer_that_is_divided_by_zero_has_no_infinite_weights() -> None:
 @pytest.mark.parametrize(("size", "folded"), [(8, True), (130, False)])
 @pytest.mark.parametrize("before", [True, False])
 def test_layers_that_share_large_weights_still_do(size: int, folded: bool, before: bool) -> None:
-    """The steps of an unrolled recurrent network slice so."""
+    """Two layers share one weight, like the steps of an unrolled recurrent network."""
     graph = fb.SubGraph(inputs=[0, 1], outputs=[6, 7])
     weights, two = np.ones((size, size), np.float32), np.asarray(2, np.float32)
     for array in (None, None, weights, two, None, None, None, None):
@@ -415,7 +415,10 @@ def test_layers_have_the_last_steps_of_a_normalisation_in_their_weights() -> Non
 
 @pytest.mark.parametrize(("kernel", "folded"), [(1, True), (3, False)])
 def test_a_convolution_of_single_pixels_has_what_is_before_it_in_its_filters(kernel: int, folded: bool) -> None:
-    """A larger one has borders, which would be changed too."""
+    """A shift before a 1x1 convolution folds into it.
+
+    A larger convolution pads its input, and the pads would need the shift.
+    """
 
     def convolve(x: Any, taps: int) -> Any:
         w = np.ones((3, 3, taps, taps), np.float32)

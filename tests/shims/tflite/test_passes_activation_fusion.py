@@ -1,4 +1,4 @@
-"""Activations in the operators before them, also through what only moves their numbers."""
+"""Activations fuse into the operator before them, also through operators that only move data."""
 
 from typing import Any, List
 

@@ -1,4 +1,4 @@
-"""Scales of attention scores, of queries and of keys, with the results of the reference."""
+"""Scales of attention scores, queries and keys fold, with the results of the reference."""
 
 from typing import Any, List
 
@@ -22,7 +22,7 @@ def scores(q: Any, k: Any) -> Any:
 
 
 def kinds(function: Any, *shapes: Any) -> List[str]:
-    """The operators, after their numbers were compared, without those that move."""
+    """Return the operators of a program without those that move data. Assert that the results equal the reference."""
     fed = [[3 if size is None else size for size in shape] for shape in shapes]
     moves = ("TRANSPOSE", "RESHAPE", "SHAPE", "STRIDED_SLICE", "PACK")
     return [name for name in names(function, *shapes, fed=fed, atol=2e-4) if name not in moves]
@@ -43,7 +43,7 @@ def test_what_scales_scores_is_in_the_layer_before(sizes: Any, left: Any, right:
 
 
 def test_without_a_layer_the_smaller_side_is_scaled() -> None:
-    """A decoder step leaves the keys of its cache unchanged."""
+    """In a decoder step, the keys of the cache stay unscaled."""
 
     def scale_scores(q: Any, k: Any) -> Any:
         return p.div(p.matmul(p.mul(q, ROOT), p.mul(k, ROOT), transpose_y=True), np.float32(2))

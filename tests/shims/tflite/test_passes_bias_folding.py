@@ -1,4 +1,4 @@
-"""Biases that are added late; each with the numbers of the reference."""
+"""Biases that are added after other operators fold into the layer, with the results of the reference."""
 
 from typing import Any, List
 
@@ -17,7 +17,7 @@ BIAS = RANDOM.standard_normal(6).astype(np.float32)
 
 
 def kinds(function: Any, *shapes: Any) -> List[str]:
-    """The operators with what bounds them, after their numbers were compared."""
+    """Return the operators of a program, with "+" for a fused RELU. Assert that the results equal the reference."""
     bound = "fused_activation_function"
     operators = check_program(
         function, *shapes, fed=[[3 if size is None else size for size in shape] for shape in shapes]

@@ -1,4 +1,4 @@
-"""A pass that is wrong on purpose is named, by `verify --bisect-passes` and by its function; `convert --explain` counts."""
+"""`verify --bisect-passes` and its function name a pass that is wrong on purpose; `convert --explain` counts rewrites."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def command(capfd: pytest.CaptureFixture) -> Command:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """relu(x @ w * 2) + tanh(x) @ w"""
+    """Write the model relu(x @ w * 2) + tanh(x) @ w, and return its path."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["b"]),
         helper.make_node("Mul", ["b", "two"], ["c"]),
@@ -54,7 +54,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def spoil(graph: GraphRewriter, context: Context) -> int:
-    """TANH(x) => SIN(x), which is wrong."""
+    """Replace each TANH by SIN, which is wrong. Return the number of rewrites."""
     wrong = [op for op in graph.operators if op.builtin == "TANH"]
     for op in wrong:
         graph.replace_op(op, "SIN", list(op.inputs))
@@ -68,7 +68,7 @@ def example() -> Any:
 
 @pytest.fixture(params=[0, 9, 28])
 def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> GraphPass:
-    """A wrong pass at several places of the schedule."""
+    """Install a wrong pass at a position of the schedule (a parameter of the fixture), and return it."""
     pass_ = GraphPass("wrong_tanh", "TANH(x) => SIN(x)", spoil, example)
     passes = list(GRAPH.passes)
     passes.insert(request.param, pass_)

@@ -1,4 +1,4 @@
-"""A normalisation between layers that none of them can take; each with the numbers of the reference."""
+"""A scale and a shift between layers, when no layer before or after can take them, compared with the reference."""
 
 from typing import Any, List
 
@@ -21,12 +21,14 @@ def conv(x: Any, kernel: int = 3) -> Any:
 
 
 def normal(x: Any, scale: Any = SCALE, shift: Any = SHIFT) -> Any:
-    """Scale the result of a layer behind an activation, so that the layer cannot take the scale."""
+    """Return a layer, an activation, then a scale and a shift. The layer cannot take the scale through the activation."""
     return p.add(p.mul(p.relu(conv(x)), scale), shift)
 
 
 def kinds(function: Any, *sizes: Any) -> List[str]:
-    """The operators behind the first layer with what bounds them, without the TRANSPOSEs of the input and the output."""
+    """Return the operators after the first layer, with "+" for a fused RELU and without TRANSPOSEs at inputs and
+    outputs.
+    """
     operators = programs.check_program(function, sizes or (2, 8, 6, 5), fed=[(2, 8, 6, 5)], atol=2e-4)
     bounds = {"RELU": "+", "RELU6": "6"}
     builtins = [op.builtin + bounds.get(op.options.get("fused_activation_function", ""), "") for op in operators]
@@ -46,7 +48,7 @@ def test_what_bounds_the_sum_bounds_the_operator() -> None:
 
 
 def test_what_others_look_at_one_by_one_stays() -> None:
-    """Also what is not finite keeps to its pixel there."""
+    """A scale that an elementwise operator reads does not fold: a non-finite number must stay in its pixel."""
 
     def normal_too(x: Any) -> Any:
         x = p.relu(normal(x))

@@ -1,4 +1,4 @@
-"""Channel shuffles between convolutions, as exporters write them; each with the numbers of the reference."""
+"""Channel shuffles between convolutions, in the form that exporters write, compared with the reference."""
 
 import tracemalloc
 from pathlib import Path
@@ -37,7 +37,10 @@ def unit(x: Any, groups: Sequence[int], channels: int = 16, shuffle: int = 4, st
 
 
 def check_program(function: Any, shape: Sequence[int], *batch: Any) -> List[fb.OperatorSpec]:
-    """The operators without the TRANSPOSEs of the input and the output."""
+    """Assert that the results equal the reference.
+
+    Return the operators without the TRANSPOSEs of the input and the output.
+    """
 
     def same(x: Any) -> Any:
         RANDOM.seed(0)
@@ -47,7 +50,9 @@ def check_program(function: Any, shape: Sequence[int], *batch: Any) -> List[fb.O
 
 
 def becomes(function: Any, shape: Sequence[int], *names: str, batch: Sequence[Any] = ()) -> None:
-    """The numbers everywhere; the operators where convolutions have groups."""
+    """Assert that the results equal the reference, and, if the runtime has grouped convolutions, that the operators are
+    these.
+    """
     result = check_program(function, shape, *batch)
     if features.kernels().accepts("CONV_2D", "float32", "grouped"):
         assert [op.builtin for op in result] == list(names)
@@ -55,7 +60,7 @@ def becomes(function: Any, shape: Sequence[int], *names: str, batch: Sequence[An
 
 @pytest.mark.parametrize(("channels", "stride", "last"), [(16, 1, 1), (32, 2, 1), (16, 1, 2), (60, 1, 1)])
 def test_a_shuffle_between_groups_is_one_reshape(channels: int, stride: int, last: int) -> None:
-    """Also of 60 channels, of whose four groups of 15 each takes 3 or 4 from each."""
+    """Also with 60 channels: each of the four groups of 15 takes 3 or 4 channels from each group."""
     pad = ["PAD"] if stride == 2 else []
     names = ["CONV_2D", *pad, "DEPTHWISE_CONV_2D", "RESHAPE", "CONV_2D"]
     becomes(lambda x: unit(x, (4, 4), channels, 4, stride, last), (2, 8, 6, 8), *names)
@@ -90,7 +95,9 @@ def test_a_shuffle_that_others_read_too_stays() -> None:
     ("perm", "shape"), [((0, 3, 2, 1, 4), (4, 6)), ((0, 2, 1, 3, 4), (8, 3)), ((0, 1, 2, 4, 3), (6, 4))]
 )
 def test_what_moves_pixels_too_stays(perm: Sequence[int], shape: Sequence[int]) -> None:
-    """Channels that change places with rows, rows of another length, columns as rows."""
+    """The transpose exchanges channels with rows, or the reshape changes rows and columns: these are no channel
+    shuffles.
+    """
 
     def swap_channels(x: Any) -> Any:
         middle = p.transpose(p.reshape(convolve(x, 16, 4), (1, 4, 4, 4, 6)), perm)

@@ -1,4 +1,6 @@
-"""The contract of passes: each acts on its example alone, keeps the results, and edits graphs through the rewriter only."""
+"""The contract of passes: each acts on its example alone, keeps the results, and edits graphs only through
+GraphRewriter.
+"""
 
 import ast
 import copy
@@ -43,7 +45,7 @@ def wanted_of(pass_: Pass, before: fb.ModelSpec, feeds: List[Any]) -> List[Any]:
 
 
 def feeds_of(model: fb.ModelSpec) -> List[Any]:
-    """Integers, or multiples of 1/16, of which small sums and products are exact in float32."""
+    """Return inputs of a model: integers, or multiples of 1/16, whose small sums and products are exact in float32."""
     random = np.random.RandomState(0)
     tensors = [model.subgraphs[0].tensors[index] for index in model.subgraphs[0].inputs]
     divisors = [1 if "int" in tensor.dtype else 16 for tensor in tensors]
@@ -130,7 +132,7 @@ def test_every_pass_has_a_summary_of_before_and_after() -> None:
 
 
 def edits(path: Path) -> Iterator[str]:
-    """The assignments to fields of a graph, and the changes of lists of it, in a module."""
+    """Yield the statements of a module that assign a field of a graph, or change a list of it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         targets: List[Any] = []
         if isinstance(node, ast.Assign):

@@ -1,4 +1,4 @@
-"""Convolutions in the form that kernels are fast in; each with the numbers of the reference."""
+"""Convolutions take the form for which kernels are fast, with the results of the reference."""
 
 from typing import Any, List
 

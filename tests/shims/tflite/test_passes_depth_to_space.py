@@ -1,4 +1,4 @@
-"""Channels that become pixels, and pixels that become channels, beside convolutions; each with the numbers of the reference."""
+"""DepthToSpace and SpaceToDepth beside convolutions, with the results of the reference."""
 
 from typing import Any, List
 
@@ -25,7 +25,10 @@ OPEN = [(None, 3, 6, 12)] if features.kernels().accepts("TRANSPOSE", "float32", 
 
 
 def kinds(function: Any, sizes: Any = (2, 3, 6, 5), fed: Any = (2, 3, 6, 5)) -> List[str]:
-    """Without the TRANSPOSEs of the input and the output."""
+    """Return the operators of a program without the TRANSPOSEs of the input and the output.
+
+    Assert that the results are right.
+    """
     builtins = [op.builtin for op in programs.check_program(function, sizes, fed=[fed])]
     return builtins[builtins[0] == "TRANSPOSE" : len(builtins) - (builtins[-1] == "TRANSPOSE")]
 

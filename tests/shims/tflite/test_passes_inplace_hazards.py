@@ -1,4 +1,4 @@
-"""Tensors that share a buffer and are read after an overwrite, in an interpreter without our precautions."""
+"""Tensors that share a buffer and are read after an operator has overwritten it, in a plain interpreter."""
 
 from pathlib import Path
 from typing import Any, List

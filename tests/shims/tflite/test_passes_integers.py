@@ -1,4 +1,4 @@
-"""QDQ models as flatbuffers of integers: which kernels, which scales, and the numbers beside onnxruntime's."""
+"""QDQ models become files of integers: their kernels and scales, and results compared with onnxruntime."""
 
 import itertools
 from pathlib import Path
@@ -259,7 +259,7 @@ def test_no_kernel_has_sixteen_bits_with_a_zero_point(layer: Callable[[Layers], 
 
 @pytest.mark.parametrize("layer", SIXTEEN, ids=lambda layer: layer.__name__)
 def test_sixteen_bits(layer: Callable[[Layers], str], tmp_path: Path) -> None:
-    """Compare with the reference: few releases of onnxruntime quantize to int16."""
+    """The result is compared with the reference, because few releases of onnxruntime quantise to int16."""
     case = case_of(layer, Scheme("int16", "int8", per_channel=True), tmp_path)
     assert case.floats() == []
     theirs = onnx_compat.prepare(case.model, shim="reference").run([case.x])

@@ -1,8 +1,7 @@
-"""Quantized models of several layers, operators on quantized numbers, and where integers end.
+"""QDQ models of several layers, operators on quantised tensors, and the borders between integers and floats.
 
-Each kernel may be off by a step where a number lies in the middle of two, and layers behind it carry that on. So a layer
-alone is held to one step of its result (`test_quantized_models`); for networks no bound follows that would say much, and
-these here are held to two steps, with the same answer.
+A kernel may differ by one step, if a number is halfway between two integers. Later layers carry that difference on. So
+a single layer must be within one step of its result; these networks must be within two steps and give the same answer.
 """
 
 from pathlib import Path
@@ -74,7 +73,7 @@ def test_a_network_has_no_floats_inside(network: Callable[[Layers], str], scheme
 
 
 def test_a_file_is_judged_as_what_it_is(tmp_path: Path) -> None:
-    """A step of a scale is more than what floats may be off by."""
+    """A quantised file is judged by its SNR: one step of a scale is more than the tolerance for floats."""
     layers = Layers([1, 3, 32, 32])
     x = layers.input()
     Case(quantize_model(layers.model(attention(layers)), x, Scheme("uint8", "int8")), x, tmp_path)
@@ -114,7 +113,7 @@ def numbers(dtype: Any, *shape: int) -> Any:
 def operator_case(
     operator: str, shape: Sequence[int], dtype: Any, rest: Sequence[Any], folder: Path, **how: Any
 ) -> Case:
-    """An operator whose first input is the graph's and whose others are known."""
+    """Return a case of one operator. Its first input is the input of the graph, and the others are initializers."""
     names = ["x"] + ["c%d" % k for k in range(len(rest))]
     domain = "" if operator in ("QLinearConv", "QLinearMatMul") else "com.microsoft"
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)) if hasattr(helper, "np_dtype_to_tensor_dtype") else None
@@ -161,7 +160,10 @@ def test_operators_on_quantized_numbers_are_kernels_of_integers(dtype: Any, tmp_
 
 @pytest.mark.parametrize(("depth", "products"), [(700, 1), (3000, 2)])
 def test_a_product_of_integers_is_one_of_floats(depth: int, products: int, tmp_path: Path) -> None:
-    """Dynamic quantization writes this product. It has no kernel, and a product of all elements at once takes memory."""
+    """Dynamic quantisation writes MatMulInteger.
+
+    TFLite has no kernel for it, and a product of all elements needs much memory.
+    """
     weights = np.random.RandomState(4).normal(0, 40, (depth, 6)).clip(-127, 127).astype(np.int8)
     graph = helper.make_graph(
         [
@@ -182,7 +184,7 @@ def test_a_product_of_integers_is_one_of_floats(depth: int, products: int, tmp_p
 
 # -- where no integers are --------------------------------------------------------------------------------------------------
 def pair(shape: Sequence[int], scale: Any, zero: Any, again: Any, middle: Sequence[Any] = ()) -> Any:
-    """A QuantizeLinear, other nodes, and a DequantizeLinear, which may have another scale."""
+    """Return a model: QuantizeLinear, the nodes `middle`, and DequantizeLinear with the scale `again`."""
     nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), *middle]
     last = middle[-1].output[0] if middle else "q"
     nodes.append(helper.make_node("DequantizeLinear", [last, "t", "z"], ["y"]))

@@ -1,4 +1,4 @@
-"""A Pad between a DequantizeLinear and a QuantizeLinear, by constants that its input's integers hold and do not hold."""
+"""A Pad between DequantizeLinear and QuantizeLinear, with a constant that the integers of its input can or cannot hold."""
 
 from pathlib import Path
 from typing import Any, List
@@ -53,7 +53,10 @@ def builtins(content: bytes, path: Path) -> List[str]:
 @pytest.mark.parametrize("value", [0, 1.0, 0.333, 5.0, -5.0, 100.0, -100.0])
 @pytest.mark.parametrize("name", list(NODES))
 def test_a_constant_is_not_clipped(name: str, value: float, step: float, dtype: Any) -> None:
-    """The result is at most a step off, or 255 steps where the constant was clipped to the integers of the input."""
+    """The result differs by at most one step.
+
+    With the constant clipped to the input's integers, it would differ by 255 steps.
+    """
     x = np.random.RandomState(0).uniform(-2, 2, (1, 1, 6, 6)).astype(np.float32)
     content = model(value, step, name, dtype)
     expected = onnx_compat.run(content, {"x": x}, shim="reference")[0]
@@ -63,7 +66,7 @@ def test_a_constant_is_not_clipped(name: str, value: float, step: float, dtype: 
 
 @pytest.mark.parametrize("name", ["alone", "a pool", "a transpose", "an activation"])
 def test_a_pad_whose_result_is_quantized_is_one_of_integers(name: str, tmp_path: Path) -> None:
-    """The result's own steps hold the constant as QuantizeLinear would."""
+    """The constant is quantised with the scale of the result, as QuantizeLinear would do."""
     for value in (1.0, 5.0, -5.0, -np.inf):
         result = builtins(model(value, STEP, name, np.int8), tmp_path)
         assert "PADV2" in result and "MUL" not in result, result

@@ -1,4 +1,4 @@
-"""Values that loops carry, with the results of the reference."""
+"""Loop-invariant states leave the loop, with the results of the reference."""
 
 from typing import Any, List
 
@@ -14,21 +14,21 @@ RANDOM = np.random.RandomState(0)
 
 
 def states(function: Any, *shapes: Any, fed: Any) -> List[int]:
-    """Compare the results, and return the number of states of each loop."""
+    """Return the number of states of each loop of a program. Assert that the results equal the reference."""
     check_program(function, *shapes, fed=fed, atol=1e-4)
     graphs = build(program(function, *shapes), features.kernels()).subgraphs
     return [len(op.inputs) for graph in graphs for op in graph.operators if op.builtin == "WHILE"]
 
 
 def test_what_a_network_hears_is_not_handed_on() -> None:
-    """The sizes of its input are in the loop; they are known from what it makes of the input before."""
+    """The sizes of the input are known in the loop from an earlier product, so the input itself is no state."""
     w, r, b = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
     result = states(lambda x: lstm(x, w, r, b)[0], (None, None, 5), fed=[(7, 3, 5)])
     assert set(result) == {6}  # the round, both states, the results, the length, the products
 
 
 def loop(last: int, *kept: int) -> Any:
-    """A loop of four states, of which these are read behind it."""
+    """Return a function with a loop of four states. `kept`: the states whose last values are read after the loop."""
 
     def function(x: Any) -> Any:
         def body(count: Any, y: Any, z: Any, unread: Any) -> Any:

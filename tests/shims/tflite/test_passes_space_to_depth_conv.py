@@ -1,4 +1,4 @@
-"""A convolution of an image's pixels that were put beside each other; each with the numbers of the reference."""
+"""Space-to-depth, written as strided slices and a concatenation, before a convolution; compared with the reference."""
 
 from typing import Any, List, Sequence
 
@@ -20,12 +20,12 @@ def conv(x: Any, kernel: int = 3, stride: int = 1, pad: int = 1) -> Any:
 
 
 def every(x: Any, axis: int, start: int, step: int = 2) -> Any:
-    """Every so many pixels of an axis, from one on."""
+    """Return every `step`-th element of an axis, from `start` on."""
     return p.slice_axis(x, axis, start, 2**31 - 1, step)
 
 
 def focus(x: Any, starts: Sequence[Any] = FOCUS, step: int = 2) -> Any:
-    """The form that modules write: rows first, then columns."""
+    """Return the Focus layer in the form that modules write: rows are sliced first, then columns."""
     rows = [every(x, 2, row, step) for row, _ in starts]
     return p.concat([every(part, 3, column, step) for part, (_, column) in zip(rows, starts)], 1)
 

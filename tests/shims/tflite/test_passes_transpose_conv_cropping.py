@@ -1,4 +1,6 @@
-"""Transposed convolutions whose edges are cut off: one operator where that is SAME, with the numbers of the reference."""
+"""Transposed convolutions whose result is cropped: one operator if that equals padding SAME, with the reference's
+results.
+"""
 
 from typing import Any, Sequence, Tuple
 
@@ -14,7 +16,7 @@ OPEN = (None, 4, None, None)
 
 
 def spread(x: Any, kernel: Sequence[int], strides: Sequence[int], cut: Sequence[Tuple[int, int]], **more: Any) -> Any:
-    """With so much cut off at the beginning and the end of each axis of an image."""
+    """Return a transposed convolution whose result is cropped. `cut`: (elements at the start, at the end) of each axis."""
     groups, window = more.get("groups", 1), Window.of(kernel, strides, more.get("dilations"))
     w = np.random.RandomState(1).standard_normal((4, 6 // groups, *kernel)).astype(np.float32)
     bias = np.arange(6, dtype=np.float32)

@@ -1,4 +1,6 @@
-"""Files for every runtime: what they are made of does not depend on the one that is here, nor do they need a newer one."""
+"""Files for every runtime (`portable`): they do not depend on the installed runtime, and the oldest runtime can run
+them.
+"""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Weights in fewer bits: what the file holds, how near it is, and what is refused. No package beside the runtime is needed."""
+"""Weight quantisation without a package besides the runtime: the content of the file, its SNR, and what is refused."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def convert(folder: Path, name: str = "cnn", **how: Any) -> Path:
 
 
 def snr(folder: Path, name: str, **how: Any) -> float:
-    """Return the fidelity of the file to the model."""
+    """Return the signal-to-noise ratio of the file `name`, compared with its model, in dB."""
     report = onnx_compat.verify(
         network(name), feeds(name, 99), shim="tflite", converted=convert(folder, name, **how), oracle="reference"
     )
@@ -97,7 +97,7 @@ def test_nibbles_lie_as_the_format_says() -> None:
 
 
 def graph(*operators: fb.OperatorSpec, value: float = 1) -> fb.SubGraph:
-    """Tensor 0 is the input, 1 a constant, the rest are results."""
+    """Return a graph of these operators. Tensor 0 is the input, tensor 1 a constant, and later tensors are results."""
     tensors = [
         fb.TensorSpec("x", "float32", (8, 8)),
         fb.TensorSpec("w", "float32", (8, 8), np.full((8, 8), value, "f4")),

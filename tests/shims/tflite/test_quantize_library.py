@@ -1,4 +1,4 @@
-"""Quantisation by ai-edge-quantizer: integers inside, the same names and types outside, and small errors."""
+"""Quantisation by ai-edge-quantizer: integer operators, unchanged names and dtypes of ports, and small errors."""
 
 import importlib.util
 import os
@@ -64,7 +64,7 @@ def test_names_and_open_sizes_stay(tmp_path: Path) -> None:
 
 
 def test_the_ranges_are_those_of_all_samples(tmp_path: Path) -> None:
-    """In any order, and wherever the extremes are."""
+    """The order of the samples and the position of the extremes do not matter."""
     data = list(samples("mlp"))
     data[5] = {"x": data[5]["x"] * 20}
     files = {convert(tmp_path, "mlp", "int8", calibrate=order).read_bytes() for order in (data, data[::-1])}
@@ -86,7 +86,7 @@ def test_the_body_of_a_loop_stays_float_with_weights_of_int8(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("kind", library.KINDS)
 def test_an_lstm_stays_float_with_weights_of_int8(tmp_path: Path, kind: str) -> None:
-    """Also what writes its states, which are variables."""
+    """The operators that write its states, which are variables, stay float too."""
     main = fb.read(convert(tmp_path, "lstm", kind)).subgraphs[0]
     (kernel,) = [operator for operator in main.operators if operator.builtin == "UNIDIRECTIONAL_SEQUENCE_LSTM"]
     (begun,) = [operator for operator in main.operators if operator.builtin == "SPLIT_V"]
@@ -119,7 +119,7 @@ def test_values_that_are_too_large_are_told(tmp_path: Path) -> None:
 
 
 def without_scales(model: fb.ModelSpec, *_: Any) -> fb.ModelSpec:
-    """An int8 sum without a scale: the kernel divides by zero."""
+    """Return a model with an int8 ADD whose inputs have no scale: the kernel would divide by zero."""
     main = fb.SubGraph([fb.TensorSpec("x", "float32", (2,)), fb.TensorSpec("y", "float32", (2,))], [], [0], [1])
     inner = [main.add(fb.TensorSpec(name, "int8", (2,))) for name in "abc"]
     main.tensors[inner[2]].quantization = fb.Quantization([1.0], [0])

@@ -1,4 +1,4 @@
-"""Weights of int4 that kernels multiply as they are."""
+"""int4 weights that kernels multiply without dequantisation."""
 
 import os
 from pathlib import Path
@@ -34,7 +34,7 @@ def layer(fan_in: int, filters: int) -> Any:
 
 
 def exact(graph: fb.SubGraph) -> Any:
-    """The weights of the one product, as its kernel should see them."""
+    """Return the weights of the only FULLY_CONNECTED as real numbers: integers times scales, decoded independently."""
     (operator,) = [op for op in graph.operators if op.builtin == "FULLY_CONNECTED"]
     tensor = graph.tensors[operator.inputs[1] or 0]
     assert tensor.dtype == "int4" and tensor.quantization is not None

@@ -1,6 +1,7 @@
-"""Files in an interpreter alone, as others will run them: with the default delegate and without, as they are and resized,
-with one item and with several. A resize that the delegate does not follow, and a constant that no operator reads or
-writes, are what files for this runtime fail by.
+"""Files in a plain interpreter, as other programs run them.
+
+They run with and without the default delegate, at their own sizes and resized, with one item and with several. The
+hazards are a resize that the delegate does not follow, and a constant that no operator reads or writes.
 """
 
 import os
@@ -25,7 +26,7 @@ DYNAMIC += "mobilenet_v3 residual resnet50 rnn_relu rnn_tanh unet_bilinear unet_
 
 
 class Alone:
-    """A file in an interpreter, fed by the names of its signature."""
+    """A .tflite file in a plain interpreter, fed by the names of its signature."""
 
     def __init__(self, path: Path, plain: bool) -> None:
         runtime, reason = features.find_runtime()
@@ -55,7 +56,10 @@ def _name_tensors(signature: Dict[str, int], order: List[int], details: List[Any
 
 
 def _agree(path: Path, pairs: List[Tuple[Values, Values]]) -> None:
-    """Each feed in an interpreter of its own, and one after the other in the same one; with the delegate and without."""
+    """Assert that each feed gives its expected outputs, with and without the delegate.
+
+    Each feed runs in an interpreter of its own, and all feeds run one after another in a common interpreter.
+    """
     for plain in (False, True):
         reused = None if _forgets(path, plain) else Alone(path, plain)
         for feed, expected in pairs:
@@ -67,14 +71,18 @@ def _agree(path: Path, pairs: List[Tuple[Values, Values]]) -> None:
 
 
 def _forgets(path: Path, plain: bool) -> bool:
-    """A limit of runtimes from 2.11 to 2.14 (see `RuntimeQuirks.delegate_resizes_branches`), which a shim has to go around and a file cannot."""
+    """Return whether the file resizes tensors inside branches, and the delegate of this runtime (2.11 to 2.14) does not
+    follow.
+
+    The shim works around it (`RuntimeQuirks.delegate_resizes_branches`); a file alone cannot.
+    """
     return (
         not plain and resizes_inside_branches(fb.read(path)) and not features.kernels().quirks.delegate_resizes_branches
     )
 
 
 def _single(model: Any, small: Values, large: Values) -> Values:
-    """The first item alone: the batch is what grows to 3 in `large`."""
+    """Return the feed with only the first item of the batch. The batch is the symbolic size that is 3 in `large`."""
     batch = {
         size
         for array in model.inputs
@@ -189,7 +197,9 @@ def test_a_constant_that_stands_alone(name: str, rows: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize(("dtype", "element"), [("float32", FLOAT), ("int32", TensorProto.INT32), ("bool", BOOL)])
 @pytest.mark.parametrize("both", [True, False])
 def test_constants_of_branches_are_not_mixed_up(both: bool, dtype: str, element: int, tmp_path: Path) -> None:
-    """Run, resized, and run again: a copy of a constant that is made before the first run is freed or overwritten."""
+    """Run, resize, and run again: a runtime may free or overwrite a copy of a constant that it makes before the first
+    run.
+    """
     arrays = [np.array([[1, 0, 3], [0, 2, 0]]).astype(dtype), np.array([[0, 5, 0], [6, 0, 7]]).astype(dtype)]
     other_array = constant("c", arrays[1]) if both else node("Identity", ["x"], ["c"])
     branches = [

@@ -1,4 +1,4 @@
-"""A model gives the same .tflite bytes in every process: hashes and addresses differ there, and no output depends on them."""
+"""A model gives the same .tflite bytes in every process, although hashes and addresses differ between processes."""
 
 import os
 import subprocess

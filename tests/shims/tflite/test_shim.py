@@ -1,4 +1,4 @@
-"""Compiling and running programs, and the files that they are written to."""
+"""The tflite shim: compile and run programs, and write them to files."""
 
 import os
 import subprocess
@@ -147,7 +147,7 @@ def test_int64_is_divided_exactly() -> None:
 
 
 def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
-    """XNNPACK leaves them as they are in the memory; what comes after has the delegate again."""
+    """XNNPACK does not resize outputs for an empty batch. Later runs use the delegate again."""
     weights = np.ones((3, 3, 2, 2), np.float32)
     window = Window.of((2, 2), (2, 1), (2, 2), [(1, 2), (2, 2)])
     program = record(lambda x: [primitives.conv(x, weights, window=window)], Port("x", FLOAT, ("n", 3, "h", "w")))
@@ -196,7 +196,7 @@ def test_another_device_is_refused() -> None:
 
 # -- files ---------------------------------------------------------------------------------------------------------------
 def test_a_file_of_open_size_may_take_only_large_ones(tmp_path: Path) -> None:
-    """A batch stays small meanwhile: with 1024 of both, the input would have a million elements."""
+    """The trial of sizes keeps the batch small: 1024 for both sizes would give an input of a million elements."""
 
     def shorten(x: Any) -> Any:
         w = np.ones((2, 2, 8), np.float32) / 16

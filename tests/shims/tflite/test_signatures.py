@@ -1,4 +1,6 @@
-"""Several models in one file: each runs under its name, also those with branches and loops, and shares what is equal."""
+"""Several models in one file: each runs under the name of its signature, branches and loops work, and equal data is
+shared.
+"""
 
 import json
 from pathlib import Path
@@ -30,7 +32,7 @@ def encoder() -> Any:
 
 
 def decoder() -> Any:
-    """With a branch, whose graphs have other places in a file of several."""
+    """Return a decoder with an If, whose subgraphs get other indices in a joined file."""
 
     def body(operator: str) -> Any:
         out = helper.make_tensor_value_info("o_" + operator, TensorProto.FLOAT, ["n", 64])

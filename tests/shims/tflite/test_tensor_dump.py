@@ -1,4 +1,4 @@
-"""Inside a .tflite file: values under the names that the model has for them, and the operator that is wrong."""
+"""Intermediate values of a .tflite file under their names in the model, and the search for the operator that is wrong."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cases of each primitive: `CASES` maps its name to a function that makes a case from the draws of hypothesis."""
+"""Cases of each primitive: `CASES` maps the name of a primitive to a function that draws a case with hypothesis."""
 
 from cases import bits, control, elementwise, images, indexing, linear, random, reduction, shape, text
 from cases.making import CASES, FLAVOURS, Case, Flavour, Making, batches, dtypes_of

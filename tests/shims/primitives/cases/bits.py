@@ -1,4 +1,4 @@
-"""Cases of the primitive that reads bits as another type."""
+"""Cases of `bitcast`, which reads the bits of a dtype as another dtype."""
 
 from typing import Any
 
@@ -11,7 +11,10 @@ from onnx_compat.ir import dtypes as all_dtypes
 
 @case("bitcast")
 def bitcast(make: Making) -> Any:
-    """Reinterpret the dtype under test as any dtype of its width. Carried dtypes get no NaN, whose payload is unspecified."""
+    """Reinterpret the dtype under test as any dtype of its width.
+
+    Carried dtypes get no NaN, because its bits are unspecified.
+    """
     dtype = make.dtype
     make.exact = True
     array = make.values(make.shape())

@@ -1,4 +1,4 @@
-"""Cases of branches and loops."""
+"""Cases of the primitives for branches and loops."""
 
 from typing import Any
 

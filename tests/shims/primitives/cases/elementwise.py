@@ -1,4 +1,4 @@
-"""Cases of the primitives that work element by element."""
+"""Cases of the elementwise primitives."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def binary(make: Making) -> Any:
 
 
 def _operands(make: Making, left: Any, right: Any) -> Any:
-    """Two arrays; where a step in the meaning would make rounding visible, numbers that need none."""
+    """Return two arrays. They hold numbers without rounding where a difference in rounding would be visible."""
     if make.name.startswith("shift"):
         return make.values(left), make.within(right, 0, make.dtype.bits + 3)
     if make.name == "pow":
@@ -85,7 +85,7 @@ _SOURCES = ["float32", "int64", "int32", "uint8", "bool", "float64", "float16", 
 
 @case("cast")
 def cast(make: Making) -> Any:
-    """The dtype under test is the one that is cast to."""
+    """Cast another dtype to the dtype under test."""
     source = DType.of(make.choose([name for name in _SOURCES if name != make.dtype.name]))
     if make.dtype.kind == "c":
         source = all_dtypes.complex128 if make.dtype.name == "complex64" else all_dtypes.complex64

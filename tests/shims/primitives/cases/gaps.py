@@ -1,12 +1,12 @@
-"""Declared gaps of a shim, as data; a gap that is closed fails the test that it excuses.
+"""Declared gaps of a shim, as data. A gap that is closed fails the test that it covers.
 
 [[gap]]                                  # tests/gaps/primitives-<shim>.toml
 primitives = ["take", "top_k"]           # exact names
 dtypes = ["uint32", "uint64"]            # exact names
-sizes = "any"                            # "fixed" or "symbolic": excused only there
+sizes = "any"                            # "fixed" or "symbolic": the gap covers only these sizes
 cells = ["*"]                            # patterns of cells of the matrix
-kind = "framework"                       # ours: to be done here; framework: it cannot; never: makes no sense
-exception = "UnsupportedError"           # the exact class, or "Mismatch" for a wrong answer
+kind = "framework"                       # ours: can be done here; framework: it cannot; never: has no meaning
+exception = "UnsupportedError"           # the exact class, or "Mismatch" for a wrong result
 reason = "..."
 """
 
@@ -33,7 +33,10 @@ class Gap(NamedTuple):
 
 
 def load(path: Path) -> List[Gap]:
-    """The gaps of a file, all of which name what exists; none if there is no such file."""
+    """Return the gaps that a file declares. Empty: there is no such file.
+
+    Raise an error for an unknown primitive or dtype.
+    """
     if not path.exists():
         return []
     if sys.version_info >= (3, 11):
@@ -52,7 +55,7 @@ def load(path: Path) -> List[Gap]:
 
 
 def find(gaps: List[Gap], primitive: str, dtype: str, cell: str) -> Optional[Gap]:
-    """The gap of a primitive and a dtype here; at most one may be declared."""
+    """Return the gap of a primitive and a dtype in this cell, or None. Raise an error if two gaps cover it."""
     matches = [
         gap
         for gap in gaps

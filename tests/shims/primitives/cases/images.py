@@ -1,4 +1,4 @@
-"""Cases of the primitive that reads image files."""
+"""Cases of `image_decode`, which decodes image files."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from onnx_compat.ir.dtypes import uint8
 
 @case("image_decode")
 def image_decode(make: Making) -> Any:
-    """Portable pixmaps and graymaps, whole and cut off, and what is no image."""
+    """Portable pixmaps and graymaps, complete and truncated, and bytes that are no image."""
     height, width = (1, 1) if make.flavour.shape == "ones" else (3, 5)
     pixels = make.within((height, width, 3), 0, 255, uint8)
     files = {

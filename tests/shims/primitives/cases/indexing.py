@@ -44,7 +44,7 @@ def take_along(make: Making) -> Any:
 
 
 def _rows(make: Making, shape: Any, lead: Any, first: int, depth: int, dtype: DType) -> Any:
-    """Coordinates into `depth` axes of a shape, from this one on."""
+    """Return coordinates into `depth` axes of a shape, from axis `first` on."""
     columns = [make.within(tuple(lead), 0, max(shape[first + k] - 1, 0), dtype) for k in range(depth)]
     return np.stack(columns, -1) if columns else np.zeros((*lead, 0), dtype.numpy)
 
@@ -109,7 +109,7 @@ def argmax(make: Making) -> Any:
 
 
 def _sortable_values(make: Making) -> str:
-    """Return a flavour of values without NaN, whose order is unspecified."""
+    """Return a flavour of values without NaN, because the order of NaN is unspecified."""
     return "extreme" if make.flavour.values == "special" else make.flavour.values
 
 

@@ -1,4 +1,4 @@
-"""Cases of products, convolutions and pools."""
+"""Cases of matrix products, convolutions and pools."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def matmul(make: Making) -> Any:
 
 
 def _space(make: Making, window: Window) -> Any:
-    """Sizes on which a window fits at least once."""
+    """Return spatial sizes on which the window fits at least once."""
     return [max(span - low - high, 1) + make.number(0, 4) for span, (low, high) in zip(window.spans, window.pads)]
 
 

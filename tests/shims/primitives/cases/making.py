@@ -1,6 +1,6 @@
-"""The maker of cases: hypothesis draws shapes and parameters, and a drawn seed selects special values.
+"""Makes the cases: hypothesis draws shapes and parameters, and a drawn seed selects values.
 
-A batch has a case of each flavour, so that every batch has empty tensors, unknown sizes and NaN.
+A batch has one case of each flavour, so that every batch has empty tensors, symbolic sizes and NaN.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -18,8 +18,10 @@ Shape = Tuple[int, ...]
 
 
 class Flavour(NamedTuple):
-    """sizes: 'fixed'; 'named', unknown but equal ones are known to be equal; 'unknown'.
-    shape: 'plain', 'ones' or 'empty'. values: 'plain', 'special' (NaN, infinities, -0.0) or 'extreme'.
+    """The kind of a case.
+
+    `sizes`: 'fixed'; 'named': symbolic, and equal sizes have one symbol; 'unknown': symbolic, all different. `shape`:
+    'plain', 'ones' or 'empty'. `values`: 'plain', 'special' (NaN, infinities, -0.0) or 'extreme'.
     """
 
     sizes: str
@@ -50,7 +52,7 @@ _DTYPES = {
 
 
 def dtypes_of(primitive: str) -> List[DType]:
-    """Return the dtypes that a primitive is tested with."""
+    """Return the dtypes for which a primitive is tested."""
     kinds = PRIMITIVES[primitive].kinds
     if primitive == "cast":
         return [dtype for dtype in dtypes.ALL if dtype.kind in kinds]
@@ -65,7 +67,7 @@ def dtypes_of(primitive: str) -> List[DType]:
 
 
 class Input(NamedTuple):
-    """A tensor that the program is fed. The sizes of these axes are known whatever the flavour."""
+    """An input of the program. The sizes of the axes in `known` are static in every flavour."""
 
     array: Array
     dtype: DType
@@ -73,9 +75,9 @@ class Input(NamedTuple):
 
 
 class Case(NamedTuple):
-    """An application of a primitive: `apply` takes a Tensor for each input.
+    """An application of a primitive: `apply` takes a Tensor for each input, and returns the results.
 
-    `ignored` marks unspecified elements of the first result; `check` replaces the comparison.
+    `ignored` marks unspecified elements of the first result; `check` replaces the comparison with the reference.
     """
 
     flavour: Flavour
@@ -96,7 +98,7 @@ _TEXTS = ["", "a", "Bc", "Grüße", "日本", "ÉTÉ", "x y"]
 
 
 def case(names: str) -> Callable[[Maker], Maker]:
-    """Register the maker of cases of these primitives, names between blanks; it returns the function of the inputs."""
+    """Decorate a function that makes cases of these primitives (names separated by blanks) from a Making."""
 
     def declare(maker: Maker) -> Maker:
         CASES.update(dict.fromkeys(names.split(), maker))
@@ -106,7 +108,7 @@ def case(names: str) -> Callable[[Maker], Maker]:
 
 
 class Making:
-    """The state of a case while it is made."""
+    """The state of a case while it is made: methods draw values and add inputs."""
 
     def __init__(self, draw: Any, name: str, dtype: DType, flavour: Flavour) -> None:
         self.name = name
@@ -131,13 +133,13 @@ class Making:
         return bool(self._draw(st.booleans()))
 
     def note(self, **params: Any) -> Dict[str, Any]:
-        """Keep parameters for the message of a failing case; return them."""
+        """Keep parameters for the message of a failing case, and return them."""
         self.notes.extend("%s=%r" % item for item in params.items())
         return params
 
     # -- shapes ------------------------------------------------------------------------------------------------------
     def shape(self, low: int = 0, high: int = 4, least: int = 0) -> Shape:
-        """A shape of a rank in this range; no size below `least`."""
+        """Return a shape whose rank is from `low` to `high`, and whose sizes are at least `least`."""
         rank = self.number(min(max(low, 2 if self.flavour.shape == "plain" else 1), high), high)
         if self.flavour.values == "special" and low == 0 and self.yes():
             rank = 0
@@ -178,14 +180,14 @@ class Making:
         return np.asarray(self._rng.standard_normal(shape), np.float64)
 
     def within(self, shape: Shape, low: float, high: float, dtype: Optional[DType] = None) -> Array:
-        """Evenly between two bounds (integers: both included)."""
+        """Return random numbers between two bounds, uniformly; for integers, both bounds are included."""
         dtype = dtype or self.dtype
         if dtype.kind in "iu":
             return np.asarray(self._rng.randint(int(low), int(high) + 1, shape), dtype.numpy)
         return dtype.round(np.asarray(self._rng.uniform(low, high, shape)))
 
     def mix(self, array: Array, replacements: Sequence[float]) -> Array:
-        """Replace half of the elements by random replacements."""
+        """Return the array with half of its elements replaced by random elements of `replacements`."""
         chosen = np.asarray(self._rng.choice(np.asarray(replacements), array.shape))
         return np.where(self._rng.random_sample(array.shape) < 0.5, chosen, array)
 
@@ -203,12 +205,12 @@ class Making:
 
     # -- inputs ------------------------------------------------------------------------------------------------------
     def feed(self, array: Array, dtype: Optional[DType] = None, known: Sequence[int] = ()) -> int:
-        """Add an input of the program; return its position."""
+        """Add an input of the program with this value, and return its position."""
         self.inputs.append(Input(array, dtype or self.dtype, tuple(axis % max(array.ndim, 1) for axis in known)))
         return len(self.inputs) - 1
 
     def feed_or_fix(self, array: Array, dtype: Optional[DType] = None, known: Sequence[int] = ()) -> Any:
-        """Add an input or a constant; return a function from the Tensors of all inputs to its Tensor."""
+        """Add an input or a constant with this value. Return a function from the Tensors of all inputs to its Tensor."""
         if self.yes():
             position = self.feed(array, dtype, known)
             return lambda tensors: tensors[position]
@@ -217,7 +219,7 @@ class Making:
         return lambda _: tensor
 
     def perhaps(self, array: Array, known: Sequence[int] = ()) -> Any:
-        """Add an input, a constant, or nothing."""
+        """Add an input with this value, a constant, or nothing."""
         return self.feed_or_fix(array, known=known) if self.yes() else lambda _: None
 
 
@@ -237,7 +239,7 @@ def _make_case(draw: Any, name: str, dtype: DType, flavour: Flavour) -> Case:
 
 
 def batches(name: str, dtype: DType) -> Any:
-    """Return a strategy for batches with a case of each flavour, which form a single program."""
+    """Return a strategy of hypothesis for batches: a case of each flavour. All cases of a batch form one program."""
 
     @st.composite
     def draw_batch(draw: Any) -> List[Case]:

@@ -1,4 +1,4 @@
-"""Cases of random numbers: a program draws some thousands, twice with one seed."""
+"""Cases of random numbers: a program draws thousands of numbers, and runs twice with one seed."""
 
 from typing import Any, List
 

@@ -1,4 +1,4 @@
-"""Cases of the primitives that move, repeat, join or cut data."""
+"""Cases of the primitives that move, repeat, concatenate or slice data."""
 
 from typing import Any, List
 

@@ -1,4 +1,4 @@
-"""Cases of the primitives that take texts apart and put them together."""
+"""Cases of the primitives on strings."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ _BEYOND = ["NaN", "INF", "+INF", "-INF", "nan", "inf"]
 
 @case("from_text")
 def from_text(make: Making) -> Any:
-    """Into any type that the shim may have; `make.dtype` is that of the text."""
+    """Parse strings into any dtype that the shim may have; `make.dtype` is the dtype of the text."""
     dtype = make.choose([float32, float64, int32, int64])
     make.note(dtype=dtype)
     texts = np.empty(make.shape(), object)
