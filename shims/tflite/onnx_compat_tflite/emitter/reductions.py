@@ -89,9 +89,8 @@ def reduce_mean(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool
     if np.dtype(x.dtype).kind == "f":
         return _mean(builder, x, axes, keepdims)
     total = reduce_sum(builder, casting.to(builder, x, "int64"), axes, keepdims)
-    return casting.to(
-        builder, division.div(builder, total, casting.to(builder, _count_elements(builder, x, axes), "int64")), x.dtype
-    )
+    count = casting.to(builder, _count_elements(builder, x, axes), "int64")
+    return casting.to(builder, division.div(builder, total, count), x.dtype)
 
 
 def _mean(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
