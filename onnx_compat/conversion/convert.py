@@ -16,7 +16,7 @@ from onnx_compat.execution.support import declared_structures
 from onnx_compat.model import Graph, MapType, Model, TensorType, ValueInfo, load
 from onnx_compat.model.loading import ModelSource, StrPath
 from onnx_compat.passes import check_names, passes_of
-from onnx_compat.shim.interface import Quantization, Shim, declared_natives
+from onnx_compat.shim.interface import Quantization, Shim
 from onnx_compat.tracing.interpreter import Interpreter
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _export(
 ) -> None:
     """Trace a model and write its program to `path`. `owns_model`: the trace may release the weights of the model."""
     emitter = writer.emitter()
-    interpreter = Interpreter(declared_natives(emitter))
+    interpreter = Interpreter(emitter.natives())
     program = trace_model(
         model,
         emitter,

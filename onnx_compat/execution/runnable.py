@@ -30,7 +30,7 @@ from onnx_compat.execution.support import survey
 from onnx_compat.model import Model, TensorType, ValueInfo, load
 from onnx_compat.model.loading import ModelSource
 from onnx_compat.shim.emission import check_primitives
-from onnx_compat.shim.interface import Shim, declared_natives
+from onnx_compat.shim.interface import Shim
 from onnx_compat.tracing.interpreter import Interpreter
 
 __all__ = ["Outputs", "Runnable", "prepare", "run"]
@@ -256,7 +256,7 @@ class Runnable:
         """Trace the model and compile it by the shim. A program without outputs is not compiled: all outputs are known."""
         emitter = self._shim.emitter()
         traced = trace_model(
-            self.model, emitter, structures, fixed, Interpreter(declared_natives(emitter) if self._natives else None)
+            self.model, emitter, structures, fixed, Interpreter(emitter.natives() if self._natives else None)
         )
         check_primitives(traced.program.region, emitter)
         compiled = self._shim.compile(traced.program, self.device) if traced.program.region.outputs else None

@@ -14,7 +14,7 @@ from onnx_compat.model import Graph, GraphNode, MapType, Model, SequenceType, Te
 from onnx_compat.model.loading import ModelSource
 from onnx_compat.ops import has_meaning
 from onnx_compat.shim.emission import emission_errors
-from onnx_compat.shim.interface import Program, Shim, declared_natives
+from onnx_compat.shim.interface import Program, Shim
 from onnx_compat.tracing.interpreter import Interpreter
 
 __all__ = [
@@ -84,7 +84,7 @@ def survey(
     Nothing is executed. `watch` is called with the name and the traced value of each input and result.
     """
     with shim.scratch() as emitter:
-        interpreter = Interpreter(declared_natives(emitter) if use_natives else None, tolerant=True, watch=watch)
+        interpreter = Interpreter(emitter.natives() if use_natives else None, tolerant=True, watch=watch)
         traced = trace_model(model, emitter, structures, fixed, interpreter)
         failed = dict(interpreter.failed)
         # A concrete emitter would execute each node; a TypeEmitter only checks dtypes.
@@ -165,7 +165,7 @@ def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
             )
     with selection.find(selection.decide(shim).name).scratch() as emitter:
         return trace_model(
-            loaded, emitter, structures, Specialisation(), Interpreter(declared_natives(emitter)), whole=True
+            loaded, emitter, structures, Specialisation(), Interpreter(emitter.natives()), whole=True
         ).program
 
 

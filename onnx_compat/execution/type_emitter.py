@@ -1,12 +1,11 @@
 """Type emitter: check by dtype alone which primitives an executing emitter supports, without computing values."""
 
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.ir import Node, Spec
+from onnx_compat.ir import Spec
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.primitives import PRIMITIVES
 from onnx_compat.shim.interface import Emitter
 
 __all__ = ["TypeEmitter"]
@@ -15,24 +14,24 @@ __all__ = ["TypeEmitter"]
 Handle = Any
 
 
-class TypeEmitter:
+class TypeEmitter(Emitter):
     """A substitute for an executing emitter, to check a program without running it. Its handles hold no values.
 
-    It refuses a primitive that the emitter has no method for, and a result dtype that the emitter cannot hold.
-    Everything else passes.
+    It refuses a primitive that the emitter lacks, and a result dtype that the emitter cannot hold. Everything else
+    passes.
     """
 
     concrete = False
-    node: Node
 
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
         self.index_dtype = emitter.index_dtype
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name in PRIMITIVES and not hasattr(self._emitter, name):
-            raise AttributeError(name)
-        return lambda *args, **params: tuple(self.placeholder(ref.spec) for ref in self.node.outputs)
+    def has(self, primitive: str) -> bool:
+        return self._emitter.has(primitive)
+
+    def apply(self, primitive: str, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        return tuple(self.placeholder(ref.spec) for ref in self.node.outputs)
 
     def placeholder(self, spec: Spec) -> Handle:
         """Return a handle for a value of this dtype. Raises the emitter's error if the emitter cannot hold the dtype."""

@@ -30,7 +30,7 @@ class Control(Emitter):
     def scan(
         self, state: Handles, xs: Handles, length: SizesArg, *, reverse: bool, bodies: Bodies, captures: Handles
     ) -> Tuple[Any, ...]:
-        specs = [output.spec for output in self.node.outputs[len(state) :]]  # the body changes `self.node`
+        specs = [output.spec for output in self.node.outputs[len(state) :]]
         (count,) = length.known
         steps = []
         for k in reversed(range(count)) if reverse else range(count):

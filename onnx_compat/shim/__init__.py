@@ -39,19 +39,18 @@ from onnx_compat.ir.window import Window
 from onnx_compat.model.graph import GraphNode
 from onnx_compat.shim.description import Description, OpenedFile, Step
 from onnx_compat.shim.emission import Sizes, emit
+from onnx_compat.shim.gradient import composed_gradient
 from onnx_compat.shim.interface import (
     Compiled,
     Emitter,
-    Native,
     Port,
     Probe,
     Program,
     Quantization,
     Scheme,
     Shim,
-    declared_natives,
-    native,
 )
+from onnx_compat.shim.natives import Native, declared_natives, native, natives_of
 from onnx_compat.shim.recurrent import StandardRecurrent, activations, directions, standard_recurrent
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
 
@@ -101,6 +100,7 @@ __all__ = [
     "as_sizes",
     "atoms_of",
     "call_in_child",
+    "composed_gradient",
     "declared_natives",
     "dims",
     "directions",
@@ -118,6 +118,7 @@ __all__ = [
     "lift",
     "maximum",
     "native",
+    "natives_of",
     "refs",
     "standard_recurrent",
 ]

@@ -1,9 +1,9 @@
-"""Emit recorded nodes: walk over the nodes, and call a method of the shim's emitter for each.
+"""Emit recorded nodes: walk over the nodes, and apply the primitive of each with the shim's emitter.
 
 If the tensors of the emitter are concrete, the walk executes the nodes.
 """
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from onnx_compat.shim.interface import Emitter
 
 Handle = Any  # a tensor of a framework: the core knows no framework
-EmitterLike = Any  # an Emitter, or an object with its methods (`execution.type_emitter`)
-
 __all__ = ["Sizes", "check_primitives", "check_target", "emission_errors", "emit", "execute"]
 
 
 class Sizes:
-    """A list of sizes as an argument of an emitter's method, in the forms that frameworks can use.
+    """A list of sizes as an argument of a primitive, in the forms that frameworks can use.
 
-    `dims` holds the ints and `Dim`s, to compare with the types of the node.
+    `dims` holds the ints and `Dim`s, to compare with the types of the node. `emitter` is that of the node (see
+    `Emitter.at`): it computes the sizes that are unknown until run time.
     """
 
-    def __init__(self, dims: Sequence[Extent], walk: "_Walk") -> None:
+    def __init__(self, dims: Sequence[Extent], walk: "_Walk", emitter: "Emitter") -> None:
         self.dims = tuple(dims)
         self._walk = walk
+        self._emitter = emitter
 
     def __len__(self) -> int:
         return len(self.dims)
 
     def also(self, dims: Sequence[Extent]) -> "Sizes":
-        """Return `dims`, sizes of the same program, as a `Sizes`: for example those of a result of `emitter.node`."""
-        return Sizes(dims, self._walk)
+        """Return `dims`, sizes of the same program, as a `Sizes`: for example those of a result of the node."""
+        return Sizes(dims, self._walk, self._emitter)
 
     @property
     def known(self) -> Optional[Tuple[int, ...]]:
         """All sizes as ints; None if the framework computes a size at run time."""
-        values = [self._walk.size(dim) for dim in self.dims] if self._walk.emitter.concrete else self.dims
+        values = self.scalars if self._emitter.concrete else self.dims
         ints = [int(v) for v in values if isinstance(v, (int, np.integer))]
         return tuple(ints) if len(ints) == len(self.dims) else None
 
@@ -58,12 +58,12 @@ class Sizes:
     @property
     def scalars(self) -> List[Handle]:
         """Each size as an int, or as a scalar tensor of the emitter's index dtype."""
-        return [self._walk.size(dim) for dim in self.dims]
+        return [self._walk.size(dim, self._emitter) for dim in self.dims]
 
     @property
     def tensor(self) -> Handle:
         """All sizes as a vector of the emitter's index dtype."""
-        return self._walk.vector(self.dims)
+        return self._walk.vector(self.dims, self._emitter)
 
 
 def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[Handle]:
@@ -89,15 +89,15 @@ def check_target(region: Region, emitter: "Emitter") -> None:
 
 
 def check_primitives(region: Region, emitter: "Emitter") -> None:
-    """Raise UnsupportedError if the emitter has no method for a primitive of the region."""
+    """Raise UnsupportedError if the emitter lacks a primitive of the region."""
     for node in region.live():
-        if node.primitive != "extents" and not hasattr(emitter, node.primitive):
-            raise _add_origin(UnsupportedError(_MISSING_METHOD % node.primitive), node)
+        if node.primitive != "extents" and not emitter.has(node.primitive):
+            raise _add_origin(UnsupportedError(_MISSING_PRIMITIVE % node.primitive), node)
         for inner in node.regions:
             check_primitives(inner, emitter)
 
 
-_MISSING_METHOD = "the shim does not offer the primitive '%s'"
+_MISSING_PRIMITIVE = "the shim does not offer the primitive '%s'"
 
 
 class _Unsupported:
@@ -107,7 +107,7 @@ class _Unsupported:
         self.error = error
 
 
-def emission_errors(region: Region, emitter: EmitterLike) -> Dict[str, OnnxCompatError]:
+def emission_errors(region: Region, emitter: "Emitter") -> Dict[str, OnnxCompatError]:
     """Emit every node of a region with placeholders as inputs. Return name of the ONNX node -> its first error.
 
     The name is "" for a node without an origin, for example the transpose of an input.
@@ -136,14 +136,25 @@ class _Walk:
     `failed` collects the errors by node name. Without a dict in `failed`, the first error ends the walk.
     """
 
-    def __init__(self, emitter: EmitterLike, env: Dict[Ref, Handle]) -> None:
+    def __init__(self, emitter: "Emitter", env: Dict[Ref, Handle]) -> None:
         self.emitter = emitter
         self.env = env
         self.failed: Optional[Dict[str, OnnxCompatError]] = None
         self._sizes: Dict[Atom, Handle] = {}
 
     def region(self, region: Region, handles: Sequence[Handle]) -> List[Handle]:
-        """Emit the live nodes. Return the handles of the outputs, or an empty list if `failed` collects errors."""
+        """Emit the live nodes. Return the handles of the outputs, or an empty list if `failed` collects errors.
+
+        An emitter that stores its node (see `Emitter.at`) has the same node before and after this.
+        """
+        enclosing_node = getattr(self.emitter, "node", None)
+        try:
+            return self._nodes(region, handles)
+        finally:
+            if enclosing_node is not None:
+                self.emitter.at(enclosing_node)
+
+    def _nodes(self, region: Region, handles: Sequence[Handle]) -> List[Handle]:
         self.env.update(zip(region.inputs, handles))
         for node, spent in zip(region.live(), region.spent()):
             try:
@@ -156,30 +167,30 @@ class _Walk:
             if self.emitter.concrete:  # frees the memory of values that no later node reads
                 for ref in spent:
                     self.env.pop(ref, None)
-        return [] if self.failed is not None else [self.argument(output) for output in region.outputs]
+        if self.failed is not None:
+            return []
+        return [self.argument(output, self.emitter) for output in region.outputs]
 
     def node(self, node: Node) -> None:
-        """Emit a node: call the method of its primitive, and store the handles of the results.
+        """Emit a node: apply its primitive, and store the handles of the results.
 
         Raises UnsupportedError, with the origin of the node, for any error of the framework.
         """
-        emitter = self.emitter
-        emitter.node = node
+        emitter = self.emitter.at(node)
         try:
             if node.primitive == "extents":
-                results: Any = self._extents(node)
+                results: Any = self._extents(node, emitter)
             else:
-                method = getattr(emitter, node.primitive, None)
-                if method is None:
-                    raise UnsupportedError(_MISSING_METHOD % node.primitive)
-                args = [self.argument(arg) for arg in node.args]
+                if not emitter.has(node.primitive):
+                    raise UnsupportedError(_MISSING_PRIMITIVE % node.primitive)
+                args = [self.argument(arg, emitter) for arg in node.args]
+                params: Mapping[str, Any] = node.params
                 if node.regions:
                     captures = list(dict.fromkeys(ref for region in node.regions for ref in region.captures()))
                     bodies = [self._body(region, captures) for region in node.regions]
-                    params = dict(node.params, bodies=bodies, captures=[self.argument(ref) for ref in captures])
-                else:
-                    params = node.params
-                results = method(*args, **params)
+                    captured = [self.argument(ref, emitter) for ref in captures]
+                    params = dict(params, bodies=bodies, captures=captured)
+                results = emitter.apply(node.primitive, args, params)
             if len(node.outputs) == 1 and not isinstance(results, tuple):
                 results = (results,)
             for ref, value in zip(node.outputs, results):
@@ -211,22 +222,22 @@ class _Walk:
             return _Unsupported(error)
 
     # -- arguments -----------------------------------------------------------------------------------------------------
-    def argument(self, arg: Arg) -> Handle:
-        """Return an argument in the form that an emitter's method gets it."""
+    def argument(self, arg: Arg, emitter: "Emitter") -> Handle:
+        """Return an argument in the form in which the emitter of the node gets it."""
         if isinstance(arg, Ref):
             handle = self.env.get(arg, arg.handle)
             if isinstance(handle, _Unsupported):
                 raise UnsupportedError(handle.error.reason, hint=handle.error.hint)
             return handle
         if isinstance(arg, Const):
-            return self.emitter.constant(arg.array, arg.spec.dtype)
+            return emitter.constant(arg.array, arg.spec.dtype)
         if isinstance(arg, Extents):
-            return Sizes(arg.dims, self)
+            return Sizes(arg.dims, self, emitter)
         if isinstance(arg, tuple):
-            return [self.argument(item) for item in arg]
+            return [self.argument(item, emitter) for item in arg]
         return arg
 
-    def size(self, dim: Extent) -> Handle:
+    def size(self, dim: Extent, emitter: "Emitter") -> Handle:
         """Return a size as an int, or as a scalar of the emitter's index dtype."""
         if not isinstance(dim, Dim):
             return int(dim)
@@ -234,66 +245,70 @@ class _Walk:
         for monomial, factor in dim.terms.items():
             product: Any = None
             for atom in monomial:
-                value = self._atom(atom)
-                product = value if product is None else self._apply("mul", product, value)
-            term = factor if product is None else product if factor == 1 else self._apply("mul", product, factor)
-            total = term if total is None else self._apply("add", total, term)
+                value = self._atom(atom, emitter)
+                product = value if product is None else _apply("mul", product, value, emitter)
+            term = factor if product is None else product if factor == 1 else _apply("mul", product, factor, emitter)
+            total = term if total is None else _apply("add", total, term, emitter)
         return total
 
-    def _atom(self, atom: Atom) -> Any:
+    def _atom(self, atom: Atom, emitter: "Emitter") -> Any:
         if atom not in self._sizes:
             if atom.kind == "axis":
-                value = self.emitter.dim(self.argument(atom.args[0]), atom.args[1])
+                value = emitter.dim(self.argument(atom.args[0], emitter), atom.args[1])
             elif atom.kind == "element":
-                value = self.emitter.element(self.argument(atom.args[0]), atom.args[1])
+                value = emitter.element(self.argument(atom.args[0], emitter), atom.args[1])
             else:
-                value = self._apply(atom.kind, self.size(atom.args[0]), self.size(atom.args[1]))
+                value = _apply(atom.kind, self.size(atom.args[0], emitter), self.size(atom.args[1], emitter), emitter)
             self._sizes[atom] = value
         return self._sizes[atom]
 
-    def _apply(self, operation: str, a: Handle, b: Handle) -> Handle:
-        """Apply an operation to two sizes: in Python if both are ints, else by the primitive."""
-        python = {
-            "add": lambda: a + b,
-            "mul": lambda: a * b,
-            "floordiv": lambda: a // b,
-            "mod": lambda: a % b,
-            "max": lambda: max(a, b),
-            "min": lambda: min(a, b),
-        }
-        if isinstance(a, (int, np.integer)) and isinstance(b, (int, np.integer)):
-            return python[operation]()
-        method = {"max": "maximum", "min": "minimum", "mod": "mod", "floordiv": "floordiv"}.get(operation, operation)
-        return getattr(self.emitter, method)(*self.emitter.promote(self._scalar(a), self._scalar(b)))
-
-    def _scalar(self, value: Handle) -> Handle:
-        return self._constant_sizes(int(value)) if isinstance(value, (int, np.integer)) else value
-
-    def _constant_sizes(self, values: Union[int, Sequence[int]]) -> Handle:
-        """Return known sizes as a constant. Raises UnsupportedError for a size that exceeds the index dtype."""
-        index = self.emitter.index_dtype
-        exact = np.asarray(values, np.int64)
-        array = exact.astype(index.numpy)
-        if not np.array_equal(array, exact):
-            raise UnsupportedError(
-                "the size %d exceeds the range of %s" % (max(exact.reshape(-1).tolist(), key=abs), index)
-            )
-        return self.emitter.constant(array, index)
-
-    def vector(self, dims: Sequence[Extent]) -> Handle:
+    def vector(self, dims: Sequence[Extent], emitter: "Emitter") -> Handle:
         """Return sizes as a vector of the emitter's index dtype."""
-        values = [self.size(dim) for dim in dims]
+        values = [self.size(dim, emitter) for dim in dims]
         if all(isinstance(v, (int, np.integer)) for v in values):
-            return self._constant_sizes(values)
-        return self.emitter.stack([self._scalar(v) for v in values])
+            return _constant_sizes(values, emitter)
+        return emitter.stack([_scalar(v, emitter) for v in values])
 
-    def _extents(self, node: Node) -> Any:
+    def _extents(self, node: Node, emitter: "Emitter") -> Any:
         shape, dtype = node.params["shape"], node.params["dtype"]
         sizes: Any = node.args[0]  # the trace records Extents here
-        vector = self.vector(sizes.dims)
-        if dtype != self.emitter.index_dtype:
-            vector = self.emitter.cast(vector, dtype)
-        return vector if len(shape) == 1 else self.emitter.reshape(vector, Sizes(shape, self))
+        vector = self.vector(sizes.dims, emitter)
+        if dtype != emitter.index_dtype:
+            vector = emitter.apply("cast", [vector], {"dtype": dtype})
+        return vector if len(shape) == 1 else emitter.apply("reshape", [vector, Sizes(shape, self, emitter)], {})
+
+
+def _apply(operation: str, a: Handle, b: Handle, emitter: "Emitter") -> Handle:
+    """Apply an operation to two sizes: in Python if both are ints, else by the primitive."""
+    python = {
+        "add": lambda: a + b,
+        "mul": lambda: a * b,
+        "floordiv": lambda: a // b,
+        "mod": lambda: a % b,
+        "max": lambda: max(a, b),
+        "min": lambda: min(a, b),
+    }
+    if isinstance(a, (int, np.integer)) and isinstance(b, (int, np.integer)):
+        return python[operation]()
+    primitive = {"max": "maximum", "min": "minimum"}.get(operation, operation)
+    return emitter.apply(primitive, emitter.promote(_scalar(a, emitter), _scalar(b, emitter)), {})
+
+
+def _scalar(size: Handle, emitter: "Emitter") -> Handle:
+    """Return a size as a scalar of the emitter's index dtype."""
+    return _constant_sizes(int(size), emitter) if isinstance(size, (int, np.integer)) else size
+
+
+def _constant_sizes(values: Union[int, Sequence[int]], emitter: "Emitter") -> Handle:
+    """Return known sizes as a constant. Raises UnsupportedError for a size that exceeds the index dtype."""
+    index = emitter.index_dtype
+    exact = np.asarray(values, np.int64)
+    array = exact.astype(index.numpy)
+    if not np.array_equal(array, exact):
+        raise UnsupportedError(
+            "the size %d exceeds the range of %s" % (max(exact.reshape(-1).tolist(), key=abs), index)
+        )
+    return emitter.constant(array, index)
 
 
 def _add_origin(error: OnnxCompatError, node: Node) -> OnnxCompatError:

@@ -32,12 +32,14 @@ from onnx_compat.ir import Node, Region, Spec, Target, dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.shim import devices, emission
 from onnx_compat.shim.description import Description, OpenedFile
+from onnx_compat.shim.gradient import composed_gradient
+from onnx_compat.shim.natives import Native, declared_natives
 from onnx_compat.shim.schemes import Quantization, Scheme
 
 if TYPE_CHECKING:
     from onnx_compat.passes import Pass
 
-__all__ = ["Compiled", "Emitter", "Native", "Port", "Probe", "Program", "Quantization", "Scheme", "Shim", "native"]
+__all__ = ["Compiled", "Emitter", "Port", "Probe", "Program", "Quantization", "Scheme", "Shim"]
 
 Handle = Any  # a tensor of a framework: the core knows no framework
 
@@ -114,28 +116,22 @@ class Compiled(abc.ABC):
         return 1
 
 
-class Native(NamedTuple):
-    """An ONNX operator that a shim implements as a whole (see `native`)."""
-
-    accepts: Callable[..., bool]
-    method: str
-    spatial: bool
-    stored: Optional[Tuple[int, ...]] = None
-
-
 class Emitter:
-    """The primitives over a framework's tensors ("handles"): a method for each name in `primitives.PRIMITIVES`.
+    """The primitives over a framework's tensors ("handles"), by the names in `primitives.PRIMITIVES`.
+
+    By default each primitive is a method of its name, and `self.node` is the node that is being emitted. An emitter with
+    another structure overrides `at`, `node`, `has`, `apply` and `natives`, as the TFLite emitter does.
 
     Arguments:
         Tensors and sizes come first, by position: a tensor as a handle, a list of tensors as a list, and sizes as
-        `emission.Sizes`. Every other argument comes by name. Axes are physical and never None. `self.node` has the types
-        of arguments and results. `reference.Reference` implements each primitive.
+        `emission.Sizes`. Every other argument comes by name. Axes are physical and never None. The node has the types of
+        arguments and results. `reference.Reference` implements each primitive.
     Result:
         A handle, or a tuple of handles if the primitive has several results. So a handle itself must not be a tuple.
 
     Raises:
         UnsupportedError for a case that the framework cannot express. The node then runs in the fallback, as it does if
-        there is no method.
+        the emitter lacks the primitive.
 
     `compile` walks over a program with `emission.emit`. Besides the primitives, an emitter has `constant`, `dim`,
     `element` and `stack`. A symbolic emitter also has `placeholder` (for `support`), a concrete emitter `shape` and
@@ -154,7 +150,33 @@ class Emitter:
     #: Whether handles hold values. Then sizes are ints, and to emit a node is to execute it.
     concrete = False
 
-    node: Node
+    _node: Node
+
+    # -- the primitives --------------------------------------------------------------------------------------------
+    def at(self, node: Node) -> "Emitter":
+        """Return the emitter of a node: this emitter, which stores the node.
+
+        The walk calls this before it emits a node, and again for the enclosing node after the body of a loop or branch.
+        """
+        self._node = node
+        return self
+
+    @property
+    def node(self) -> Node:
+        """The node that is being emitted. Raises AttributeError before the first node."""
+        return self._node
+
+    def has(self, primitive: str) -> bool:
+        """Whether the emitter implements a primitive or a native."""
+        return hasattr(self, primitive)
+
+    def apply(self, primitive: str, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Emit a primitive or a native, for the node or for a size that the node reads. Return its result."""
+        return getattr(self, primitive)(*args, **params)
+
+    def natives(self) -> Dict[Tuple[str, str], Native]:
+        """Return the native operators that the installed framework can run, by domain and operator."""
+        return declared_natives(self)
 
     @property
     def target(self) -> Target:
@@ -202,12 +224,10 @@ class Emitter:
         """
         from onnx_compat.primitives.carried import MOVES, to_values
 
-        node = self.node
-        if dtype.native or node.primitive in MOVES:
+        if dtype.native or self.node.primitive in MOVES:
             return handle
-        rank = next(ref.spec.rank for ref in node.outputs if ref.spec.dtype == dtype)
+        rank = next(ref.spec.rank for ref in self.node.outputs if ref.spec.dtype == dtype)
         (rounded,) = emission.emit(to_values(dtype, rank), self, [handle])
-        self.node = node
         return rounded
 
     @contextmanager
@@ -227,9 +247,7 @@ class Emitter:
         refusal: str,
     ) -> Tuple[Handle, ...]:
         """Compute the gradient by the core's rules. An emitter whose framework differentiates overrides this."""
-        if refusal:
-            raise UnsupportedError(refusal, hint="compute this gradient outside of the model")
-        return tuple(bodies[1](*xs, *captures))
+        return composed_gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
     def shape(self, handle: Handle) -> Tuple[int, ...]:
@@ -239,46 +257,6 @@ class Emitter:
     def fetch(self, handle: Handle) -> np.ndarray:
         """Return the tensor that a handle of a concrete emitter holds, as a numpy array."""
         raise NotImplementedError
-
-
-def native(
-    operator: str,
-    accepts: Optional[Callable[..., bool]] = None,
-    domain: str = "",
-    spatial: bool = False,
-    available: Optional[Callable[[Any], bool]] = None,
-    stored: Optional[Tuple[int, ...]] = None,
-) -> Callable[[Any], Any]:
-    """Declare a method of an emitter as a native operator. Where it does not apply, the composed meaning is used.
-
-    The method gets the handles of the inputs, and the attributes by name. It returns the results in order; it may omit
-    trailing results that no node reads.
-
-    operator, domain: the ONNX operator.
-    accepts: `accepts(node, inputs, attributes)` says whether the method can compute a node. `inputs` are Tensors, or
-        None for an omitted input. In `node.outputs`, outputs that no node reads have no name.
-    spatial: whether the first input and output are images in the shim's layout.
-    available: `available(emitter)` says whether the installed framework can run the method.
-    stored: the order of axes of the first output. All other tensors are in the logical order.
-    """
-
-    def declare(method: Any) -> Any:
-        method.native = (domain, operator, accepts or (lambda *_: True), spatial, available, stored)
-        return method
-
-    return declare
-
-
-def declared_natives(emitter: Emitter) -> Dict[Tuple[str, str], Native]:
-    """Return (domain, operator) -> `Native` for the natives of an emitter's class that the installed framework can run."""
-    natives = {}
-    for name in dir(type(emitter)):
-        declared = getattr(getattr(type(emitter), name), "native", None)
-        if isinstance(declared, tuple):
-            domain, operator, accepts, spatial, available, stored = declared
-            if available is None or available(emitter):
-                natives[domain, operator] = Native(accepts, name, spatial, stored)
-    return natives
 
 
 class Shim(abc.ABC):

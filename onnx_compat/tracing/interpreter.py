@@ -10,7 +10,7 @@ from onnx_compat.ops import Operator, dtype_constraints, lookup
 from onnx_compat.ops.attribute_types import is_own
 from onnx_compat.primitives.base import apply
 from onnx_compat.primitives.linear import spatial_order
-from onnx_compat.shim.interface import Native
+from onnx_compat.shim.natives import Native
 from onnx_compat.tracing.layout import normalize_order
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor

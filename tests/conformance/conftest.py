@@ -30,7 +30,6 @@ if "matrix" not in sys.modules:  # without its parent on the path: `onnx_compat`
 from matrix.harness import gaps, select, tally, variants  # noqa: E402 (found once `matrix` is)
 from matrix.suites.cache import read_index  # noqa: E402 (found once `matrix` is)
 from onnx_compat.discovery.selection import find  # noqa: E402 (found once `matrix` is)
-from onnx_compat.shim.interface import declared_natives  # noqa: E402 (found once `matrix` is)
 
 CASE_SECONDS = 120
 
@@ -137,7 +136,7 @@ def _suites(config: pytest.Config) -> str:
 def _natives(shim: str) -> List[str]:
     """Return the operators for which the shim has a native method, as `domain::name`."""
     with find(shim).scratch() as emitter:
-        return sorted("%s::%s" % key if key[0] else key[1] for key in declared_natives(emitter))
+        return sorted("%s::%s" % key if key[0] else key[1] for key in emitter.natives())
 
 
 def _about() -> Dict[str, str]:

@@ -18,7 +18,7 @@ from onnx_compat.model import load
 from onnx_compat.ops import OPERATORS
 from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
-from onnx_compat.shim.interface import Native
+from onnx_compat.shim.natives import Native
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.values import Tensor, lift
 

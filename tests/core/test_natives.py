@@ -6,7 +6,7 @@ import onnx_compat
 from onnx_compat.discovery.selection import find
 from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.support import declared_structures
-from onnx_compat.shim.interface import Native
+from onnx_compat.shim.natives import Native
 from onnx_compat.tracing.interpreter import Interpreter
 
 

@@ -17,7 +17,6 @@ from onnx_compat.discovery.selection import find
 from onnx_compat.errors import ConversionError, InputError
 from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.support import declared_structures
-from onnx_compat.shim.interface import declared_natives
 from onnx_compat.tracing.interpreter import Interpreter
 
 SUITE = os.environ.get("ONNX_COMPAT_LAYOUT_SUITE", "zoo")
@@ -31,7 +30,7 @@ def network(name: str) -> Any:
 def primitives(model: Any, shim: str) -> Iterator[Any]:
     emitter = find(shim).emitter()
     trace = trace_model(
-        model, emitter, declared_structures(model.graph), Specialisation(), Interpreter(declared_natives(emitter))
+        model, emitter, declared_structures(model.graph), Specialisation(), Interpreter(emitter.natives())
     )
     return iter(trace.program.region.live())
 

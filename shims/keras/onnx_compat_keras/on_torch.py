@@ -253,7 +253,6 @@ class _Tensors(Windows):
         bodies: Bodies,
         captures: Sequence[torch.Tensor],
     ) -> Tuple[torch.Tensor, ...]:
-        # Inside an iteration `self.node` is a node of the body, so the types are read here.
         specs = [output.spec for output in self.node.outputs[len(state) :]]
         (count,) = numbers(length)
 

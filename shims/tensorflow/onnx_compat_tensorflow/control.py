@@ -72,7 +72,6 @@ class Control(Base):
         self, state: Handles, xs: Handles, length: Sizes, *, reverse: bool, bodies: Bodies, captures: Handles
     ) -> Tuple[TfTensor, ...]:
         tf, raw, count = self.tf, self.raw, len(state)
-        # Inside an iteration `self.node` is a node of the body, so the types are read here.
         specs = [output.spec for output in self.node.outputs[count:]]
         increment, zero = [self.number(value, tf.int32) for value in (1, 0)]
         rounds = self.vector(length.scalars, tf.int32)[0]

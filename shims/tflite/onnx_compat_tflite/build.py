@@ -35,9 +35,10 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
 def _emit_program(program: Program, kernels: Kernels) -> fb.ModelSpec:
     """Run the program passes, emit the resulting region, and return the model as it is before the graph passes."""
     emitter = TFLiteEmitter(kernels)
-    graph = emitter.graph
+    builder = emitter.builder
+    graph = builder.graph
     handles = [
-        graph.add_input(port.name, emitter.require_type(storage_type(port.dtype.numpy)), ref.spec.shape)
+        graph.add_input(port.name, builder.require_type(storage_type(port.dtype.numpy)), ref.spec.shape)
         for port, ref in zip(program.inputs, program.region.inputs)
     ]
     region = run_program_passes(PROGRAM, program.region, emitter)
@@ -48,4 +49,4 @@ def _emit_program(program: Program, kernels: Kernels) -> fb.ModelSpec:
     names = [port.name if port.name not in input_names else port.name + ":0" for port in program.outputs]
     graph.finish(outputs, names)
     graph.spec.name = program.name or "main"
-    return check_graph(fb.ModelSpec([graph.spec for graph in emitter.graphs], description=DESCRIPTION), "emission")
+    return check_graph(fb.ModelSpec([graph.spec for graph in builder.graphs], description=DESCRIPTION), "emission")

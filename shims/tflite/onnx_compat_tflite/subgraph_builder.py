@@ -56,7 +56,7 @@ class Handle:
         self.array: Any = array  # of a constant: where `is_constant` holds, it is never None
         self.is_nonnegative = False
         self.fits_int32 = False  # whether every element of an int64 tensor is provably within int32
-        self.has_infinite = False  # whether it may hold infinity: see `Base.may_be_infinite`
+        self.has_infinite = False  # whether it may hold infinity: see `Builder.may_be_infinite`
 
     @staticmethod
     def of(array: ArrayLike) -> "Handle":

@@ -7,9 +7,9 @@ from typing import Any, Callable, List
 
 import numpy as np
 import pytest
-from onnx_compat_tflite import build as building
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
+from onnx_compat_tflite.emitter.registry import FUNCTIONS
 from onnx_compat_tflite.graph_verifier import verify_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import optimize
@@ -249,7 +249,7 @@ def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_is_emitted_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building.TFLiteEmitter, "neg", lambda self, x: self.add_op("NEG", [x], "int32", x.dims))
+    monkeypatch.setitem(FUNCTIONS, "neg", lambda builder, x: builder.add_op("NEG", [x], "int32", x.dims))
     recorded_program = record_program(lambda x: [p.neg(x)], [Port("x", float32, (3,))], SHIM.emitter(), ["y"])
     with pytest.raises(VerificationError, match=r"after emission: operator 0 .NEG. of the subgraph 0 'model'"):
         build(recorded_program, Kernels())

@@ -1,15 +1,10 @@
-"""The emitter: it writes each primitive as TFLite operators."""
+"""The emitter: it writes each primitive as TFLite operators.
 
-from onnx_compat_tflite.emitter.activations import Activations
-from onnx_compat_tflite.emitter.images import Images
-from onnx_compat_tflite.emitter.implicit_padding import ImplicitPadding
-from onnx_compat_tflite.emitter.random import Random
-from onnx_compat_tflite.emitter.recurrent import Recurrent
-from onnx_compat_tflite.emitter.suppression import Suppression
-from onnx_compat_tflite.emitter.wide_integers import WideIntegers
+- `tflite_emitter`: the class that the core calls. It finds the function of a primitive in a table (`registry`).
+- `builder`: the interface that all parts use. It appends operators for one node.
+- `parts`: modules of functions over the builder. A part calls another part by its module.
+"""
+
+from onnx_compat_tflite.emitter.tflite_emitter import TFLiteEmitter
 
 __all__ = ["TFLiteEmitter"]
-
-
-class TFLiteEmitter(WideIntegers, Images, ImplicitPadding, Recurrent, Activations, Random, Suppression):
-    """Emit every primitive that TFLite kernels can compute. Each primitive is a method of its name."""

@@ -4,15 +4,17 @@ Each function is computed where its series converges fast, and elsewhere by an i
 polynomials minimise the relative error in float64 over the stated range; P(z) has the argument z = x^2.
 """
 
-from typing import Callable, Sequence
+from typing import Callable, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat_tflite.emitter.base import widen_for
-from onnx_compat_tflite.emitter.integers import Integers
+from onnx_compat_tflite.emitter import comparison, division, elementwise, extremes
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.emitter.widening import widen_for
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["ElementaryFunctions"]
+__all__ = ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "erf", "polynomial", "sinh", "tan"]
 
 _ATAN = (0.0805371202, -0.138776751, 0.199777096, -0.333329491)
 _SINH = (0.00020372196, 0.0083302837, 0.16666716)
@@ -25,142 +27,187 @@ _LN2 = float(np.log(2))
 _HUGE = 1e4  # from here on x^2 + 1 equals x^2 in float32
 
 
-def _widen_for_arithmetic(method: Callable[..., Handle]) -> Callable[..., Handle]:
-    """Decorate a method that is composed of arithmetic: see `widen_for`."""
-    return widen_for("MUL", "ADD", "SELECT_V2", "SQRT")(method)
+def _widen_for_arithmetic(function: Callable[..., Handle]) -> Callable[..., Handle]:
+    """Decorate a function that is composed of arithmetic: see `widen_for`."""
+    return widen_for("MUL", "ADD", "SELECT_V2", "SQRT")(function)
 
 
-class ElementaryFunctions(Integers):
-    """Emit functions in float32. float16 is computed in float32 and rounded once."""
+def polynomial(builder: Builder, x: Handle, coefficients: Sequence[float]) -> Handle:
+    """Return a polynomial by Horner's rule; the coefficient of the highest power comes first."""
+    total = builder.like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        total = elementwise.add(builder, elementwise.mul(builder, x, total), builder.like(x, coefficient))
+    return total
 
-    def _polynomial(self, x: Handle, coefficients: Sequence[float]) -> Handle:
-        """Return a polynomial by Horner's rule; the coefficient of the highest power comes first."""
-        total = self.like(x, coefficients[0])
-        for coefficient in coefficients[1:]:
-            total = self.add(self.mul(x, total), self.like(x, coefficient))
-        return total
 
-    def _odd_polynomial(self, x: Handle, coefficients: Sequence[float]) -> Handle:
-        """Return x + x^3 P(x^2), whose leading term is exact."""
-        z = self.mul(x, x)
-        return self.add(x, self.mul(self.mul(x, z), self._polynomial(z, coefficients)))
+def _odd_polynomial(builder: Builder, x: Handle, coefficients: Sequence[float]) -> Handle:
+    """Return x + x^3 P(x^2), whose leading term is exact."""
+    z = elementwise.mul(builder, x, x)
+    cube = elementwise.mul(builder, x, z)
+    return elementwise.add(builder, x, elementwise.mul(builder, cube, polynomial(builder, z, coefficients)))
 
-    def _copy_sign(self, magnitude: Handle, x: Handle) -> Handle:
-        """Return the magnitude with the sign of x."""
-        return self.where(self.less(x, self.like(x, 0)), self.neg(magnitude), magnitude)
 
-    def _add_number(self, x: Handle, number: float) -> Handle:
-        return self.add(x, self.like(x, number))
+def _copy_sign(builder: Builder, magnitude: Handle, x: Handle) -> Handle:
+    """Return the magnitude with the sign of x."""
+    is_negative = _is_below(builder, x, 0)
+    return comparison.where(builder, is_negative, elementwise.neg(builder, magnitude), magnitude)
 
-    def _multiply_number(self, x: Handle, number: float) -> Handle:
-        return self.mul(x, self.like(x, number))
 
-    # -- trigonometry ------------------------------------------------------------------------------------------------------
-    @_widen_for_arithmetic
-    def tan(self, x: Handle) -> Handle:
-        return self.div(self.sin(x), self.cos(x))
+def _is_below(builder: Builder, x: Handle, number: float) -> Handle:
+    return comparison.less(builder, x, builder.like(x, number))
 
-    @_widen_for_arithmetic
-    def atan(self, x: Handle) -> Handle:
-        """Emit the arc tangent: by the inverse of |x| above tan(3/8 pi), by the angle from pi/4 above tan(1/8 pi)."""
-        size = self.abs(x)
-        far, middle = (self.less(self.like(x, np.tan(k * np.pi / 8)), size) for k in (3, 1))
-        inverse = self.div(self.like(x, -1), size)
-        rotated = self.div(self._add_number(size, -1), self._add_number(size, 1))
-        near = self.where(far, inverse, self.where(middle, rotated, size))
-        base = self.where(far, self.like(x, np.pi / 2), self.where(middle, self.like(x, np.pi / 4), self.like(x, 0)))
-        return self._copy_sign(self.add(base, self._odd_polynomial(near, _ATAN)), x)
 
-    @_widen_for_arithmetic
-    def asin(self, x: Handle) -> Handle:
-        unit = self.like(x, 1)
-        return self.atan(self.div(x, self.sqrt(self.mul(self.sub(unit, x), self.add(unit, x)))))
+def _add_number(builder: Builder, x: Handle, number: float) -> Handle:
+    return elementwise.add(builder, x, builder.like(x, number))
 
-    @_widen_for_arithmetic
-    def acos(self, x: Handle) -> Handle:
-        unit = self.like(x, 1)
-        # The quotient of the roots: the root of the quotient is infinite at -1, and NaN in some kernels.
-        return self._multiply_number(self.atan(self.div(self.sqrt(self.sub(unit, x)), self.sqrt(self.add(unit, x)))), 2)
 
-    @_widen_for_arithmetic
-    def atan2(self, x: Handle, y: Handle) -> Handle:
-        """Emit the angle of the first octant, then reflect it at the diagonal, the ordinate and the abscissa."""
-        zero, unit = self.like(x, 0), self.like(x, 1)
-        up, right = self.abs(x), self.abs(y)
-        longer, shorter = self.maximum(up, right), self.minimum(up, right)
-        ratio = self.where(
-            self.equal(up, right), self.where(self.equal(up, zero), zero, unit), self.div(shorter, longer)
-        )
-        angle = self.atan(ratio)
-        angle = self.where(self.less(right, up), self.sub(self.like(x, np.pi / 2), angle), angle)
-        angle = self.where(self.less(self._signed_value(y), zero), self.sub(self.like(x, np.pi), angle), angle)
-        angle = self.where(self.less(self._signed_value(x), zero), self.neg(angle), angle)
-        return self.where(self.logical_or(self.is_nan(x), self.is_nan(y)), self.like(x, np.nan), angle)
+def _multiply_number(builder: Builder, x: Handle, number: float) -> Handle:
+    return elementwise.mul(builder, x, builder.like(x, number))
 
-    def _signed_value(self, x: Handle) -> Handle:
-        """Return x with -1/0 in place of -0 and 1/0 in place of 0, so that a comparison sees the sign of zero."""
-        zero = self.equal(x, self.like(x, 0))
-        return self.where(zero, self.div(self.like(x, 1), x), x)
 
-    # -- hyperbolic functions ----------------------------------------------------------------------------------------------
-    def _half_exp(self, x: Handle) -> Handle:
-        """Return e^(x / 2), whose square overflows only where e^x does."""
-        return self.exp(self._multiply_number(x, 0.5))
+@primitive
+@_widen_for_arithmetic
+def tan(builder: Builder, x: Handle) -> Handle:
+    """Emit the tangent: sin(x) / cos(x)."""
+    return division.div(builder, elementwise.sin(builder, x), elementwise.cos(builder, x))
 
-    @_widen_for_arithmetic
-    def sinh(self, x: Handle) -> Handle:
-        size = self.abs(x)
-        root = self._half_exp(size)
-        far = self.sub(
-            self.mul(self._multiply_number(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root)
-        )
-        near = self._odd_polynomial(self.minimum(self.like(x, 1), size), _SINH)
-        return self._copy_sign(self.where(self.less(size, self.like(x, 1)), near, far), x)
 
-    @_widen_for_arithmetic
-    def cosh(self, x: Handle) -> Handle:
-        root = self._half_exp(self.abs(x))
-        return self.add(
-            self.mul(self._multiply_number(root, 0.5), root), self.div(self.div(self.like(x, 0.5), root), root)
-        )
+@primitive
+@_widen_for_arithmetic
+def atan(builder: Builder, x: Handle) -> Handle:
+    """Emit the arc tangent: by the inverse of |x| above tan(3/8 pi), by the angle from pi/4 above tan(1/8 pi)."""
+    size = elementwise.abs(builder, x)
+    far, middle = (comparison.less(builder, builder.like(x, np.tan(k * np.pi / 8)), size) for k in (3, 1))
+    inverse = division.div(builder, builder.like(x, -1), size)
+    rotated = division.div(builder, _add_number(builder, size, -1), _add_number(builder, size, 1))
+    near = comparison.where(builder, far, inverse, comparison.where(builder, middle, rotated, size))
+    base = comparison.where(builder, middle, builder.like(x, np.pi / 4), builder.like(x, 0))
+    base = comparison.where(builder, far, builder.like(x, np.pi / 2), base)
+    return _copy_sign(builder, elementwise.add(builder, base, _odd_polynomial(builder, near, _ATAN)), x)
 
-    def _log_of_double(self, x: Handle) -> Handle:
-        """Return log(2 x) of a large x. XNNPACK's logarithm of the largest numbers is infinite, so x is halved."""
-        return self._add_number(self.log(self._multiply_number(x, 0.5)), 2 * _LN2)
 
-    @_widen_for_arithmetic
-    def asinh(self, x: Handle) -> Handle:
-        size = self.abs(x)
-        near = self._odd_polynomial(self.minimum(self.like(x, 0.5), size), _ASINH)
-        middle = self.log(self.add(size, self.sqrt(self._add_number(self.mul(size, size), 1))))
-        far = self._log_of_double(size)
-        rest = self.where(self.less(size, self.like(x, _HUGE)), middle, far)
-        return self._copy_sign(self.where(self.less(size, self.like(x, 0.5)), near, rest), x)
+@primitive
+@_widen_for_arithmetic
+def asin(builder: Builder, x: Handle) -> Handle:
+    """Emit the arc sine: atan(x / sqrt((1 - x) (1 + x)))."""
+    unit = builder.like(x, 1)
+    product = elementwise.mul(builder, elementwise.sub(builder, unit, x), elementwise.add(builder, unit, x))
+    return atan(builder, division.div(builder, x, elementwise.sqrt(builder, product)))
 
-    @_widen_for_arithmetic
-    def acosh(self, x: Handle) -> Handle:
-        beyond = self._add_number(x, -1)
-        bounded = self.minimum(self.like(x, 0.5), beyond)
-        near = self.mul(self.sqrt(self._multiply_number(bounded, 2)), self._polynomial(bounded, _ACOSH))
-        middle = self.log(self.add(x, self.sqrt(self.mul(beyond, self._add_number(x, 1)))))
-        far = self._log_of_double(x)
-        rest = self.where(self.less(x, self.like(x, _HUGE)), middle, far)
-        return self.where(self.less(self.like(x, 0.5), beyond), rest, near)
 
-    @_widen_for_arithmetic
-    def atanh(self, x: Handle) -> Handle:
-        size = self.abs(x)
-        near = self._odd_polynomial(self.minimum(self.like(x, 0.5), size), _ATANH)
-        unit = self.like(x, 1)
-        far = self._multiply_number(self.log(self.div(self.add(unit, size), self.sub(unit, size))), 0.5)
-        return self._copy_sign(self.where(self.less(size, self.like(x, 0.5)), near, far), x)
+@primitive
+@_widen_for_arithmetic
+def acos(builder: Builder, x: Handle) -> Handle:
+    """Emit the arc cosine: 2 atan(sqrt(1 - x) / sqrt(1 + x))."""
+    unit = builder.like(x, 1)
+    # The quotient of the roots: the root of the quotient is infinite at -1, and NaN in some kernels.
+    numerator = elementwise.sqrt(builder, elementwise.sub(builder, unit, x))
+    denominator = elementwise.sqrt(builder, elementwise.add(builder, unit, x))
+    return _multiply_number(builder, atan(builder, division.div(builder, numerator, denominator)), 2)
 
-    # -- the error function ------------------------------------------------------------------------------------------------
-    @_widen_for_arithmetic
-    def erf(self, x: Handle) -> Handle:
-        """Emit the error function: x P(x^2) up to 1, and 1 - e^Q(|x|) beyond, where Q approximates log(erfc)."""
-        size = self.minimum(self.like(x, 4), self.abs(x))
-        z = self.mul(size, size)
-        near = self.mul(size, self._polynomial(z, _ERF))
-        far = self.sub(self.like(x, 1), self.exp(self._polynomial(size, _LOG_ERFC)))
-        return self._copy_sign(self.where(self.less(size, self.like(x, 1)), near, far), x)
+
+@primitive
+@_widen_for_arithmetic
+def atan2(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Emit the angle of the first octant, then reflect it at the diagonal, the ordinate and the abscissa."""
+    zero, unit = builder.like(x, 0), builder.like(x, 1)
+    up, right = elementwise.abs(builder, x), elementwise.abs(builder, y)
+    longer, shorter = extremes.maximum(builder, up, right), extremes.minimum(builder, up, right)
+    is_diagonal = comparison.equal(builder, up, right)
+    ratio_of_equal = comparison.where(builder, comparison.equal(builder, up, zero), zero, unit)
+    ratio = comparison.where(builder, is_diagonal, ratio_of_equal, division.div(builder, shorter, longer))
+    angle = atan(builder, ratio)
+    is_steep = comparison.less(builder, right, up)
+    angle = comparison.where(builder, is_steep, elementwise.sub(builder, builder.like(x, np.pi / 2), angle), angle)
+    is_left = comparison.less(builder, _signed_value(builder, y), zero)
+    angle = comparison.where(builder, is_left, elementwise.sub(builder, builder.like(x, np.pi), angle), angle)
+    is_below = comparison.less(builder, _signed_value(builder, x), zero)
+    angle = comparison.where(builder, is_below, elementwise.neg(builder, angle), angle)
+    has_nan = comparison.logical_or(builder, comparison.is_nan(builder, x), comparison.is_nan(builder, y))
+    return comparison.where(builder, has_nan, builder.like(x, np.nan), angle)
+
+
+def _signed_value(builder: Builder, x: Handle) -> Handle:
+    """Return x with -1/0 in place of -0 and 1/0 in place of 0, so that a comparison sees the sign of zero."""
+    zero = comparison.equal(builder, x, builder.like(x, 0))
+    return comparison.where(builder, zero, division.div(builder, builder.like(x, 1), x), x)
+
+
+def _half_exps(builder: Builder, x: Handle) -> Tuple[Handle, Handle]:
+    """Return e^x / 2 = r/2 r and e^-x / 2 = 1/(2 r) / r for r = e^(x / 2). They overflow only where the result does."""
+    root = elementwise.exp(builder, _multiply_number(builder, x, 0.5))
+    rising = elementwise.mul(builder, _multiply_number(builder, root, 0.5), root)
+    return rising, division.div(builder, division.div(builder, builder.like(x, 0.5), root), root)
+
+
+@primitive
+@_widen_for_arithmetic
+def sinh(builder: Builder, x: Handle) -> Handle:
+    """Emit the hyperbolic sine: (e^|x| - e^-|x|) / 2 with the sign of x, and a polynomial up to 1."""
+    size = elementwise.abs(builder, x)
+    far = elementwise.sub(builder, *_half_exps(builder, size))
+    near = _odd_polynomial(builder, extremes.minimum(builder, builder.like(x, 1), size), _SINH)
+    return _copy_sign(builder, comparison.where(builder, _is_below(builder, size, 1), near, far), x)
+
+
+@primitive
+@_widen_for_arithmetic
+def cosh(builder: Builder, x: Handle) -> Handle:
+    """Emit the hyperbolic cosine: (e^|x| + e^-|x|) / 2."""
+    return elementwise.add(builder, *_half_exps(builder, elementwise.abs(builder, x)))
+
+
+def _log_of_double(builder: Builder, x: Handle) -> Handle:
+    """Return log(2 x) of a large x. XNNPACK's logarithm of the largest numbers is infinite, so x is halved."""
+    return _add_number(builder, elementwise.log(builder, _multiply_number(builder, x, 0.5)), 2 * _LN2)
+
+
+@primitive
+@_widen_for_arithmetic
+def asinh(builder: Builder, x: Handle) -> Handle:
+    """Emit log(|x| + sqrt(x^2 + 1)) with the sign of x, a polynomial up to 1/2, and log(2 |x|) for large numbers."""
+    size = elementwise.abs(builder, x)
+    near = _odd_polynomial(builder, extremes.minimum(builder, builder.like(x, 0.5), size), _ASINH)
+    root = elementwise.sqrt(builder, _add_number(builder, elementwise.mul(builder, size, size), 1))
+    middle = elementwise.log(builder, elementwise.add(builder, size, root))
+    far = _log_of_double(builder, size)
+    rest = comparison.where(builder, _is_below(builder, size, _HUGE), middle, far)
+    return _copy_sign(builder, comparison.where(builder, _is_below(builder, size, 0.5), near, rest), x)
+
+
+@primitive
+@_widen_for_arithmetic
+def acosh(builder: Builder, x: Handle) -> Handle:
+    """Emit log(x + sqrt((x - 1) (x + 1))), a polynomial near 1, and log(2 x) for large numbers."""
+    beyond = _add_number(builder, x, -1)
+    bounded = extremes.minimum(builder, builder.like(x, 0.5), beyond)
+    near = elementwise.sqrt(builder, _multiply_number(builder, bounded, 2))
+    near = elementwise.mul(builder, near, polynomial(builder, bounded, _ACOSH))
+    root = elementwise.sqrt(builder, elementwise.mul(builder, beyond, _add_number(builder, x, 1)))
+    middle = elementwise.log(builder, elementwise.add(builder, x, root))
+    far = _log_of_double(builder, x)
+    rest = comparison.where(builder, _is_below(builder, x, _HUGE), middle, far)
+    return comparison.where(builder, comparison.less(builder, builder.like(x, 0.5), beyond), rest, near)
+
+
+@primitive
+@_widen_for_arithmetic
+def atanh(builder: Builder, x: Handle) -> Handle:
+    """Emit log((1 + |x|) / (1 - |x|)) / 2 with the sign of x, and a polynomial up to 1/2."""
+    size = elementwise.abs(builder, x)
+    near = _odd_polynomial(builder, extremes.minimum(builder, builder.like(x, 0.5), size), _ATANH)
+    unit = builder.like(x, 1)
+    ratio = division.div(builder, elementwise.add(builder, unit, size), elementwise.sub(builder, unit, size))
+    far = _multiply_number(builder, elementwise.log(builder, ratio), 0.5)
+    return _copy_sign(builder, comparison.where(builder, _is_below(builder, size, 0.5), near, far), x)
+
+
+@primitive
+@_widen_for_arithmetic
+def erf(builder: Builder, x: Handle) -> Handle:
+    """Emit the error function: x P(x^2) up to 1, and 1 - e^Q(|x|) beyond, where Q approximates log(erfc)."""
+    size = extremes.minimum(builder, builder.like(x, 4), elementwise.abs(builder, x))
+    z = elementwise.mul(builder, size, size)
+    near = elementwise.mul(builder, size, polynomial(builder, z, _ERF))
+    far = elementwise.sub(builder, builder.like(x, 1), elementwise.exp(builder, polynomial(builder, size, _LOG_ERFC)))
+    return _copy_sign(builder, comparison.where(builder, _is_below(builder, size, 1), near, far), x)

@@ -1,237 +1,158 @@
-"""Elementwise primitives that consist of a kernel or a few."""
+"""Elementwise arithmetic that consists of a kernel or a few.
 
-import functools
-from typing import Callable, Optional
+`comparison`, `extremes`, `division` and `powers` have the other elementwise primitives, `elementary_functions` the
+functions without a kernel.
+"""
 
-import numpy as np
+from typing import Callable
 
-from onnx_compat.shim import DType
-from onnx_compat_tflite.emitter.base import is_same_shape, widen_for
-from onnx_compat_tflite.emitter.broadcast import Broadcasting
-from onnx_compat_tflite.subgraph_builder import Handle, storage_type
+from onnx_compat_tflite.emitter import broadcasting, casting, comparison, float64
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive, register
+from onnx_compat_tflite.emitter.widening import widen_for
+from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Elementwise"]
+__all__ = [
+    "abs", "add", "ceil", "cos", "exp", "floor", "log", "logistic", "mul", "neg", "round", "sigmoid", "sign", "sin",
+    "sqrt", "sub", "tanh", "unary",
+]  # fmt: skip
 
-Method = Callable[..., Handle]
+Unary = Callable[[Builder, Handle], Handle]
+Binary = Callable[[Builder, Handle, Handle], Handle]
 
 
-def _unary(builtin: str) -> Method:
-    """Return a method that emits a unary operator."""
+def unary(builder: Builder, builtin: str, x: Handle) -> Handle:
+    """Append an operator that keeps shape and dtype."""
+    return builder.add_op(builtin, [x], x.dtype, x.dims)
+
+
+def _unary(builtin: str) -> Unary:
+    """Return a function that emits a unary operator."""
 
     @widen_for(builtin)
-    def method(self: "Elementwise", x: Handle) -> Handle:
-        return self.unary(builtin, x)
+    def emit(builder: Builder, x: Handle) -> Handle:
+        return unary(builder, builtin, x)
 
-    return method
+    return emit
 
 
-def _precise(builtin: str) -> Method:
-    """Return a method that emits a unary operator, in float32 for float16: the float16 kernel is off by more than a
+def _precise(builtin: str) -> Unary:
+    """Return a function that emits a unary operator, in float32 for float16: the float16 kernel is off by more than a
     rounding.
     """
 
     @widen_for(builtin)
-    def method(self: "Elementwise", x: Handle) -> Handle:
-        return (
-            self.call_in_float32(functools.partial(method, self), x) if x.dtype == "float16" else self.unary(builtin, x)
-        )
-
-    return method
-
-
-def _binary(builtin: str) -> Method:
-    """Return a method that emits a binary operator."""
-
-    @widen_for(builtin)
-    def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
-        return self.elementwise(builtin, [x, y])
-
-    return method
-
-
-def _compare(builtin: str) -> Method:
-    """Return a method that emits a comparison."""
-
-    @widen_for(builtin)
-    def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
-        return self.elementwise(builtin, [x, y], "bool")
-
-    return method
-
-
-def _extreme(builtin: str, logical: str) -> Method:
-    """Return a method that emits MAXIMUM or MINIMUM and keeps a NaN of either operand.
-
-    The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too. For
-    float16 all do. For booleans the method emits `logical`.
-    """
-
-    def method(self: "Elementwise", x: Handle, y: Handle) -> Handle:
-        if x.dtype == "bool":
-            return self.elementwise(logical, [x, y])
-        if y.is_constant:
-            x, y = y, x
+    def emit(builder: Builder, x: Handle) -> Handle:
         if x.dtype == "float16":
-            x = Handle.of(x.array.astype(np.float32)) if x.is_constant else x
-            return self.call_in_float32(functools.partial(extreme, self), x, y)
-        return extreme(self, x, y)
+            return casting.call_in_float32(builder, emit, x)
+        return unary(builder, builtin, x)
+
+    return emit
+
+
+def _binary(builtin: str) -> Binary:
+    """Return a function that emits a binary operator."""
 
     @widen_for(builtin)
-    def extreme(self: "Elementwise", x: Handle, y: Handle) -> Handle:
-        result = self.elementwise(builtin, [x, y])
-        operands_with_nan = [x] if self.kernels.quirks.maximum_keeps_nan or is_same_shape(x.dims, y.dims) else [x, y]
-        for operand in operands_with_nan if x.dtype == "float32" else []:
-            if not (operand.is_constant and not np.isnan(operand.array).any()):
-                result = self.where(self.is_nan(operand), operand, result)
+    def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
+        return broadcasting.add_op(builder, builtin, [x, y])
+
+    return emit
+
+
+log = register("log", _unary("LOG"))
+sqrt = register("sqrt", _unary("SQRT"))
+sin = register("sin", _precise("SIN"))
+cos = register("cos", _precise("COS"))
+tanh = register("tanh", _precise("TANH"))
+logistic = _precise("LOGISTIC")
+floor = register("floor", _unary("FLOOR"))
+ceil = register("ceil", _unary("CEIL"))
+round = register("round", _unary("ROUND"))
+mul = register("mul", _binary("MUL"))
+_plain_add = _binary("ADD")
+_plain_sub = _binary("SUB")
+
+
+@primitive
+def add(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Emit x + y, infinite where an operand is infinite."""
+    return _keep_infinite(builder, _plain_add(builder, x, y), x, y)
+
+
+@primitive
+def sub(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Emit x - y, infinite where an operand is infinite."""
+    total = _plain_sub(builder, x, y)
+    operands = [x, neg(builder, y)] if _may_lose_infinity(builder, y) else [x]
+    return _keep_infinite(builder, total, *operands)
+
+
+def _may_lose_infinity(builder: Builder, x: Handle) -> bool:
+    """Whether kernels of arithmetic would clamp an infinite element of x."""
+    return builder.finite_arithmetic and builder.may_be_infinite(x)
+
+
+def _keep_infinite(builder: Builder, total: Handle, *operands: Handle) -> Handle:
+    """Return the sum, with the operand in place of elements where the operand is infinite and the kernel clamps."""
+    for operand in operands:
+        if _may_lose_infinity(builder, operand):
+            is_number = broadcasting.add_op(builder, "EQUAL", [total, total], "bool")
+            is_lost = comparison.logical_and(builder, comparison.is_inf(builder, operand), is_number)
+            total = comparison.where(builder, is_lost, operand, total)
+    return total
+
+
+@primitive
+def sigmoid(builder: Builder, x: Handle) -> Handle:
+    """Emit LOGISTIC. Its older kernels return 1 from 15.9 on, so 1 - e^-x replaces it above 15."""
+    result = logistic(builder, x)
+    if not builder.finite_arithmetic or x.dtype != "float32":
         return result
+    near_one = _plain_sub(builder, builder.like(x, 1), unary(builder, "EXP", neg(builder, x)))
+    return comparison.where(builder, comparison.less(builder, builder.like(x, 15), x), near_one, result)
 
-    return method
+
+@primitive
+@widen_for("EXP")
+def exp(builder: Builder, x: Handle) -> Handle:
+    """Emit max(e^x, x), which is e^x, and NaN for NaN: XNNPACK returns 0 for e^NaN."""
+    return broadcasting.add_op(builder, "MAXIMUM", [unary(builder, "EXP", x), x])
 
 
-class Elementwise(Broadcasting):
-    """Emit elementwise primitives, except functions without a kernel (`elementary_functions`) and division
-    (`integers`).
-    """
+_plain_neg = _unary("NEG")
 
-    log = _unary("LOG")
-    sqrt = _unary("SQRT")
-    sin = _precise("SIN")
-    cos = _precise("COS")
-    tanh = _precise("TANH")
-    logistic = _precise("LOGISTIC")
-    floor = _unary("FLOOR")
-    ceil = _unary("CEIL")
-    round = _unary("ROUND")
-    logical_not = _unary("LOGICAL_NOT")
-    plain_add = _binary("ADD")
-    plain_sub = _binary("SUB")
-    mul = _binary("MUL")
-    maximum = _extreme("MAXIMUM", "LOGICAL_OR")
-    minimum = _extreme("MINIMUM", "LOGICAL_AND")
-    less = _compare("LESS")
-    less_equal = _compare("LESS_EQUAL")
-    logical_and = _compare("LOGICAL_AND")
-    logical_or = _compare("LOGICAL_OR")
 
-    def unary(self, builtin: str, x: Handle) -> Handle:
-        """Append an operator that keeps shape and dtype."""
-        return self.add_op(builtin, [x], x.dtype, x.dims)
+@primitive
+def neg(builder: Builder, x: Handle) -> Handle:
+    """Emit -x."""
+    return float64.neg(builder, x) if float64.is_viewed(builder, x) else _plain_neg(builder, x)
 
-    def add(self, x: Handle, y: Handle) -> Handle:
-        return self._keep_infinite(self.plain_add(x, y), x, y)
 
-    def sub(self, x: Handle, y: Handle) -> Handle:
-        total = self.plain_sub(x, y)
-        return (
-            self._keep_infinite(total, x, self.neg(y)) if self._may_lose_infinity(y) else self._keep_infinite(total, x)
-        )
-
-    def _may_lose_infinity(self, x: Handle) -> bool:
-        """Whether kernels of arithmetic would clamp an infinite element of x."""
-        return self.finite_arithmetic and self.may_be_infinite(x)
-
-    def _keep_infinite(self, total: Handle, *operands: Handle) -> Handle:
-        """Return the sum, with the operand in place of elements where the operand is infinite and the kernel clamps."""
-        for operand in operands:
-            if self._may_lose_infinity(operand):
-                is_number = self.elementwise("EQUAL", [total, total], "bool")
-                total = self.where(self.logical_and(self.is_inf(operand), is_number), operand, total)
-        return total
-
-    def sigmoid(self, x: Handle) -> Handle:
-        """Emit LOGISTIC. Its older kernels return 1 from 15.9 on, so 1 - e^-x replaces it above 15."""
-        result = self.logistic(x)
-        if not self.finite_arithmetic or x.dtype != "float32":
-            return result
-        near_one = self.plain_sub(self.like(x, 1), self.unary("EXP", self.neg(x)))
-        return self.where(self.less(self.like(x, 15), x), near_one, result)
-
-    @widen_for("EXP")
-    def exp(self, x: Handle) -> Handle:
-        """Emit max(e^x, x), which is e^x, and NaN for NaN: XNNPACK returns 0 for e^NaN."""
-        return self.elementwise("MAXIMUM", [self.unary("EXP", x), x])
-
-    @widen_for("NEG")
-    def _add_neg(self, x: Handle) -> Handle:
-        return self.unary("NEG", x)
-
-    def neg(self, x: Handle) -> Handle:
-        return self._add_neg(x)
-
-    def abs(self, x: Handle) -> Handle:
-        if x.dtype.startswith("uint"):
-            return x
-        if x.dtype == "float32":
-            return self.unary("ABS", x)
-        return self._magnitude(x)
-
-    @widen_for("MAXIMUM", "NEG")
-    def _magnitude(self, x: Handle) -> Handle:
-        if x.dtype == "float32":
-            return self.unary("ABS", x)
-        return self.elementwise("MAXIMUM", [x, self.neg(x)])
-
-    @widen_for("GREATER", "SELECT_V2")
-    def sign(self, x: Handle) -> Handle:
-        zero = self.like(x, 0)
-        up = self.where(self.less(zero, x), self.like(x, 1), x)
-        return up if x.dtype.startswith("uint") else self.where(self.less(x, zero), self.like(x, -1), up)
-
-    @widen_for("NOT_EQUAL")
-    def is_nan(self, x: Handle) -> Handle:
-        return self.elementwise("NOT_EQUAL", [x, x], "bool")
-
-    @widen_for("ABS", "EQUAL")
-    def is_inf(self, x: Handle) -> Handle:
-        return self.elementwise("EQUAL", [self.unary("ABS", x), self.like(x, np.inf)], "bool")
-
-    @widen_for("EQUAL")
-    def equal(self, x: Handle, y: Handle) -> Handle:
-        return self.elementwise("EQUAL", [x, y], "bool")
-
-    def logical_xor(self, x: Handle, y: Handle) -> Handle:
-        return self.elementwise("NOT_EQUAL", [x, y], "bool")
-
-    def where(self, condition: Handle, x: Handle, y: Handle) -> Handle:
-        return self._select(x, y, condition)
-
-    @widen_for("SELECT_V2")
-    def _select(self, x: Handle, y: Handle, condition: Handle) -> Handle:
-        return self.elementwise("SELECT_V2", [condition, x, y])
-
-    def cast(self, x: Handle, dtype: DType) -> Handle:
-        return self.to(x, self.require_type(storage_type(dtype.numpy)))
-
-    def clip(self, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
-        if x.dtype == "float32" and low == 0 and high in (None, 6):
-            result = self.unary("RELU" if high is None else "RELU6", x)
-            result.is_nonnegative = True
-            return result
-        if x.dtype == "float32" and not self.kernels.quirks.maximum_keeps_nan:
-            return self._clip_keeping_nan(x, low, high)
-        if low is not None:
-            x = self.maximum(_bound(x, low, np.ceil), x)
-        if high is not None:
-            x = self.minimum(_bound(x, high, np.floor), x)
+@primitive
+def abs(builder: Builder, x: Handle) -> Handle:
+    """Emit |x|."""
+    if float64.is_viewed(builder, x):
+        return float64.abs(builder, x)
+    if x.dtype.startswith("uint"):
         return x
-
-    def _clip_keeping_nan(self, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
-        """Clip, then restore NaN once, for kernels of MAXIMUM and MINIMUM that lose it.
-
-        The pass `hard_activations` recognises this form.
-        """
-        bounded = x
-        if low is not None:
-            bounded = self.elementwise("MAXIMUM", [_bound(x, low, np.ceil), bounded])
-        if high is not None:
-            bounded = self.elementwise("MINIMUM", [_bound(x, high, np.floor), bounded])
-        return self.where(self.is_nan(x), x, bounded)
+    return unary(builder, "ABS", x) if x.dtype == "float32" else _magnitude(builder, x)
 
 
-def _bound(x: Handle, value: float, rounding: Callable[[float], float]) -> Handle:
-    """Return a bound as a scalar of x's dtype. For integers it is the nearest integer inside the range of the dtype."""
-    kind = np.dtype(x.dtype)
-    if kind.kind == "f":
-        return Handle.of(np.asarray(value).astype(kind))
-    info = np.iinfo(kind)
-    return Handle.of(np.asarray(int(rounding(min(max(value, int(info.min)), int(info.max)))), kind))
+@widen_for("MAXIMUM", "NEG")
+def _magnitude(builder: Builder, x: Handle) -> Handle:
+    """Return max(x, -x), or ABS of a dtype that was widened to float32."""
+    if x.dtype == "float32":
+        return unary(builder, "ABS", x)
+    return broadcasting.add_op(builder, "MAXIMUM", [x, neg(builder, x)])
+
+
+@primitive
+@widen_for("GREATER", "SELECT_V2")
+def sign(builder: Builder, x: Handle) -> Handle:
+    """Emit 1 for x > 0, -1 for x < 0, and x for zero and NaN."""
+    zero = builder.like(x, 0)
+    up = comparison.where(builder, comparison.less(builder, zero, x), builder.like(x, 1), x)
+    if x.dtype.startswith("uint"):
+        return up
+    return comparison.where(builder, comparison.less(builder, x, zero), builder.like(x, -1), up)

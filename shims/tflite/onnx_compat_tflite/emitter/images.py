@@ -4,13 +4,14 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Extent, GraphNode, Tensor, dtypes, exact_quotient, is_equal, is_static, lift, native
+from onnx_compat.shim import Extent, GraphNode, Tensor, dtypes, exact_quotient, is_equal, is_static, lift
 from onnx_compat.shim.geometry import ResizedAxis, axes_from_scales, axes_from_sizes, nearest_index, source_positions
-from onnx_compat_tflite.emitter.base import Attributes
-from onnx_compat_tflite.emitter.control import Control
+from onnx_compat_tflite.emitter import elementwise, slicing
+from onnx_compat_tflite.emitter.builder import Attributes, Builder
+from onnx_compat_tflite.emitter.registry import native
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Images"]
+__all__ = ["normalize_channels", "resize_image", "upsample_image"]
 
 _TRIAL_SIZE = 64  # stands for an unknown size that grows by a power of two: all coordinates are then exact
 _TOLERANCE = 1e-5  # the difference of coordinates, relative to the size of the axis, below which they agree
@@ -150,42 +151,47 @@ def _accepts_lrn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) ->
     return bool(inputs[0].rank == 4 and inputs[0].dtype.name == "float32" and attributes["size"] % 2)
 
 
-class Images(Control):
-    """Emit native operators on images. Images are channels-last."""
+@native("Resize", _accepts_resize, spatial=True)
+def resize_image(builder: Builder, x: Handle, *inputs: Optional[Handle], **attributes: Any) -> Handle:
+    """Emit Resize by the kernel that agrees with ONNX."""
+    arrays = [x.array for x in inputs if x is not None and x.is_constant and x.dtype == "float32"]
+    scales = next((array for array in arrays if array.size == 4), None)  # the roi has 8 elements, or none
+    factors = [None] * 4 if scales is None else scales.reshape(-1).tolist()
+    return _add_resize(builder, x, factors, attributes)
 
-    @native("Resize", _accepts_resize, spatial=True)
-    def resize_image(self, x: Handle, *inputs: Optional[Handle], **attributes: Any) -> Handle:
-        arrays = [x.array for x in inputs if x is not None and x.is_constant and x.dtype == "float32"]
-        scales = next((array for array in arrays if array.size == 4), None)  # the roi has 8 elements, or none
-        factors = [None] * 4 if scales is None else scales.reshape(-1).tolist()
-        return self._add_resize(x, factors, attributes)
 
-    @native("Upsample", _accepts_resize, spatial=True)
-    def upsample_image(self, x: Handle, *inputs: Handle, **attributes: Any) -> Handle:
-        factors = attributes["scales"] if "scales" in attributes else inputs[0].array.reshape(-1).tolist()
-        return self._add_resize(x, factors, attributes)
+@native("Upsample", _accepts_resize, spatial=True)
+def upsample_image(builder: Builder, x: Handle, *inputs: Handle, **attributes: Any) -> Handle:
+    """Emit Upsample by the kernel that agrees with ONNX."""
+    factors = attributes["scales"] if "scales" in attributes else inputs[0].array.reshape(-1).tolist()
+    return _add_resize(builder, x, factors, attributes)
 
-    def _add_resize(self, x: Handle, factors: Sequence[Any], attributes: Attributes) -> Handle:
-        """Append the kernel that agrees with ONNX; a run-time size is a multiple of the input's."""
-        before, after, origin = x.dims[1:3], self.out.shape[1:3], self.node.origin
-        height, width = (_scaled_axis(*axis) for axis in zip(before, after, factors[2:]))
-        assert origin is not None
-        kernel = _matching_kernel(_Resize(*_resize_modes(origin.operator, origin.opset, attributes), height, width))
-        assert kernel is not None
-        if all(map(is_static, after)):
-            size = self.ints(*after)
-        else:
-            multipliers = [0 if is_static(axis.after) else int(axis.factor or 1) for axis in (height, width)]
-            fixed_sizes: List[Any] = [axis.after if is_static(axis.after) else 0 for axis in (height, width)]
-            size = self.mul(self.slice_axis(self.shape_tensor(x), 0, 1, 3), self.ints(*multipliers))
-            size = self.add(size, self.ints(*fixed_sizes)) if any(fixed_sizes) else size
-        dims = (x.dims[0], *after, x.dims[3])
-        flags = {"align_corners": kernel.align_corners, "half_pixel_centers": kernel.half_pixel_centers}
-        return self.add_op(kernel.builtin, [x, size], x.dtype, dims, **flags)
 
-    @native("LRN", _accepts_lrn, spatial=True)
-    def normalize_channels(
-        self, x: Handle, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
-    ) -> Handle:
-        options = {"radius": size // 2, "bias": bias, "alpha": alpha / size, "beta": beta}
-        return self.add_op("LOCAL_RESPONSE_NORMALIZATION", [x], x.dtype, x.dims, **options)
+def _add_resize(builder: Builder, x: Handle, factors: Sequence[Any], attributes: Attributes) -> Handle:
+    """Append the kernel that agrees with ONNX; a run-time size is a multiple of the input's."""
+    before, after, origin = x.dims[1:3], builder.out.shape[1:3], builder.node.origin
+    height, width = (_scaled_axis(*axis) for axis in zip(before, after, factors[2:]))
+    assert origin is not None
+    kernel = _matching_kernel(_Resize(*_resize_modes(origin.operator, origin.opset, attributes), height, width))
+    assert kernel is not None
+    if all(map(is_static, after)):
+        size = builder.ints(*after)
+    else:
+        multipliers = [0 if is_static(axis.after) else int(axis.factor or 1) for axis in (height, width)]
+        fixed_sizes: List[Any] = [axis.after if is_static(axis.after) else 0 for axis in (height, width)]
+        size = elementwise.mul(
+            builder, slicing.slice_axis(builder, builder.shape_tensor(x), 0, 1, 3), builder.ints(*multipliers)
+        )
+        size = elementwise.add(builder, size, builder.ints(*fixed_sizes)) if any(fixed_sizes) else size
+    dims = (x.dims[0], *after, x.dims[3])
+    flags = {"align_corners": kernel.align_corners, "half_pixel_centers": kernel.half_pixel_centers}
+    return builder.add_op(kernel.builtin, [x, size], x.dtype, dims, **flags)
+
+
+@native("LRN", _accepts_lrn, spatial=True)
+def normalize_channels(
+    builder: Builder, x: Handle, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+) -> Handle:
+    """Emit LRN."""
+    options = {"radius": size // 2, "bias": bias, "alpha": alpha / size, "beta": beta}
+    return builder.add_op("LOCAL_RESPONSE_NORMALIZATION", [x], x.dtype, x.dims, **options)

@@ -1,18 +1,20 @@
 """Native convolutions and pools whose padding the kernel computes: SAME, also for unknown sizes.
 
-As primitives, the padding of an unknown size takes a dozen operators, and a mean without it several dozen.
+As primitives, the padding of an unknown size takes a dozen operators, and a mean without it several dozen. Images are
+channels-last; filters have the order of the model.
 """
 
 from typing import Any, Optional, Sequence
 
-from onnx_compat.shim import Extent, GraphNode, Tensor, Window, is_equal, is_static, native
+from onnx_compat.shim import Extent, GraphNode, Tensor, Window, is_equal, is_static
 from onnx_compat.shim.geometry import window_from_attributes
-from onnx_compat_tflite.emitter.base import Attributes
-from onnx_compat_tflite.emitter.control import Control
-from onnx_compat_tflite.emitter.windows import SAME, padding_of
+from onnx_compat_tflite.emitter import convolution, pools, reshaping, transposing
+from onnx_compat_tflite.emitter.builder import Attributes, Builder
+from onnx_compat_tflite.emitter.registry import native
+from onnx_compat_tflite.emitter.window_padding import SAME, padding_of
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["ImplicitPadding"]
+__all__ = ["average_pool_same", "conv_same", "max_pool_same"]
 
 
 def _window(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attributes) -> Window:
@@ -69,29 +71,34 @@ def _accepts_convolution(_: GraphNode, inputs: Sequence[Any], attributes: Attrib
     return bool(_has_open_padding(x, attributes) and w.known and _is_same(x, w.shape[2:], attributes))
 
 
-class ImplicitPadding(Control):
-    """Emit native operators with the padding SAME. Images are channels-last; filters have the order of the model."""
+@native("AveragePool", _accepts_mean, spatial=True)
+def average_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
+    """Emit AveragePool with the padding SAME."""
+    return _pool_same(builder, "AVERAGE_POOL_2D", x, attributes)
 
-    @native("AveragePool", _accepts_mean, spatial=True)
-    def average_pool_same(self, x: Handle, **attributes: Any) -> Handle:
-        return self._pool_same("AVERAGE_POOL_2D", x, attributes)
 
-    @native("MaxPool", _accepts_maximum, spatial=True)
-    def max_pool_same(self, x: Handle, **attributes: Any) -> Handle:
-        return self._pool_same("MAX_POOL_2D", x, attributes)
+@native("MaxPool", _accepts_maximum, spatial=True)
+def max_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
+    """Emit MaxPool with the padding SAME."""
+    return _pool_same(builder, "MAX_POOL_2D", x, attributes)
 
-    def _pool_same(self, builtin: str, x: Handle, attributes: Attributes) -> Handle:
-        window = Window.of(attributes["kernel_shape"], attributes.get("strides") or None)
-        if len(window.kernel) == 1:
-            return self.remove_height(self._add_pool(builtin, self.insert_height(x), window.as_plane(), SAME))
-        return self._add_pool(builtin, x, window, SAME)
 
-    @native("Conv", _accepts_convolution, spatial=True)
-    def conv_same(self, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
-        groups, space = attributes.get("group", 1), range(2, w.rank)
-        steps = [attributes.get(name) or None for name in ("strides", "dilations")]
-        where: Any = {"window": Window.of(w.dims[2:], *steps), "groups": groups, "padding": SAME}
-        if groups > 1 and w.dims[1] == 1:
-            depthwise_filter = self.transpose(w, [1, *space, 0])
-            return self.depthwise_conv(x, depthwise_filter, bias, **where)
-        return self.conv(x, self.transpose(w, [0, *space, 1]), bias, **where)
+def _pool_same(builder: Builder, builtin: str, x: Handle, attributes: Attributes) -> Handle:
+    window = Window.of(attributes["kernel_shape"], attributes.get("strides") or None)
+    if len(window.kernel) == 1:
+        return reshaping.remove_height(
+            builder, pools.add_pool(builder, builtin, reshaping.insert_height(builder, x), window.as_plane(), SAME)
+        )
+    return pools.add_pool(builder, builtin, x, window, SAME)
+
+
+@native("Conv", _accepts_convolution, spatial=True)
+def conv_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
+    """Emit Conv with the padding SAME."""
+    groups, space = attributes.get("group", 1), range(2, w.rank)
+    steps = [attributes.get(name) or None for name in ("strides", "dilations")]
+    where: Any = {"window": Window.of(w.dims[2:], *steps), "groups": groups, "padding": SAME}
+    if groups > 1 and w.dims[1] == 1:
+        depthwise_filter = transposing.transpose(builder, w, [1, *space, 0])
+        return convolution.depthwise_conv(builder, x, depthwise_filter, bias, **where)
+    return convolution.conv(builder, x, transposing.transpose(builder, w, [0, *space, 1]), bias, **where)

@@ -12,11 +12,12 @@ image.
 from typing import Any, List, NamedTuple, Optional, Sequence
 
 from onnx_compat.shim import Node, is_equal
-from onnx_compat_tflite.emitter.broadcast import product
-from onnx_compat_tflite.emitter.scatter import Scatter
+from onnx_compat_tflite.emitter import reshaping
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.known_shapes import product
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Means", "reduced_dims"]
+__all__ = ["reduce_axes", "reduced_dims"]
 
 #: The number of elements that a single step sums with a relative error below 1e-5.
 _ONE_STEP = 2**14
@@ -31,50 +32,53 @@ class _AxisRun(NamedTuple):
     inner: int
 
 
-class Means(Scatter):
-    """Emit reductions."""
+def reduce_axes(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+    """Reduce x along axes with a single operator; MEAN and SUM of many floats with two or more."""
+    long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
+    if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or _is_dequantized(builder):
+        return _add_reduction(builder, builtin, x, axes, keepdims)
+    count = product([x.dims[axis] for axis in long])
+    if isinstance(count, int) and count <= _ONE_STEP:
+        return _add_reduction(builder, builtin, x, axes, keepdims)
+    run, newest = _axis_run(x.dims, long), builder.accepts("REDUCE_MAX", "float32", "none")
+    if newest and long == list(range(x.rank - len(long), x.rank)):
+        return _add_reduction(builder, builtin, x, axes, keepdims)  # XNNPACK uses several accumulators for a row
+    # MEAN is fast along any axis on LiteRT 2.3. Runtimes between it and 2.7 were not measured.
+    by_axis = builtin == "SUM" or newest or (run is not None and run.inner == 1)
+    if run is not None and (len(long) == 1 or not by_axis):
+        return _reduce_as_images(builder, builtin, x, axes, keepdims, run)
+    if len(long) == 1 or not (by_axis or x.is_static):
+        return _add_reduction(builder, builtin, x, axes, keepdims)
+    for axis in reversed(axes):
+        x = _add_reduction(builder, builtin, x, [axis], keepdims)
+    return x
 
-    def reduce_axes(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        """Reduce x along axes with a single operator; MEAN and SUM of many floats with two or more."""
-        long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
-        if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or self._is_dequantized():
-            return self._add_reduction(builtin, x, axes, keepdims)
-        count = product([x.dims[axis] for axis in long])
-        if isinstance(count, int) and count <= _ONE_STEP:
-            return self._add_reduction(builtin, x, axes, keepdims)
-        run, newest = _axis_run(x.dims, long), self.accepts("REDUCE_MAX", "float32", "none")
-        if newest and long == list(range(x.rank - len(long), x.rank)):
-            return self._add_reduction(builtin, x, axes, keepdims)  # XNNPACK uses several accumulators for a row
-        # MEAN is fast along any axis on LiteRT 2.3. Runtimes between it and 2.7 were not measured.
-        by_axis = builtin == "SUM" or newest or (run is not None and run.inner == 1)
-        if run is not None and (len(long) == 1 or not by_axis):
-            return self._reduce_as_images(builtin, x, axes, keepdims, run)
-        if len(long) == 1 or not (by_axis or x.is_static):
-            return self._add_reduction(builtin, x, axes, keepdims)
-        for axis in reversed(axes):
-            x = self._add_reduction(builtin, x, [axis], keepdims)
-        return x
 
-    def _add_reduction(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        """Append a reduction operator."""
-        dims = reduced_dims(x.dims, axes, keepdims)
-        return self.add_op(builtin, [x, self.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
+def _add_reduction(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+    """Append a reduction operator."""
+    dims = reduced_dims(x.dims, axes, keepdims)
+    return builder.add_op(builtin, [x, builder.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
 
-    def _reduce_as_images(self, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _AxisRun) -> Handle:
-        """Reshape to images of a single row and reduce each; then reduce the partial results in the same way."""
-        rows = run.outer * run.first if isinstance(run.outer, int) else None
-        row_results = self._add_reduction(builtin, self.reshape_to(x, (rows, 1, run.second, run.inner)), [1, 2], True)
-        image = self.reshape_to(row_results, (run.outer, 1, run.first, run.inner))
-        image_results = self._add_reduction(builtin, image, [1, 2], True)
-        return self.reshape_to(image_results, reduced_dims(x.dims, axes, keepdims))
 
-    def _is_dequantized(self) -> bool:
-        """Whether the node reads dequantized numbers, which the integer kernels sum exactly (pass `integers`)."""
-        producer = _producer(self.node)
-        while producer is not None and producer.primitive in ("transpose", "reshape"):
-            producer = _producer(producer)
-        origin = None if producer is None else producer.origin
-        return origin is not None and origin.operator.startswith(("DequantizeLinear", "QLinear"))
+def _reduce_as_images(
+    builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _AxisRun
+) -> Handle:
+    """Reshape to images of a single row and reduce each; then reduce the partial results in the same way."""
+    rows = run.outer * run.first if isinstance(run.outer, int) else None
+    images = reshaping.reshape_to(builder, x, (rows, 1, run.second, run.inner))
+    row_results = _add_reduction(builder, builtin, images, [1, 2], True)
+    image = reshaping.reshape_to(builder, row_results, (run.outer, 1, run.first, run.inner))
+    image_results = _add_reduction(builder, builtin, image, [1, 2], True)
+    return reshaping.reshape_to(builder, image_results, reduced_dims(x.dims, axes, keepdims))
+
+
+def _is_dequantized(builder: Builder) -> bool:
+    """Whether the node reads dequantized numbers, which the integer kernels sum exactly (pass `integers`)."""
+    producer = _producer(builder.node)
+    while producer is not None and producer.primitive in ("transpose", "reshape"):
+        producer = _producer(producer)
+    origin = None if producer is None else producer.origin
+    return origin is not None and origin.operator.startswith(("DequantizeLinear", "QLinear"))
 
 
 def _producer(node: Node) -> Optional[Node]:

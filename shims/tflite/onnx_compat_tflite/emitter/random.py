@@ -6,45 +6,50 @@ from typing import Optional
 import numpy as np
 
 from onnx_compat.shim import DType, Sizes
-from onnx_compat_tflite.emitter.control import Control
+from onnx_compat_tflite.emitter import casting, elementary_functions, elementwise, extremes
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Random"]
+__all__ = ["random_normal", "random_uniform"]
 
 
-class Random(Control):
-    """Emit random numbers. The kernels draw float32, and the result is cast: float16 is rounded, float64 has fewer
-    digits.
+@primitive
+def random_uniform(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
+    """Emit uniform random numbers from 0 to 1, without 1."""
+    return _add_random(builder, "RANDOM_UNIFORM", sizes, dtype, seed)
+
+
+@primitive
+def random_normal(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
+    """Emit random numbers of the standard normal distribution."""
+    return _add_random(builder, "RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
+
+
+def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
+    """Append a random operator; without RANDOM_UNIFORM, map normal numbers to uniform numbers."""
+    shape = builder.ints(*sizes.known) if sizes.known is not None else sizes.tensor
+    options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
+    kernel = builtin if builder.kernels.has(builtin) else "RANDOM_STANDARD_NORMAL"
+    numbers = builder.add_op(kernel, [shape], "float32", builder.out.shape, **options)
+    if kernel != builtin:
+        numbers = _normal_cdf(builder, numbers)
+    if dtype.name in ("float16", "bfloat16") and builtin == "RANDOM_UNIFORM":  # no number may round up to 1
+        largest = 1 - 2.0 ** (-11 if dtype.name == "float16" else -8)
+        numbers = extremes.minimum(builder, Handle.of(np.float32(largest)), numbers)
+    return casting.to(builder, numbers, dtype.numpy.name)
+
+
+def _normal_cdf(builder: Builder, x: Handle) -> Handle:
+    """Return the cumulative distribution function of the standard normal distribution: (1 + erf(x / sqrt(2))) / 2,
+    below 1.
+
+    It maps normal numbers to uniform ones. A few numbers in ten million would round to 1.
     """
-
-    def random_uniform(self, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-        return self._add_random("RANDOM_UNIFORM", sizes, dtype, seed)
-
-    def random_normal(self, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-        return self._add_random("RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
-
-    def _add_random(self, builtin: str, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-        """Append a random operator; without RANDOM_UNIFORM, map normal numbers to uniform numbers."""
-        shape = self.ints(*sizes.known) if sizes.known is not None else sizes.tensor
-        options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
-        kernel = builtin if self.kernels.has(builtin) else "RANDOM_STANDARD_NORMAL"
-        numbers = self.add_op(kernel, [shape], "float32", self.out.shape, **options)
-        if kernel != builtin:
-            numbers = self._normal_cdf(numbers)
-        if dtype.name in ("float16", "bfloat16") and builtin == "RANDOM_UNIFORM":  # no number may round up to 1
-            largest = 1 - 2.0 ** (-11 if dtype.name == "float16" else -8)
-            numbers = self.minimum(Handle.of(np.float32(largest)), numbers)
-        return self.to(numbers, dtype.numpy.name)
-
-    def _normal_cdf(self, x: Handle) -> Handle:
-        """Return the cumulative distribution function of the standard normal distribution, below 1.
-
-        It maps normal numbers to uniform ones. A few numbers in ten million would round to 1.
-        """
-        probability = self.mul(
-            self.add(self.erf(self.mul(x, self.like(x, 0.5**0.5))), self.like(x, 1)), self.like(x, 0.5)
-        )
-        return self.minimum(self.like(x, 1 - 2.0**-24), probability)
+    error = elementary_functions.erf(builder, elementwise.mul(builder, x, builder.like(x, 0.5**0.5)))
+    doubled = elementwise.add(builder, error, builder.like(x, 1))
+    probability = elementwise.mul(builder, doubled, builder.like(x, 0.5))
+    return extremes.minimum(builder, builder.like(x, 1 - 2.0**-24), probability)
 
 
 def _bits(seed: float) -> int:

@@ -24,14 +24,14 @@ from onnx_compat.shim import (
     directions,
     is_static,
     known_array,
-    native,
     standard_recurrent,
 )
-from onnx_compat_tflite.emitter.base import Attributes
-from onnx_compat_tflite.emitter.control import Control, is_short_scan
+from onnx_compat_tflite.emitter import joining, scans, slicing
+from onnx_compat_tflite.emitter.builder import Attributes, Builder
+from onnx_compat_tflite.emitter.registry import native
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Recurrent"]
+__all__ = ["lstm", "rnn"]
 
 #: The number of cells, over all sequences of a batch, up to which the kernel is as fast as unrolled steps, or as a loop.
 _UNROLLED_CELLS, _LOOP_CELLS = 16, 192
@@ -52,7 +52,7 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
     if is_static(steps) and steps < 2:
         return False
     bytes_read = known_array(layer.r, "R")[0].nbytes
-    short = is_static(steps) and is_short_scan(steps, nodes, bytes_read)
+    short = is_static(steps) and scans.is_short_scan(steps, nodes, bytes_read)
     limit = _UNROLLED_CELLS if short else _LOOP_CELLS
     is_cached = known_array(layer.w, "W")[0].nbytes + bytes_read <= _CACHED_BYTES
     return (alone and batch == 1 and is_cached) or 0 < batch * layer.r.shape[2] <= limit
@@ -70,120 +70,136 @@ def _accepts_rnn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) ->
     return layer is not None and _has_kernel(layer, 3, False)
 
 
-class Recurrent(Control):
-    """Emit native LSTM and RNN. A constant holds the weights of all directions."""
+@native("LSTM", _accepts_lstm, stored=_BATCH_FIRST)
+def lstm(
+    builder: Builder, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Optional[Handle] = None,
+    initial_h: Optional[Handle] = None, initial_c: Optional[Handle] = None, P: Optional[Handle] = None,
+    **attributes: Any
+) -> Tuple[Handle, ...]:  # fmt: skip
+    """Emit LSTM, and the final states that a node reads."""
+    are_backwards = directions(attributes)
+    states = _initial_states(builder, [initial_h, initial_c], len(are_backwards), X.dims[1], R.dims[2])
+    weights = [
+        _weights(W.array[k], R.array[k], None if B is None else B.array[k], None if P is None else P.array[k])
+        for k in range(len(are_backwards))
+    ]
+    options = {"fused_activation_function": "TANH", "time_major": True}
+    results = [("float32", _dims(X, R))] * len(are_backwards)
+    if len(are_backwards) == 2:
+        inputs = [X, *weights[0], *weights[1], *states[0], *states[1], *[None] * 9]
+        both = builder.add_ops("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, results, **options)
+        parts = [[result, *_final_states(builder, result, states[k], k == 1)] for k, result in enumerate(both)]
+        return _join_directions(builder, parts)
+    rows = slicing.reverse(builder, X, [0]) if are_backwards[0] else X
+    (result,) = builder.add_ops("UNIDIRECTIONAL_SEQUENCE_LSTM", [rows, *weights[0], *states[0]], results, **options)
+    steps = slicing.reverse(builder, result, [0]) if are_backwards[0] else result
+    return _join_directions(builder, [[steps, *_final_states(builder, result, states[0])]])
 
-    @native("LSTM", _accepts_lstm, stored=_BATCH_FIRST)
-    def lstm(
-        self, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Optional[Handle] = None,
-        initial_h: Optional[Handle] = None, initial_c: Optional[Handle] = None, P: Optional[Handle] = None,
-        **attributes: Any
-    ) -> Tuple[Handle, ...]:  # fmt: skip
-        are_backwards = directions(attributes)
-        states = self._initial_states([initial_h, initial_c], len(are_backwards), X.dims[1], R.dims[2])
-        weights = [
-            _weights(W.array[k], R.array[k], None if B is None else B.array[k], None if P is None else P.array[k])
-            for k in range(len(are_backwards))
+
+@native("RNN", _accepts_rnn, stored=_BATCH_FIRST)
+def rnn(
+    builder: Builder, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Optional[Handle] = None,
+    initial_h: Optional[Handle] = None, **attributes: Any
+) -> Tuple[Handle, ...]:  # fmt: skip
+    """Emit RNN, and the final state if a node reads it."""
+    are_backwards, names = directions(attributes), activations("RNN", attributes)
+    states = _initial_states(builder, [initial_h], len(are_backwards), X.dims[1], R.dims[2], flat=True)
+    parts = []
+    for k, backwards in enumerate(are_backwards):
+        rows = slicing.reverse(builder, X, [0]) if backwards else X
+        bias = np.zeros(2 * R.dims[2], np.float32) if B is None else B.array[k]
+        weights = [Handle.of(array) for array in (W.array[k], R.array[k], bias.reshape(2, -1).sum(0))]
+        options = {"fused_activation_function": names[k][0].upper(), "time_major": True}
+        inputs = [rows, *weights, *states[k]]
+        result = builder.add_op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, "float32", _dims(X, R), **options)
+        steps = slicing.reverse(builder, result, [0]) if backwards else result
+        parts.append([steps, *_final_states(builder, result, states[k])])
+    return _join_directions(builder, parts)
+
+
+def _initial_states(
+    builder: Builder,
+    initial: Sequence[Optional[Handle]],
+    direction_count: int,
+    batch: int,
+    cells: int,
+    flat: bool = False,
+) -> List[List[Handle]]:
+    """Return for each direction variables that hold the initial states, or zeros, whenever the kernel starts.
+
+    With `flat` they have rank 2, as the kernel of RNN requires.
+    """
+    zeros = np.zeros((direction_count, batch, cells), np.float32)
+    states = [Handle.of(zeros) if state is None else state for state in initial]
+    if all(state.is_constant for state in states):
+        states = [Handle.of(np.concatenate([state.array for state in states]))]
+    dims = (batch, cells) if flat else (1, batch, cells)
+    variables: List[Handle] = []
+    for state in states:
+        part_count = int(state.dims[0])
+        rows = _reshape_rows(builder, state, (part_count * batch, cells)) if flat else state
+        sizes = builder.ints(*[rows.dims[0] // part_count] * part_count)
+        inputs = [rows, sizes, Handle.of(np.int32(0))]
+        variables += builder.add_ops("SPLIT_V", inputs, [("float32", dims)] * part_count, num_splits=part_count)
+    for variable in variables:
+        builder.graph.mark_variable(variable)
+    return [variables[k::direction_count] for k in range(direction_count)]
+
+
+def _final_states(
+    builder: Builder, result: Handle, states: Sequence[Handle], is_reversed: bool = False
+) -> List[Handle]:
+    """Return the final states that an operator reads: the last step of the result, or the first if it
+    `is_reversed`.
+
+    If the number of steps is unknown, it may be zero. The final states are then the initial ones.
+    """
+    steps, state_count = result.dims[0], len(builder.node.outputs) - 1
+    if not isinstance(steps, int):
+        return [_final_state(builder, result, state) for state in states[:state_count]]
+    if state_count < 2:
+        return [slicing.slice_axis(builder, result, 0, 0, 1) if is_reversed else _slice_last_rows(builder, result, 1)][
+            :state_count
         ]
-        options = {"fused_activation_function": "TANH", "time_major": True}
-        results = [("float32", _dims(X, R))] * len(are_backwards)
-        if len(are_backwards) == 2:
-            inputs = [X, *weights[0], *weights[1], *states[0], *states[1], *[None] * 9]
-            both = self.add_ops("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, results, **options)
-            parts = [[result, *self._final_states(result, states[k], k == 1)] for k, result in enumerate(both)]
-            return self._join_directions(parts)
-        rows = self.reverse(X, [0]) if are_backwards[0] else X
-        (result,) = self.add_ops("UNIDIRECTIONAL_SEQUENCE_LSTM", [rows, *weights[0], *states[0]], results, **options)
-        return self._join_directions(
-            [[self.reverse(result, [0]) if are_backwards[0] else result, *self._final_states(result, states[0])]]
-        )
+    sizes = [1, steps - 1, 1] if is_reversed else [steps - 1, 1, 1]
+    inputs = [joining.concatenate(builder, result, [states[1]], 0), builder.ints(*sizes), Handle.of(np.int32(0))]
+    parts = builder.add_ops("SPLIT_V", inputs, [("float32", (size, *result.dims[1:])) for size in sizes], num_splits=3)
+    return [parts[0 if is_reversed else 1], parts[2]]
 
-    @native("RNN", _accepts_rnn, stored=_BATCH_FIRST)
-    def rnn(
-        self, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Optional[Handle] = None,
-        initial_h: Optional[Handle] = None, **attributes: Any
-    ) -> Tuple[Handle, ...]:  # fmt: skip
-        are_backwards, names = directions(attributes), activations("RNN", attributes)
-        states = self._initial_states([initial_h], len(are_backwards), X.dims[1], R.dims[2], flat=True)
-        parts = []
-        for k, backwards in enumerate(are_backwards):
-            rows = self.reverse(X, [0]) if backwards else X
-            bias = np.zeros(2 * R.dims[2], np.float32) if B is None else B.array[k]
-            weights = [Handle.of(array) for array in (W.array[k], R.array[k], bias.reshape(2, -1).sum(0))]
-            options = {"fused_activation_function": names[k][0].upper(), "time_major": True}
-            inputs = [rows, *weights, *states[k]]
-            result = self.add_op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, "float32", _dims(X, R), **options)
-            parts.append([self.reverse(result, [0]) if backwards else result, *self._final_states(result, states[k])])
-        return self._join_directions(parts)
 
-    def _initial_states(
-        self, initial: Sequence[Optional[Handle]], direction_count: int, batch: int, cells: int, flat: bool = False
-    ) -> List[List[Handle]]:
-        """Return for each direction variables that hold the initial states, or zeros, whenever the kernel starts.
+def _final_state(builder: Builder, result: Handle, state: Handle) -> Handle:
+    """Return the last row of the state and the result: the state itself if there is no step."""
+    if state.rank == result.rank:
+        return _slice_last_rows(builder, joining.concatenate(builder, result, [state], 0), 1)
+    rows = joining.concatenate(builder, _reshape_rows(builder, result, (-1, state.dims[1])), [state], 0)
+    return _reshape_rows(builder, _slice_last_rows(builder, rows, state.dims[0]), (1, *state.dims))
 
-        With `flat` they have rank 2, as the kernel of RNN requires.
-        """
-        zeros = np.zeros((direction_count, batch, cells), np.float32)
-        states = [Handle.of(zeros) if state is None else state for state in initial]
-        if all(state.is_constant for state in states):
-            states = [Handle.of(np.concatenate([state.array for state in states]))]
-        dims = (batch, cells) if flat else (1, batch, cells)
-        variables: List[Handle] = []
-        for state in states:
-            part_count = int(state.dims[0])
-            rows = self._reshape_rows(state, (part_count * batch, cells)) if flat else state
-            sizes = self.ints(*[rows.dims[0] // part_count] * part_count)
-            inputs = [rows, sizes, Handle.of(np.int32(0))]
-            variables += self.add_ops("SPLIT_V", inputs, [("float32", dims)] * part_count, num_splits=part_count)
-        for variable in variables:
-            self.graph.mark_variable(variable)
-        return [variables[k::direction_count] for k in range(direction_count)]
 
-    def _final_states(self, result: Handle, states: Sequence[Handle], is_reversed: bool = False) -> List[Handle]:
-        """Return the final states that an operator reads: the last step of the result, or the first if it
-        `is_reversed`.
+def _slice_last_rows(builder: Builder, x: Handle, count: int) -> Handle:
+    """Return the last rows."""
+    zeros = [0] * (x.rank - 1)
+    open_ends = builder.ints(2**31 - 1, *x.dims[1:])
+    inputs = [x, builder.ints(-count, *zeros), open_ends, builder.ints(*[1] * x.rank)]
+    return builder.add_op("STRIDED_SLICE", inputs, x.dtype, (count, *x.dims[1:]))
 
-        If the number of steps is unknown, it may be zero. The final states are then the initial ones.
-        """
-        steps, state_count = result.dims[0], len(self.node.outputs) - 1
-        if not isinstance(steps, int):
-            return [self._final_state(result, state) for state in states[:state_count]]
-        if state_count < 2:
-            return [self.slice_axis(result, 0, 0, 1) if is_reversed else self._slice_last_rows(result, 1)][:state_count]
-        sizes = [1, steps - 1, 1] if is_reversed else [steps - 1, 1, 1]
-        inputs = [self._concatenate(result, [states[1]], 0), self.ints(*sizes), Handle.of(np.int32(0))]
-        parts = self.add_ops("SPLIT_V", inputs, [("float32", (size, *result.dims[1:])) for size in sizes], num_splits=3)
-        return [parts[0 if is_reversed else 1], parts[2]]
 
-    def _final_state(self, result: Handle, state: Handle) -> Handle:
-        """Return the last row of the state and the result: the state itself if there is no step."""
-        if state.rank == result.rank:
-            return self._slice_last_rows(self._concatenate(result, [state], 0), 1)
-        rows = self._concatenate(self._reshape_rows(result, (-1, state.dims[1])), [state], 0)
-        return self._reshape_rows(self._slice_last_rows(rows, state.dims[0]), (1, *state.dims))
+def _reshape_rows(builder: Builder, x: Handle, dims: Sequence[int]) -> Handle:
+    """Reshape x to sizes, of which -1 is computed."""
+    if x.is_constant:
+        return Handle.of(x.array.reshape(dims))
+    known = [size if size >= 0 else None for size in dims]
+    return builder.add_op("RESHAPE", [x, builder.ints(*dims)], x.dtype, known)
 
-    def _slice_last_rows(self, x: Handle, count: int) -> Handle:
-        """Return the last rows."""
-        zeros = [0] * (x.rank - 1)
-        open_ends = self.ints(2**31 - 1, *x.dims[1:])
-        inputs = [x, self.ints(-count, *zeros), open_ends, self.ints(*[1] * x.rank)]
-        return self.add_op("STRIDED_SLICE", inputs, x.dtype, (count, *x.dims[1:]))
 
-    def _reshape_rows(self, x: Handle, dims: Sequence[int]) -> Handle:
-        """Reshape x to sizes, of which -1 is computed."""
-        if x.is_constant:
-            return Handle.of(x.array.reshape(dims))
-        known = [size if size >= 0 else None for size in dims]
-        return self.add_op("RESHAPE", [x, self.ints(*dims)], x.dtype, known)
+def _join_directions(builder: Builder, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
+    """Return the results of all directions: the steps side by side, the final states one behind the other."""
+    steps, *states = [_concatenate_parts(builder, tensors, 2 if k == 0 else 0) for k, tensors in enumerate(zip(*parts))]
+    rows, batch, cells = [size if isinstance(size, int) else -1 for size in parts[0][0].dims]
+    return (_reshape_rows(builder, steps, (rows, batch, len(parts), cells)), *states)
 
-    def _join_directions(self, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
-        """Return the results of all directions: the steps side by side, the final states one behind the other."""
-        steps, *states = [self._concatenate_parts(tensors, 2 if k == 0 else 0) for k, tensors in enumerate(zip(*parts))]
-        rows, batch, cells = [size if isinstance(size, int) else -1 for size in parts[0][0].dims]
-        return (self._reshape_rows(steps, (rows, batch, len(parts), cells)), *states)
 
-    def _concatenate_parts(self, parts: Sequence[Handle], axis: int) -> Handle:
-        return parts[0] if len(parts) == 1 else self._concatenate(parts[0], parts[1:], axis)
+def _concatenate_parts(builder: Builder, parts: Sequence[Handle], axis: int) -> Handle:
+    return parts[0] if len(parts) == 1 else joining.concatenate(builder, parts[0], parts[1:], axis)
 
 
 def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:

@@ -18,12 +18,28 @@ from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
-from onnx_compat.shim import GraphNode, Tensor, is_static, native
-from onnx_compat_tflite.emitter.base import Attributes
-from onnx_compat_tflite.emitter.control import Control
+from onnx_compat.shim import GraphNode, Tensor, is_static
+from onnx_compat_tflite.emitter import (
+    broadcasting,
+    casting,
+    comparison,
+    counting,
+    elementwise,
+    extremes,
+    gathering,
+    joining,
+    means,
+    reductions,
+    reshaping,
+    runtime_sizes,
+    slicing,
+    sorting,
+)
+from onnx_compat_tflite.emitter.builder import Attributes, Builder
+from onnx_compat_tflite.emitter.registry import native
 from onnx_compat_tflite.subgraph_builder import Handle
 
-__all__ = ["Suppression"]
+__all__ = ["suppress_boxes"]
 
 _LARGEST_KERNEL_COUNT = 1024  # each class of each image has its own kernel
 _LARGEST_RANK = 2**24  # the integers that float32 represents exactly
@@ -53,102 +69,125 @@ def _accepts_suppression(_node: GraphNode, inputs: Sequence[Any], _attributes: A
     return None not in known and known[0] > 0 and 0 <= known[1] < 1 and (threshold is None or threshold.size == 1)
 
 
-class Suppression(Control):
-    """Emit native NonMaxSuppression. The composed meaning serves cases that the kernel does not support."""
+@native("NonMaxSuppression", _accepts_suppression)
+def suppress_boxes(
+    builder: Builder,
+    boxes: Handle,
+    scores: Handle,
+    limit: Handle,
+    overlap: Optional[Handle] = None,
+    threshold: Optional[Handle] = None,
+    center_point_box: int = 0,
+) -> Handle:
+    """Emit NonMaxSuppression: return rows of image, class and box."""
+    batch, count = int(scores.dims[0]), int(scores.dims[2])
+    largest_count = min(int(limit.array.reshape(-1)[0]), count)
+    score_threshold = None if threshold is None else reshaping.reshape_to(builder, threshold, ())
+    corners = _to_corners(builder, boxes) if center_point_box else boxes
+    ranked, order = _sort_scores(builder, scores, score_threshold)
+    is_above = None if score_threshold is None else comparison.less(builder, score_threshold, ranked)
+    first_boxes = Handle.of(np.arange(batch, dtype=np.int32).reshape(-1, 1, 1) * np.int32(count))
+    box_indices = elementwise.add(builder, order, first_boxes)
+    has_area = reshaping.reshape_to(builder, _has_area(builder, corners), (batch * count,))
+    has_area = gathering.gather(builder, has_area, box_indices, 0)
+    ranks = casting.to(builder, counting.grid(builder, ranked, 2), "float32")
+    descending_ranks = elementwise.sub(builder, builder.like(ranked, count), ranks)
+    is_candidate = _and_optional(builder, has_area, is_above)
+    keys = comparison.where(builder, is_candidate, descending_ranks, builder.like(ranked, 0))
+    sorted_boxes = gathering.gather(builder, reshaping.reshape_to(builder, corners, (batch * count, 4)), box_indices, 0)
+    largest_overlap = 0 if overlap is None else overlap.array.reshape(-1)[0]
+    is_selected = _suppress_classes(builder, sorted_boxes, keys, largest_count, largest_overlap)
+    is_always_selected = _and_optional(builder, comparison.logical_not(builder, has_area), is_above)
+    is_selected = comparison.logical_or(builder, is_selected, is_always_selected)
+    if largest_count < count:
+        is_selected = _limit_count(builder, is_selected, largest_count)
+    selected_positions = gathering.add_where(builder, is_selected)
+    boxes_of_positions = gathering.add_gather_nd(builder, order, selected_positions, (None,))
+    box_column = reshaping.append_axis(builder, casting.to(builder, boxes_of_positions, "int64"))
+    return joining.concatenate(builder, slicing.slice_axis(builder, selected_positions, 1, 0, 2), [box_column], 1)
 
-    @native("NonMaxSuppression", _accepts_suppression)
-    def suppress_boxes(
-        self,
-        boxes: Handle,
-        scores: Handle,
-        limit: Handle,
-        overlap: Optional[Handle] = None,
-        threshold: Optional[Handle] = None,
-        center_point_box: int = 0,
-    ) -> Handle:
-        batch, count = int(scores.dims[0]), int(scores.dims[2])
-        largest_count = min(int(limit.array.reshape(-1)[0]), count)
-        score_threshold = None if threshold is None else self.reshape_to(threshold, ())
-        corners = self._to_corners(boxes) if center_point_box else boxes
-        ranked, order = self._sort_scores(scores, score_threshold)
-        is_above = None if score_threshold is None else self.less(score_threshold, ranked)
-        box_indices = self.add(order, Handle.of(np.arange(batch, dtype=np.int32).reshape(-1, 1, 1) * np.int32(count)))
-        has_area = self.gather(self.reshape_to(self._has_area(corners), (batch * count,)), box_indices, 0)
-        descending_ranks = self.sub(self.like(ranked, count), self.to(self.grid(ranked, 2), "float32"))
-        keys = self.where(self._and_optional(has_area, is_above), descending_ranks, self.like(ranked, 0))
-        sorted_boxes = self.gather(self.reshape_to(corners, (batch * count, 4)), box_indices, 0)
-        is_selected = self._suppress_classes(
-            sorted_boxes, keys, largest_count, 0 if overlap is None else overlap.array.reshape(-1)[0]
-        )
-        is_selected = self.logical_or(is_selected, self._and_optional(self.logical_not(has_area), is_above))
-        if largest_count < count:
-            selected_so_far = self.cumsum(self.to(is_selected, "int32"), axis=2, exclusive=False, reverse=False)
-            is_selected = self.logical_and(
-                is_selected, self.less_equal(selected_so_far, self.like(selected_so_far, largest_count))
-            )
-        selected_positions = self._add_where(is_selected)
-        box_column = self._append_axis(self.to(self._add_gather_nd(order, selected_positions, (None,)), "int64"))
-        return self._concatenate(self.slice_axis(selected_positions, 1, 0, 2), [box_column], 1)
 
-    def _and_optional(self, lhs: Handle, rhs: Optional[Handle]) -> Handle:
-        """Return the logical AND, or the first operand without a second."""
-        return lhs if rhs is None else self.logical_and(lhs, rhs)
+def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> Handle:
+    """Return which boxes are selected, at most `largest_count` of each class."""
+    selections = casting.to(builder, is_selected, "int32")
+    selected_so_far = reductions.cumsum(builder, selections, axis=2, exclusive=False, reverse=False)
+    is_within_count = comparison.less_equal(builder, selected_so_far, builder.like(selected_so_far, largest_count))
+    return comparison.logical_and(builder, is_selected, is_within_count)
 
-    def _to_corners(self, boxes: Handle) -> Handle:
-        """Convert boxes of a centre and a size to corners, of which the upper is not below the lower."""
-        half = self.like(boxes, 0.5)
-        middle, size = self.slice_axis(boxes, 2, 0, 2), self.mul(self.slice_axis(boxes, 2, 2, 4), half)
-        low, high = self.sub(middle, size), self.add(middle, size)
-        return self._concatenate(low, [self.elementwise("MAXIMUM", [high, low])], 2)
 
-    def _has_area(self, corners: Handle) -> Handle:
-        """Return where a box overlaps with itself. Some kernels clamp infinity to the largest number."""
-        sides = self.abs(self.sub(self.slice_axis(corners, 2, 2, 4), self.slice_axis(corners, 2, 0, 2)))
-        area = self.mul(self.slice_axis(sides, 2, 0, 1), self.slice_axis(sides, 2, 1, 2))
-        has_finite_sides = self.less(sides, self.like(sides, np.finfo(np.float32).max))
-        is_finite_area = self.logical_and(
-            self.less(self.like(area, 0), area), self.less(area, self.like(area, _LARGEST_AREA))
-        )
-        return self.logical_and(is_finite_area, self.reduce_axes("REDUCE_ALL", has_finite_sides, [2], True))
+def _and_optional(builder: Builder, lhs: Handle, rhs: Optional[Handle]) -> Handle:
+    """Return the logical AND, or the first operand without a second."""
+    return lhs if rhs is None else comparison.logical_and(builder, lhs, rhs)
 
-    def _sort_scores(self, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
-        """Return the k highest scores in order, and their indices, where k covers all scores above the threshold."""
-        k = self.scalar(scores.dims[2])
-        if threshold is not None:
-            above = self.less(threshold, scores)
-            counts = self.reduce_axes("SUM", self.to(above, "int32"), [2], False)
-            largest_count = self.maximum(self.scalar(1), self.reduce_axes("REDUCE_MAX", counts, [0, 1], False))
-            k = self.where(self.less(self.scalar(scores.dims[2] // _SORTED_SHARE), largest_count), k, largest_count)
-            scores = self.where(above, scores, self.like(scores, -np.inf))
-        return list(self._add_top_k(scores, k))
 
-    def _unpack_classes(self, x: Handle, rows: int) -> List[Handle]:
-        """Split a tensor into the tensors of each class of each image."""
-        dims = (rows, *x.dims[2:])
-        sizes = [size if isinstance(size, int) else -1 for size in dims]
-        flat = self.add_op("RESHAPE", [x, self.ints(*sizes)], x.dtype, dims)
-        return self.add_ops("UNPACK", [flat], [(x.dtype, dims[1:])] * rows, num=rows, axis=0)
+def _to_corners(builder: Builder, boxes: Handle) -> Handle:
+    """Convert boxes of a centre and a size to corners, of which the upper is not below the lower."""
+    half = builder.like(boxes, 0.5)
+    middle = slicing.slice_axis(builder, boxes, 2, 0, 2)
+    size = elementwise.mul(builder, slicing.slice_axis(builder, boxes, 2, 2, 4), half)
+    low, high = elementwise.sub(builder, middle, size), elementwise.add(builder, middle, size)
+    return joining.concatenate(builder, low, [broadcasting.add_op(builder, "MAXIMUM", [high, low])], 2)
 
-    def _suppress_classes(self, boxes: Handle, keys: Handle, largest_count: int, overlap: float) -> Handle:
-        """Return which boxes the kernels select, in the shape of the keys."""
-        rows = int(keys.dims[0] * keys.dims[1])
-        next_threshold = np.nextafter(np.float32(overlap), np.float32(1))
-        options = [self.scalar(largest_count), Handle.of(next_threshold), Handle.of(np.float32(0))]
-        pairs = [
-            self.add_ops("NON_MAX_SUPPRESSION_V4", [*row, *options], [("int32", (largest_count,)), ("int32", ())])
-            for row in zip(self._unpack_classes(boxes, rows), self._unpack_classes(keys, rows))
-        ]
-        ranks, counts = (self._pack(column[0], column[1:]) for column in zip(*pairs))
-        valid = self.to(
-            self.less(Handle.of(np.arange(largest_count, dtype=np.int32)), self._append_axis(counts)), "int32"
-        )
-        width = self.scalar(self.dim(keys, 2))
-        starts = self._fold_op("MUL", width, Handle.of(np.arange(rows, dtype=np.int32).reshape(-1, 1)))
-        flat_indices = self.reshape_to(self.add(ranks, starts), (rows * largest_count, 1))
-        size = self.stack([width]) if rows == 1 else self._fold_op("MUL", width, self.ints(rows))
-        dims = (int(size.array[0]) if size.is_constant else None,)
-        is_marked = self.add_op(
-            "SCATTER_ND", [flat_indices, self.reshape_to(valid, (rows * largest_count,)), size], "int32", dims
-        )
-        shape = self.ints(*[axis if isinstance(axis, int) else -1 for axis in keys.dims])
-        return self.add_op("RESHAPE", [self.less(self.like(is_marked, 0), is_marked), shape], "bool", keys.dims)
+
+def _has_area(builder: Builder, corners: Handle) -> Handle:
+    """Return where a box overlaps with itself. Some kernels clamp infinity to the largest number."""
+    high, low = slicing.slice_axis(builder, corners, 2, 2, 4), slicing.slice_axis(builder, corners, 2, 0, 2)
+    sides = elementwise.abs(builder, elementwise.sub(builder, high, low))
+    height, width = slicing.slice_axis(builder, sides, 2, 0, 1), slicing.slice_axis(builder, sides, 2, 1, 2)
+    area = elementwise.mul(builder, height, width)
+    has_finite_sides = comparison.less(builder, sides, builder.like(sides, np.finfo(np.float32).max))
+    is_positive = comparison.less(builder, builder.like(area, 0), area)
+    is_small = comparison.less(builder, area, builder.like(area, _LARGEST_AREA))
+    has_finite_area = comparison.logical_and(builder, is_positive, is_small)
+    has_finite_sides = means.reduce_axes(builder, "REDUCE_ALL", has_finite_sides, [2], True)
+    return comparison.logical_and(builder, has_finite_area, has_finite_sides)
+
+
+def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
+    """Return the k highest scores in order, and their indices, where k covers all scores above the threshold."""
+    k = runtime_sizes.scalar(builder, scores.dims[2])
+    if threshold is not None:
+        above = comparison.less(builder, threshold, scores)
+        counts = means.reduce_axes(builder, "SUM", casting.to(builder, above, "int32"), [2], False)
+        largest_count = means.reduce_axes(builder, "REDUCE_MAX", counts, [0, 1], False)
+        largest_count = extremes.maximum(builder, runtime_sizes.scalar(builder, 1), largest_count)
+        share = runtime_sizes.scalar(builder, scores.dims[2] // _SORTED_SHARE)
+        k = comparison.where(builder, comparison.less(builder, share, largest_count), k, largest_count)
+        scores = comparison.where(builder, above, scores, builder.like(scores, -np.inf))
+    return list(sorting.add_top_k(builder, scores, k))
+
+
+def _unpack_classes(builder: Builder, x: Handle, rows: int) -> List[Handle]:
+    """Split a tensor into the tensors of each class of each image."""
+    dims = (rows, *x.dims[2:])
+    sizes = [size if isinstance(size, int) else -1 for size in dims]
+    flat = builder.add_op("RESHAPE", [x, builder.ints(*sizes)], x.dtype, dims)
+    return builder.add_ops("UNPACK", [flat], [(x.dtype, dims[1:])] * rows, num=rows, axis=0)
+
+
+def _suppress_classes(builder: Builder, boxes: Handle, keys: Handle, largest_count: int, overlap: float) -> Handle:
+    """Return which boxes the kernels select, in the shape of the keys."""
+    rows = int(keys.dims[0] * keys.dims[1])
+    next_threshold = np.nextafter(np.float32(overlap), np.float32(1))
+    options = [runtime_sizes.scalar(builder, largest_count), Handle.of(next_threshold), Handle.of(np.float32(0))]
+    pairs = [
+        builder.add_ops("NON_MAX_SUPPRESSION_V4", [*row, *options], [("int32", (largest_count,)), ("int32", ())])
+        for row in zip(_unpack_classes(builder, boxes, rows), _unpack_classes(builder, keys, rows))
+    ]
+    ranks, counts = (joining.pack(builder, column[0], column[1:]) for column in zip(*pairs))
+    positions = Handle.of(np.arange(largest_count, dtype=np.int32))
+    valid = comparison.less(builder, positions, reshaping.append_axis(builder, counts))
+    valid = casting.to(builder, valid, "int32")
+    width = runtime_sizes.scalar(builder, builder.dim(keys, 2))
+    starts = runtime_sizes.fold_op(builder, "MUL", width, Handle.of(np.arange(rows, dtype=np.int32).reshape(-1, 1)))
+    flat_indices = reshaping.reshape_to(builder, elementwise.add(builder, ranks, starts), (rows * largest_count, 1))
+    if rows == 1:
+        size = runtime_sizes.stack(builder, [width])
+    else:
+        size = runtime_sizes.fold_op(builder, "MUL", width, builder.ints(rows))
+    dims = (int(size.array[0]) if size.is_constant else None,)
+    flat_valid = reshaping.reshape_to(builder, valid, (rows * largest_count,))
+    marks = builder.add_op("SCATTER_ND", [flat_indices, flat_valid, size], "int32", dims)
+    is_marked = comparison.less(builder, builder.like(marks, 0), marks)
+    shape = builder.ints(*[axis if isinstance(axis, int) else -1 for axis in keys.dims])
+    return builder.add_op("RESHAPE", [is_marked, shape], "bool", keys.dims)

@@ -52,7 +52,7 @@ def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
     Only activations whose kernel the target runtime has are replaced.
     """
     assert isinstance(target, TFLiteEmitter)
-    finders = [find for builtin, find in _FINDERS if target.kernels.accepts(builtin, "float32")]
+    finders = [find for builtin, find in _FINDERS if target.builder.kernels.accepts(builtin, "float32")]
     return rewrite_region(region, lambda node: _find_activation(node, finders))
 
 

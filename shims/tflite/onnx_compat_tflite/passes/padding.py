@@ -13,7 +13,7 @@ import numpy as np
 
 from onnx_compat.shim import Window
 from onnx_compat_tflite import flatbuffer as fb
-from onnx_compat_tflite.emitter.windows import padding_of
+from onnx_compat_tflite.emitter.window_padding import padding_of
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
 from onnx_compat_tflite.passes.rewriter import GraphRewriter
 

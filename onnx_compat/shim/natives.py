@@ -1,0 +1,59 @@
+"""Native operators: functions of a shim that implement an ONNX operator as a whole."""
+
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
+
+__all__ = ["Native", "declared_natives", "native", "natives_of"]
+
+
+class Native(NamedTuple):
+    """An ONNX operator that a shim implements as a whole (see `native`). `method` is its name in the emitter."""
+
+    accepts: Callable[..., bool]
+    method: str
+    spatial: bool
+    stored: Optional[Tuple[int, ...]] = None
+
+
+def native(
+    operator: str,
+    accepts: Optional[Callable[..., bool]] = None,
+    domain: str = "",
+    spatial: bool = False,
+    available: Optional[Callable[[Any], bool]] = None,
+    stored: Optional[Tuple[int, ...]] = None,
+) -> Callable[[Any], Any]:
+    """Declare a method of an emitter as a native operator. Where it does not apply, the composed meaning is used.
+
+    The method gets the handles of the inputs, and the attributes by name. It returns the results in order; it may omit
+    trailing results that no node reads.
+
+    operator, domain: the ONNX operator.
+    accepts: `accepts(node, inputs, attributes)` says whether the method can compute a node. `inputs` are Tensors, or
+        None for an omitted input. In `node.outputs`, outputs that no node reads have no name.
+    spatial: whether the first input and output are images in the shim's layout.
+    available: `available(emitter)` says whether the installed framework can run the method.
+    stored: the order of axes of the first output. All other tensors are in the logical order.
+    """
+
+    def declare(method: Any) -> Any:
+        method.native = (domain, operator, accepts or (lambda *_: True), spatial, available, stored)
+        return method
+
+    return declare
+
+
+def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
+    """Return (domain, operator) -> `Native` for the natives of an emitter's class that the installed framework can run."""
+    return natives_of({name: getattr(type(emitter), name) for name in dir(type(emitter))}, emitter)
+
+
+def natives_of(functions: Mapping[str, Any], emitter: Any) -> Dict[Tuple[str, str], Native]:
+    """Return (domain, operator) -> `Native` for the natives among functions that the framework of the emitter can run."""
+    natives = {}
+    for name, function in functions.items():
+        declared = getattr(function, "native", None)
+        if isinstance(declared, tuple):
+            domain, operator, accepts, spatial, available, stored = declared
+            if available is None or available(emitter):
+                natives[domain, operator] = Native(accepts, name, spatial, stored)
+    return natives

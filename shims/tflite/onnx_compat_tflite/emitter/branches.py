@@ -1,0 +1,37 @@
+"""Branches as IF over two subgraphs."""
+
+from typing import Sequence, Tuple
+
+from onnx_compat_tflite.emitter import subgraph_inputs
+from onnx_compat_tflite.emitter.builder import Bodies, Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["cond"]
+
+
+@primitive
+def cond(builder: Builder, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
+    """Emit IF: one of two bodies, by a condition."""
+    pred = subgraph_inputs.to_scalar_bool(builder, pred)
+    specs = [(subgraph_inputs.stored_type(ref), tuple(ref.spec.shape)) for ref in builder.node.outputs]
+    branches = []
+    for name, body in zip(("then", "else"), bodies):
+        with builder.subgraph(name) as (number, graph):
+            branches.append((number, graph, body(*subgraph_inputs.inner_handles(graph, captures))))
+    constants = [result for _, _, results in branches for result in results if _is_known_result(result)]
+    for _, graph, results in branches:
+        inputs = {id(constant): subgraph_inputs.add_inner_input(graph, constant) for constant in constants}
+        graph.finish([inputs.get(id(result), result) for result in results], [None] * len(specs))
+    options = {"then_subgraph_index": branches[0][0], "else_subgraph_index": branches[1][0]}
+    return tuple(builder.add_ops("IF", [pred, *subgraph_inputs.non_constants(captures), *constants], specs, **options))
+
+
+def _is_known_result(handle: Handle) -> bool:
+    """Whether a branch returns this constant as an input of its subgraph.
+
+    A subgraph must not copy a constant to its output. Newer runtimes copy it before the first run, into memory that IF
+    reuses. The next resize then returns the values of the other branch, or ends the process. Strings are not copied
+    ahead, and an empty constant cannot be an input.
+    """
+    return handle.is_constant and handle.dtype != "string" and handle.array.size > 0

@@ -1,0 +1,124 @@
+"""Casts, and calls in a wider dtype where a kernel lacks the dtype of its operands.
+
+If a kernel lacks a dtype, the operands are cast to the next wider dtype that holds all their values. The result is cast
+back. Integers wrap as before, and float16 is rounded once. 64-bit dtypes are viewed as int64 where that gives the same
+results (`int64_views`). Otherwise the primitive is unsupported: it is never computed in a dtype that holds less.
+"""
+
+from typing import Any, Callable, Dict, Optional, Sequence
+
+from onnx_compat.shim import DType
+from onnx_compat_tflite.emitter import int64_views, uint64
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.subgraph_builder import Handle, storage_type
+
+__all__ = ["call_in_float32", "call_widened", "cast", "to", "widen"]
+
+_WIDER = {
+    "bool": "uint8",
+    "int8": "int32",
+    "uint8": "int32",
+    "int16": "int32",
+    "uint16": "int32",
+    "int32": "int64",
+    "uint32": "int64",
+    "float16": "float32",
+}
+
+
+@primitive
+def cast(builder: Builder, x: Handle, dtype: DType) -> Handle:
+    """Cast x to a dtype that the runtime has."""
+    return to(builder, x, builder.require_type(storage_type(dtype.numpy)))
+
+
+def to(builder: Builder, x: Handle, dtype: str) -> Handle:
+    """Cast x to a dtype, as C does it.
+
+    A kernel that lacks int8 casts it as int32 (pass `int8_casts`).
+    """
+    if x.dtype == dtype:
+        return x
+    if x.is_constant and x.array.dtype.kind != "f" and x.dtype != "string":
+        return Handle.of(x.array.astype(dtype))
+    if uint64.can_cast(builder, x, dtype):
+        return uint64.cast(builder, x, dtype)
+    if x.dtype == "float16" and not builder.accepts("CAST", "float16", "to float32"):
+        single = builder.add_op("DEQUANTIZE", [x], "float32", x.dims)
+        return single if dtype == "float32" else to(builder, single, dtype)
+    before, after = ("int32" if name == "int8" else name for name in (x.dtype, dtype))
+    builder.demand("CAST", before, "to %s" % after)
+    return builder.add_op("CAST", [x], dtype, x.dims, in_data_type=x.dtype, out_data_type=dtype)
+
+
+def call_in_float32(
+    builder: Builder, function: Callable[..., Handle], *operands: Optional[Handle], **params: Any
+) -> Handle:
+    """Call a function with the operands in float32, and return its result in float16."""
+    single = [None if operand is None else to(builder, operand, "float32") for operand in operands]
+    return to(builder, function(builder, *single, **params), "float16")
+
+
+def widen(builder: Builder, x: Handle, builtin: str) -> Handle:
+    """Cast x to the next wider dtype, for a kernel that lacks its own."""
+    return to(builder, x, _wider_type(builder, x.dtype, builtin))
+
+
+def _wider_type(builder: Builder, dtype: str, builtin: str) -> str:
+    """Return the next wider dtype; raise UnsupportedError without one."""
+    if dtype not in _WIDER:
+        raise builder.kernel_error(builtin, dtype)
+    return _WIDER[dtype]
+
+
+def call_widened(
+    builder: Builder,
+    function: Callable[..., Any],
+    builtins: Sequence[str],
+    x: Handle,
+    arguments: Sequence[Any],
+    params: Dict[str, Any],
+) -> Any:
+    """Call a function with x, and each operand of its dtype, as int64 or in a wider dtype; convert the results back.
+
+    `builtins` are the operators that the function needs; the error names the first that lacks x's dtype.
+    """
+    views = int64_views.find_views(builder, x.dtype, {name.partition(" ")[0] for name in builtins})
+    if views is not None:
+        return _call_converted(builder, function, x, arguments, params, "int64", *views)
+    builtin = next(name for name in builtins if not builder.accepts(name, x.dtype))
+    wider = _wider_type(builder, x.dtype, builtin)
+    return _call_converted(
+        builder,
+        function,
+        x,
+        arguments,
+        params,
+        wider,
+        lambda operand: to(builder, operand, wider),
+        lambda result: to(builder, result, x.dtype),
+    )
+
+
+def _call_converted(
+    builder: Builder,
+    function: Callable[..., Any],
+    x: Handle,
+    arguments: Sequence[Any],
+    params: Dict[str, Any],
+    wider: str,
+    convert: Callable[[Handle], Handle],
+    restore: Callable[[Handle], Handle],
+) -> Any:
+    """Call a function with x, and each operand of its dtype, converted to the dtype `wider`; restore the results."""
+
+    def convert_item(item: Any) -> Any:
+        if isinstance(item, (list, tuple)):
+            return [convert_item(part) for part in item]
+        return convert(item) if isinstance(item, Handle) and item.dtype == x.dtype else item
+
+    result = function(builder, convert_item(x), *convert_item(arguments), **params)
+    if isinstance(result, tuple):
+        return tuple(restore(part) if part.dtype == wider else part for part in result)
+    return restore(result) if result.dtype == wider else result

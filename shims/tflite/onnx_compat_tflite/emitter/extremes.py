@@ -1,0 +1,99 @@
+"""Maximum, minimum and clip, which keep NaN as ONNX does."""
+
+from typing import Callable, Optional
+
+import numpy as np
+
+from onnx_compat_tflite.emitter import broadcasting, casting, comparison, elementwise, float64
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.known_shapes import is_same_shape
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.emitter.widening import widen_for
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["clip", "maximum", "minimum"]
+
+
+def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], Handle]:
+    """Return a function that emits MAXIMUM or MINIMUM and keeps a NaN of either operand.
+
+    The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too. For
+    float16 all do. For booleans the function emits `logical`.
+    """
+
+    def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
+        if x.dtype == "bool":
+            return broadcasting.add_op(builder, logical, [x, y])
+        if y.is_constant:
+            x, y = y, x
+        if x.dtype == "float16":
+            x = Handle.of(x.array.astype(np.float32)) if x.is_constant else x
+            return casting.call_in_float32(builder, emit_ordered, x, y)
+        return emit_ordered(builder, x, y)
+
+    @widen_for(builtin)
+    def emit_ordered(builder: Builder, x: Handle, y: Handle) -> Handle:
+        """Emit the operator for operands of which only the first may be constant."""
+        result = broadcasting.add_op(builder, builtin, [x, y])
+        keeps_second = builder.kernels.quirks.maximum_keeps_nan or is_same_shape(x.dims, y.dims)
+        operands_with_nan = [x] if keeps_second else [x, y]
+        for operand in operands_with_nan if x.dtype == "float32" else []:
+            if not (operand.is_constant and not np.isnan(operand.array).any()):
+                result = comparison.where(builder, comparison.is_nan(builder, operand), operand, result)
+        return result
+
+    return emit
+
+
+_plain_maximum = _extreme("MAXIMUM", "LOGICAL_OR")
+_plain_minimum = _extreme("MINIMUM", "LOGICAL_AND")
+
+
+@primitive
+def maximum(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Emit the greater of x and y, NaN where an operand is NaN."""
+    return float64.propagate_nan(builder, _plain_maximum(builder, x, y), x, y)
+
+
+@primitive
+def minimum(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Emit the lesser of x and y, NaN where an operand is NaN."""
+    return float64.propagate_nan(builder, _plain_minimum(builder, x, y), x, y)
+
+
+@primitive
+def clip(builder: Builder, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
+    """Emit min(max(x, low), high), by RELU or RELU6 for their bounds."""
+    if x.dtype == "float32" and low == 0 and high in (None, 6):
+        result = elementwise.unary(builder, "RELU" if high is None else "RELU6", x)
+        result.is_nonnegative = True
+        return result
+    if x.dtype == "float32" and not builder.kernels.quirks.maximum_keeps_nan:
+        return _clip_keeping_nan(builder, x, low, high)
+    if low is not None:
+        x = maximum(builder, _bound(x, low, np.ceil), x)
+    if high is not None:
+        x = minimum(builder, _bound(x, high, np.floor), x)
+    return x
+
+
+def _clip_keeping_nan(builder: Builder, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
+    """Clip, then restore NaN once, for kernels of MAXIMUM and MINIMUM that lose it.
+
+    The pass `hard_activations` recognises this form.
+    """
+    bounded = x
+    if low is not None:
+        bounded = broadcasting.add_op(builder, "MAXIMUM", [_bound(x, low, np.ceil), bounded])
+    if high is not None:
+        bounded = broadcasting.add_op(builder, "MINIMUM", [_bound(x, high, np.floor), bounded])
+    return comparison.where(builder, comparison.is_nan(builder, x), x, bounded)
+
+
+def _bound(x: Handle, value: float, rounding: Callable[[float], float]) -> Handle:
+    """Return a bound as a scalar of x's dtype. For integers it is the nearest integer inside the range of the dtype."""
+    kind = np.dtype(x.dtype)
+    if kind.kind == "f":
+        return Handle.of(np.asarray(value).astype(kind))
+    info = np.iinfo(kind)
+    return Handle.of(np.asarray(int(rounding(min(max(value, int(info.min)), int(info.max)))), kind))

@@ -1,0 +1,164 @@
+"""Gathers: elements at indices.
+
+Indices are computed in int32, since no tensor has more elements. An int64 index that may not fit stays int64, so that
+the kernel detects an index out of range.
+"""
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from onnx_compat_tflite.emitter import (
+    broadcasting,
+    casting,
+    comparison,
+    counting,
+    joining,
+    reshaping,
+    runtime_sizes,
+    slicing,
+    transposing,
+)
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.int32_range import may_overflow
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.emitter.widening import widen_for
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = [
+    "add_gather_nd",
+    "add_where",
+    "flatten_coordinates",
+    "gather",
+    "gather_nd",
+    "narrow_indices",
+    "nonzero",
+    "take",
+    "take_along",
+]
+
+
+@widen_for("GATHER")
+def gather(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
+    """Return the slices of x at indices of an axis."""
+    dims = x.dims[:axis] + indices.dims + x.dims[axis + 1 :]
+    return builder.add_op("GATHER", [x, indices], x.dtype, dims, axis=axis)
+
+
+@primitive
+def take(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
+    """Gather slices of x at indices of an axis."""
+    if indices.dtype not in ("int32", "int64"):
+        indices = casting.to(builder, indices, "int32")
+    if x.is_constant and not x.array.size:
+        x = builder.graph.copy(x)
+    if x.dtype == "string":
+        return _take_text(builder, x, indices, axis)
+    return gather(builder, x, indices, axis)
+
+
+def _take_text(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
+    """Gather strings by GATHER_ND, the only kernel for them: along the first axis."""
+    if axis != 0:
+        raise builder.kernel_error("GATHER", x.dtype)
+    return add_gather_nd(builder, x, reshaping.append_axis(builder, indices), indices.dims + x.dims[1:])
+
+
+@widen_for("GATHER_ND")
+def add_gather_nd(builder: Builder, x: Handle, coordinates: Handle, dims: Sequence[Any]) -> Handle:
+    """Append GATHER_ND, which gathers slices at rows of coordinates."""
+    return builder.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
+
+
+@primitive
+def take_along(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
+    """Emit GatherElements: gather by flattened coordinates, or by GATHER_ND for strings."""
+    indices = narrow_indices(builder, indices)
+    coordinates = [counting.grid(builder, indices, k) if k != axis else indices for k in range(x.rank)]
+    if x.dtype == "string":
+        same_dtype_coordinates = [casting.to(builder, c, indices.dtype) for c in coordinates]
+        columns = [
+            broadcasting.broadcast(builder, c, builder.shape_tensor(indices), indices.dims)
+            for c in same_dtype_coordinates
+        ]
+        dims = (*indices.dims, x.rank)
+        coordinate_rows = builder.add_op("PACK", columns, indices.dtype, dims, values_count=x.rank, axis=indices.rank)
+        return add_gather_nd(builder, x, coordinate_rows, indices.dims)
+    flat_indices = flatten_coordinates(builder, coordinates, x)
+    return gather(builder, reshaping.flatten(builder, x), flat_indices, 0)
+
+
+def narrow_indices(builder: Builder, indices: Handle) -> Handle:
+    """Return indices as int32 where they provably fit, else unchanged."""
+    return indices if may_overflow(indices) else casting.to(builder, indices, "int32")
+
+
+def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Handle) -> Handle:
+    """Return the row-major index of the elements at coordinates of the first axes of x."""
+    total: Any = None
+    for axis, coordinate in enumerate(coordinates):
+        if total is not None:
+            total = runtime_sizes.fold_op(builder, "MUL", total, runtime_sizes.scalar(builder, builder.dim(x, axis)))
+        total = coordinate if total is None else runtime_sizes.fold_op(builder, "ADD", total, coordinate)
+    return total if total is not None else Handle.of(np.zeros((), np.int32))
+
+
+@primitive
+def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> Handle:
+    """Gather slices of x at rows of coordinates, for each batch."""
+    depth = int(indices.dims[-1])
+    dims = builder.out.shape
+    if depth == 0:
+        return _repeat_batch(builder, x, batch_dims, dims)
+    if batch_dims:
+        batch_columns = [
+            _coordinate_column(builder, counting.grid(builder, indices, axis, indices.rank - 1), indices)
+            for axis in range(batch_dims)
+        ]
+        last = narrow_indices(builder, indices)
+        parts = [*(casting.to(builder, column, last.dtype) for column in batch_columns), last]
+        indices = joining.concatenate(builder, parts[0], parts[1:], indices.rank - 1)
+    elif indices.dtype not in ("int32", "int64"):
+        indices = casting.to(builder, indices, "int32")
+    return add_gather_nd(builder, x, indices, dims)
+
+
+def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handle:
+    """Return a grid over the rows of `indices` as a column of coordinates."""
+    dims = indices.dims[:-1]
+    column = (*dims, 1)
+    if all(isinstance(size, int) for size in dims):
+        target = builder.ints(*column)
+    else:
+        rows = slicing.slice_axis(builder, builder.shape_tensor(indices), 0, 0, indices.rank - 1)
+        target = joining.concatenate(builder, rows, [builder.ints(1)], 0)
+    return broadcasting.broadcast(builder, reshaping.append_axis(builder, grid), target, column)
+
+
+def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
+    """Return all of x, or of its batch, for every empty row of coordinates."""
+    if not all(isinstance(size, int) for size in dims) or not x.is_static:
+        raise builder.kernel_error("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
+    between = len(dims) - x.rank
+    wide = x.dims[:batch_dims] + (1,) * between + x.dims[batch_dims:]
+    return broadcasting.broadcast(
+        builder, reshaping.reshape_to(builder, x, wide), builder.ints(*[int(size) for size in dims]), dims
+    )
+
+
+@primitive
+def nonzero(builder: Builder, x: Handle) -> Handle:
+    """Return the coordinates of the elements that are not zero, a column for each."""
+    if x.dtype != "bool":
+        x = comparison.logical_not(builder, comparison.equal(builder, x, builder.like(x, 0)))
+    if x.rank == 0:
+        count = casting.to(builder, add_where(builder, reshaping.reshape_to(builder, x, (1,))), "int32")
+        rows = slicing.slice_axis(builder, builder.shape_tensor(count), 0, 0, 1)
+        target = joining.concatenate(builder, builder.ints(0), [rows], 0)
+        return broadcasting.broadcast(builder, Handle.of(np.zeros((), np.int64)), target, (0, None))
+    return transposing.transpose(builder, add_where(builder, x), (1, 0))
+
+
+def add_where(builder: Builder, x: Handle) -> Handle:
+    """Append WHERE, which returns the coordinates of the elements that are true, a row for each."""
+    return builder.add_op("WHERE", [x], "int64", (None, x.rank))

@@ -1,0 +1,16 @@
+"""The gradient, by the core's rules: TFLite does not differentiate."""
+
+from typing import Any, Tuple
+
+from onnx_compat.shim import composed_gradient
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["gradient"]
+
+
+@primitive
+def gradient(builder: Builder, *xs: Handle, **params: Any) -> Tuple[Handle, ...]:
+    """Emit the body that computes the gradient with respect to `xs`."""
+    return composed_gradient(*xs, **params)

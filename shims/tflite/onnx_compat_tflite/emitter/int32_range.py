@@ -1,0 +1,50 @@
+"""The range of int32, the dtype of sizes: known values that fit it, and results of operators that provably do."""
+
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
+
+from onnx_compat.shim import UnsupportedError
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["MAX", "int32_array", "keeps_int32", "may_overflow"]
+
+MAX = 2**31 - 1
+#: Operators whose int64 results count or locate elements. A tensor has at most 2^31 - 1 elements.
+_COUNTS_OR_LOCATES = frozenset(("ARG_MAX", "ARG_MIN", "WHERE"))
+#: Operators whose results hold only elements of their operands.
+_MOVES_ELEMENTS = frozenset(
+    "RESHAPE TRANSPOSE SLICE STRIDED_SLICE GATHER GATHER_ND CONCATENATION PACK EXPAND_DIMS SQUEEZE TILE BROADCAST_TO"
+    " REVERSE_V2 SELECT_V2 MAXIMUM MINIMUM REDUCE_MAX REDUCE_MIN FILL PADV2".split()
+)
+_NARROWER = frozenset("bool int8 uint8 int16 uint16 int32".split())
+
+
+def int32_array(values: Union[int, np.integer, np.ndarray, Sequence[int]]) -> Any:
+    """Return known sizes as int32; raise UnsupportedError if a size does not fit. numpy before 1.24 would wrap it."""
+    array = np.asarray(values, np.int64) if np.size(values) else np.asarray(values, np.int32)
+    if array.size and (array.max() > MAX or array.min() < -MAX - 1):
+        raise UnsupportedError(
+            "a size is %d, and TFLite stores sizes as int32" % max(array.reshape(-1).tolist(), key=abs)
+        )
+    return array.astype(np.int32)
+
+
+def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
+    """Whether an int64 result of an operator provably fits int32."""
+    if builtin in _COUNTS_OR_LOCATES:
+        return True
+    if builtin == "CAST":
+        source = inputs[0]
+        return source is not None and source.dtype in _NARROWER
+    operands = [x for x in inputs if x is not None and x.dtype == "int64"]
+    return builtin in _MOVES_ELEMENTS and all(not may_overflow(x) for x in operands)
+
+
+def may_overflow(x: Handle) -> bool:
+    """Whether an element of an int64 tensor may exceed int32."""
+    if x.dtype != "int64" or x.fits_int32:
+        return False
+    if x.is_constant:
+        return bool(x.array.size and (x.array.max() > MAX or x.array.min() < -MAX - 1))
+    return True

@@ -1,0 +1,37 @@
+"""Primitives that join tensors along an axis."""
+
+from typing import Any, List, Sequence
+
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.emitter.widening import widen_for
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["concat", "concatenate", "pack"]
+
+
+@primitive
+def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
+    """Concatenate tensors along an axis. Tensors without elements are left out."""
+    parts = [x for x in xs if not (isinstance(x.dims[axis], int) and x.dims[axis] == 0)] or list(xs[:1])
+    if len(parts) == 1:
+        return parts[0]
+    return concatenate(builder, parts[0], parts[1:], axis)
+
+
+@widen_for("CONCATENATION")
+def concatenate(builder: Builder, first: Handle, other_parts: Sequence[Handle], axis: int) -> Handle:
+    """Append CONCATENATION of two tensors or more."""
+    parts = [first, *other_parts]
+    dims: List[Any] = list(first.dims)
+    lengths = [part.dims[axis] for part in parts]
+    dims[axis] = sum(lengths) if all(isinstance(length, int) for length in lengths) else None
+    return builder.add_op("CONCATENATION", parts, first.dtype, dims, axis=axis)
+
+
+@widen_for("PACK")
+def pack(builder: Builder, first: Handle, other_rows: Sequence[Handle]) -> Handle:
+    """Append PACK: stack tensors of equal shape along a new first axis."""
+    rows = [first, *other_rows]
+    dims = (len(rows), *first.dims)
+    return builder.add_op("PACK", rows, first.dtype, dims, values_count=len(rows), axis=0)

@@ -1,0 +1,47 @@
+"""Shapes as far as they are known: comparison, broadcasting, and products of sizes."""
+
+import functools
+import operator
+from typing import Any, Sequence, Tuple
+
+from onnx_compat.shim import is_equal
+from onnx_compat_tflite.subgraph_builder import Size
+
+__all__ = ["broadcast_dims", "choose_known_size", "is_same_shape", "is_viewable", "product"]
+
+
+def choose_known_size(a: Size, b: Size) -> Any:
+    """Return the more informative of two descriptions of a size."""
+    return a if isinstance(a, int) or b is None else b
+
+
+def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two shapes are provably equal."""
+    return len(a) == len(b) and all(x is not None and y is not None and is_equal(x, y) for x, y in zip(a, b))
+
+
+def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
+    """Return the shape of operands after broadcasting, None for a size that is unknown."""
+    rank = max(map(len, shapes))
+    return tuple(_broadcast_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))
+
+
+def _broadcast_size(sizes: Sequence[Any]) -> Any:
+    """Return the size of an axis after broadcasting; None if it is unknown."""
+    wide_sizes = [size for size in sizes if not (isinstance(size, int) and size == 1)]
+    known = [size for size in wide_sizes if isinstance(size, int)]
+    if known or not wide_sizes:
+        return known[0] if known else 1
+    first = wide_sizes[0]
+    return first if first is not None and all(s is not None and is_equal(first, s) for s in wide_sizes) else None
+
+
+def product(sizes: Sequence[Any]) -> Any:
+    """Return the product of sizes; None if a size is unknown."""
+    return None if any(size is None for size in sizes) else functools.reduce(operator.mul, sizes)
+
+
+def is_viewable(dims: Sequence[Any]) -> bool:
+    """Whether RESHAPE can express the shape: at most one unknown size, and no zero beside it."""
+    unknown = sum(not isinstance(size, int) for size in dims)
+    return unknown == 0 or (unknown == 1 and not any(is_equal(size, 0) for size in dims))

@@ -1,0 +1,150 @@
+"""Primitives that add elements at the ends of axes."""
+
+from typing import Any, List, Optional, Sequence, Union
+
+import numpy as np
+
+from onnx_compat.shim import Sizes
+from onnx_compat_tflite.emitter import (
+    counting,
+    division,
+    elementwise,
+    extremes,
+    gathering,
+    joining,
+    reshaping,
+    runtime_sizes,
+)
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.emitter.widening import widen_for
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["pad", "pad_known"]
+
+#: The elements up to which MIRROR_PAD is used. It computes each index: forty times slower than copying rows.
+_MIRROR_PAD_ELEMENTS = 256
+_ROW_ELEMENTS = 8  # from here on a row is long enough that GATHER copies it fast
+
+
+@primitive
+def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle, mode: str) -> Handle:
+    """Pad x at the ends of each axis: with a value, or with its own elements by the mode of ONNX."""
+    low, high = before.known, after.known
+    if mode == "constant":
+        if low is not None and high is not None:
+            return pad_known(builder, x, list(zip(low, high)), value)
+        dims = (len(before), 2)
+        ends = builder.add_op("PACK", [before.tensor, after.tensor], "int32", dims, values_count=2, axis=1)
+        return _add_padv2(builder, x, value, ends, builder.out.shape)
+    dims = builder.out.shape
+    if mode == "reflect" and low is not None and high is not None and _mirrors(x, low, high):
+        if _known_elements(dims) <= _MIRROR_PAD_ELEMENTS:
+            return _add_mirror_pad(builder, x, Handle.of(np.asarray([low, high], np.int32).T), dims)
+        for axis in range(x.rank):
+            x = _mirror_axis(builder, x, axis, low[axis], high[axis])
+        return x
+    for axis, (first, last) in enumerate(zip(before.scalars, after.scalars)):
+        if not (first == 0 and last == 0 and isinstance(first, int) and isinstance(last, int)):
+            indices = _source_indices(builder, builder.dim(x, axis), first, last, mode)
+            x = gathering.gather(builder, x, indices, axis)
+    return x
+
+
+def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
+    """Pad x with known (before, after) numbers of elements at each axis: with the value, or with zeros."""
+    if not any(low or high for low, high in pads):
+        return x
+    dims = [size + low + high if isinstance(size, int) else None for size, (low, high) in zip(x.dims, pads)]
+    if x.rank > 5 and x.is_static:
+        return _pad_merged(builder, x, pads, value, dims)
+    ends = Handle.of(np.asarray(pads, np.int32).reshape(-1, 2))
+    if value is None or (value.is_constant and not value.array.any() and not np.signbit(value.array).any()):
+        return _add_pad(builder, x, ends, dims)
+    return _add_padv2(builder, x, value, ends, dims)
+
+
+def _pad_merged(
+    builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle], dims: Sequence[Any]
+) -> Handle:
+    """Pad with adjacent axes merged that are not padded."""
+    sizes: List[int] = []
+    ends: List[Any] = []
+    for size, pair in zip(x.dims, pads):
+        if ends and not any(pair) and not any(ends[-1]):
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+            ends.append(pair)
+    if len(sizes) > 5:
+        raise builder.kernel_error("PADV2", x.dtype, "rank %d" % x.rank)
+    merged = reshaping.reshape_to(builder, x, sizes)
+    return reshaping.reshape_to(builder, pad_known(builder, merged, ends, value), dims)
+
+
+@widen_for("PAD")
+def _add_pad(builder: Builder, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+    return builder.add_op("PAD", [x, ends], x.dtype, dims)
+
+
+@widen_for("PADV2")
+def _add_padv2(builder: Builder, x: Handle, value: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+    return builder.add_op("PADV2", [x, ends, value], x.dtype, dims)
+
+
+@widen_for("MIRROR_PAD reflect")
+def _add_mirror_pad(builder: Builder, x: Handle, ends: Handle, dims: Sequence[Any]) -> Handle:
+    return builder.add_op("MIRROR_PAD", [x, ends], x.dtype, dims, mode="REFLECT")
+
+
+def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int) -> Handle:
+    """Reflect x at the ends of an axis: by gathering all rows if they are long, else only the reflected rows.
+
+    Each row that is gathered takes the same time, however short it is.
+    """
+    if not before and not after:
+        return x
+    indices = _source_indices(builder, x.dims[axis], before, after, "reflect").array
+    if _known_elements(x.dims[axis + 1 :]) >= _ROW_ELEMENTS:
+        return gathering.gather(builder, x, Handle.of(indices), axis)
+    reflected_indices = (indices[:before], indices[len(indices) - after :])
+    first, last = (
+        [gathering.gather(builder, x, Handle.of(part), axis)] if part.size else [] for part in reflected_indices
+    )
+    parts = [*first, x, *last]
+    return joining.concatenate(builder, parts[0], parts[1:], axis)
+
+
+def _source_indices(
+    builder: Builder, length: Union[int, Handle], before: Union[int, Handle], after: Union[int, Handle], mode: str
+) -> Handle:
+    """Return the index of the source element for each position of a padded axis."""
+    if isinstance(length, int) and isinstance(before, int) and isinstance(after, int):
+        numpy_mode: Any = mode  # numpy has the same names of modes
+        return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), numpy_mode))
+    size, first, last = (runtime_sizes.scalar(builder, value) for value in (length, before, after))
+    count = elementwise.add(builder, elementwise.add(builder, first, size), last)
+    position = elementwise.sub(builder, counting.count_to(builder, count), first)
+    end = elementwise.sub(builder, size, builder.like(size, 1))
+    if mode == "edge":
+        return extremes.minimum(builder, end, extremes.maximum(builder, builder.like(size, 0), position))
+    if mode == "wrap":
+        return division.mod(builder, position, size)
+    period = extremes.maximum(builder, builder.like(size, 1), elementwise.mul(builder, end, builder.like(end, 2)))
+    periodic = division.mod(builder, position, period)
+    if mode != "reflect":
+        return periodic
+    return extremes.minimum(builder, periodic, elementwise.sub(builder, period, periodic))
+
+
+def _known_elements(dims: Sequence[Any]) -> int:
+    """Return the product of the known sizes."""
+    return int(np.prod([size for size in dims if isinstance(size, int)]))
+
+
+def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
+    """Whether each reflection fits its axis, and the rank fits the kernel. The size of an axis without padding may be
+    unknown.
+    """
+    padded = [(max(a, b), size) for a, b, size in zip(low, high, x.dims) if a or b]
+    return x.rank <= 5 and all(isinstance(size, int) and most < size for most, size in padded)

@@ -1,0 +1,101 @@
+"""Reshapes: the elements keep their order, and most reshapes insert or remove axes of length 1."""
+
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.shim import Sizes
+from onnx_compat_tflite.emitter import joining
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.known_shapes import is_same_shape
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = [
+    "append_axis",
+    "flatten",
+    "insert_axis",
+    "insert_height",
+    "prepend_axes",
+    "remove_height",
+    "reshape",
+    "reshape_to",
+]
+
+
+@primitive
+def reshape(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
+    """Reshape x to sizes, some of which may be unknown until run time."""
+    if sizes.known is not None:
+        return reshape_to(builder, x, sizes.known)
+    if x.is_constant:
+        x = builder.graph.copy(x)
+    fixed = sizes.with_wildcard
+    shape = sizes.tensor if fixed is None else builder.ints(*fixed)
+    return builder.add_op("RESHAPE", [x, shape], x.dtype, builder.out.shape)
+
+
+def reshape_to(builder: Builder, x: Handle, dims: Sequence[Any]) -> Handle:
+    """Return x with another shape, of which one size may be unknown if none is zero."""
+    if is_same_shape(x.dims, dims):
+        return x
+    if x.is_constant:
+        return Handle.of(x.array.reshape(dims))
+    if not dims:
+        return builder.add_op("RESHAPE", [x], x.dtype, (), new_shape=[])
+    target = builder.ints(*[size if isinstance(size, int) else -1 for size in dims])
+    return builder.add_op("RESHAPE", [x, target], x.dtype, dims)
+
+
+def flatten(builder: Builder, x: Handle) -> Handle:
+    """Reshape x to a vector."""
+    if x.is_static:
+        return reshape_to(builder, x, (int(np.prod(x.dims)),))
+    return builder.add_op("RESHAPE", [x, builder.ints(-1)], x.dtype, (None,))
+
+
+def append_axis(builder: Builder, x: Handle) -> Handle:
+    """Append an axis of length 1."""
+    if x.is_static:
+        return reshape_to(builder, x, (*x.dims, 1))
+    last = Handle.of(np.asarray(x.rank, np.int32))
+    return builder.add_op("EXPAND_DIMS", [x, last], x.dtype, (*x.dims, 1))
+
+
+def insert_axis(builder: Builder, x: Handle, offset: int) -> Handle:
+    """Insert an axis of length 1: before the last for -1, before the last two for -2, at the end for 0."""
+    axis = x.rank + offset
+    dims = x.dims[:axis] + (1,) + x.dims[axis:]
+    if x.is_static:
+        return reshape_to(builder, x, dims)
+    return builder.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(axis, np.int32))], x.dtype, dims)
+
+
+def prepend_axes(builder: Builder, x: Handle, rank: int) -> Handle:
+    """Reshape x to a rank by axes of length 1 before its own."""
+    if x.rank == rank:
+        return x
+    dims: Tuple[Any, ...] = (1,) * (rank - x.rank) + x.dims
+    if x.is_static:
+        return reshape_to(builder, x, dims)
+    if not x.is_empty and sum(not isinstance(size, int) for size in dims) == 1:
+        shape = builder.ints(*[size if isinstance(size, int) else -1 for size in dims])
+    else:
+        shape = joining.concatenate(builder, builder.ints(*dims[: rank - x.rank]), [builder.shape_tensor(x)], 0)
+    return builder.add_op("RESHAPE", [x, shape], x.dtype, dims)
+
+
+def insert_height(builder: Builder, x: Handle) -> Handle:
+    """Insert an axis of length 1 before a single spatial axis."""
+    dims = (x.dims[0], 1, *x.dims[1:])
+    if x.is_static:
+        return reshape_to(builder, x, dims)
+    return builder.add_op("EXPAND_DIMS", [x, Handle.of(np.asarray(1, np.int32))], x.dtype, dims)
+
+
+def remove_height(builder: Builder, x: Handle) -> Handle:
+    """Remove the axis that `insert_height` inserted."""
+    dims = (x.dims[0], *x.dims[2:])
+    if x.is_static:
+        return reshape_to(builder, x, dims)
+    return builder.add_op("SQUEEZE", [x], x.dtype, dims, squeeze_dims=[1])

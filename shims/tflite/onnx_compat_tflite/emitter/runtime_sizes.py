@@ -1,0 +1,71 @@
+"""Sizes that are computed at run time: scalars and vectors of int32, or int64 where a size may exceed int32."""
+
+from typing import Any, Optional, Sequence, Tuple, Union
+
+from onnx_compat_tflite.emitter import broadcasting, casting, narrowing
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.int32_range import int32_array, may_overflow
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["element", "fold_op", "promote", "scalar", "size_product", "stack"]
+
+
+def element(builder: Builder, handle: Handle, index: Optional[int]) -> Any:
+    """Return an element of an integer vector: an int if it is known, else a scalar.
+
+    The scalar is int64 where the element may exceed int32, else int32. See `promote` and `stack`.
+    """
+    if handle.is_constant:
+        return int(handle.array.reshape(-1)[index or 0])
+    vector = handle if may_overflow(handle) else casting.to(builder, handle, "int32")
+    if index is None:
+        return vector
+    ends = [builder.ints(index), builder.ints(index + 1), builder.ints(1)]
+    return builder.add_op("STRIDED_SLICE", [vector, *ends], vector.dtype, (), shrink_axis_mask=1)
+
+
+def promote(builder: Builder, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
+    """Return two sizes in one dtype: int64 if either is int64. They are narrowed where a kernel takes them."""
+    if a.dtype == b.dtype:
+        return a, b
+    return casting.to(builder, a, "int64"), casting.to(builder, b, "int64")
+
+
+def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
+    """Return sizes as an int32 vector. Among int64 elements, bounds of a slice are clamped, and other sizes
+    checked.
+    """
+    if any(isinstance(size, Handle) and size.dtype == "int64" for size in scalars):
+        return narrowing.narrow_stack(builder, scalars)
+    handles = [scalar(builder, value) for value in scalars]
+    if all(handle.is_constant for handle in handles):
+        return builder.ints(*[int(handle.array) for handle in handles])
+    return builder.add_op("PACK", handles, "int32", (len(handles),), values_count=len(handles), axis=0)
+
+
+def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
+    """Return a size as an int32 scalar."""
+    if isinstance(size, Handle):
+        return narrowing.narrow_checked(builder, size) if size.dtype == "int64" else size
+    return Handle.of(int32_array(size))
+
+
+def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
+    """Append ADD or MUL of two sizes, or fold it if both are known."""
+    x, y = promote(builder, x, y)
+    if x.is_constant and y.is_constant:
+        return Handle.of((x.array * y.array if builtin == "MUL" else x.array + y.array).astype(x.dtype))
+    if builtin == "MUL" and y.is_constant and y.array.size == 1 and y.array == 1:
+        return x
+    return broadcasting.add_op(builder, builtin, [x, y])
+
+
+def size_product(builder: Builder, x: Handle, depth: int, after: bool = False) -> Any:
+    """Return the number of elements along the first `depth` axes, or along the other axes: an int or a scalar."""
+    axes = range(depth, x.rank) if after else range(depth)
+    total: Any = 1
+    for axis in axes:
+        size = builder.dim(x, axis)
+        is_known = isinstance(total, int) and isinstance(size, int)
+        total = total * size if is_known else fold_op(builder, "MUL", scalar(builder, total), scalar(builder, size))
+    return total

@@ -1,0 +1,85 @@
+"""The rows that a scan reads and writes: slices along the first axis."""
+
+from typing import Sequence
+
+import numpy as np
+
+from onnx_compat.shim import Ref
+from onnx_compat_tflite.emitter import (
+    comparison,
+    counting,
+    elementwise,
+    gathering,
+    joining,
+    runtime_sizes,
+    slicing,
+    subgraph_inputs,
+)
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["can_drop_spare_rows", "drop_spare_rows", "pack_rows", "split_rows", "take_block", "take_row", "write_rows"]
+
+
+def split_rows(builder: Builder, x: Handle, length: int) -> Sequence[Handle]:
+    """Return the rows of x along the first axis."""
+    if x.is_constant or not builder.accepts("UNPACK", x.dtype):
+        return [take_row(builder, x, Handle.of(np.asarray(k, np.int32))) for k in range(length)]
+    return builder.add_ops("UNPACK", [x], [(x.dtype, x.dims[1:])] * length, num=length, axis=0)
+
+
+def take_row(builder: Builder, x: Handle, index: Handle) -> Handle:
+    """Return a row of x."""
+    return gathering.gather(builder, x, index, 0)
+
+
+def pack_rows(builder: Builder, rows: Sequence[Handle]) -> Handle:
+    """Stack rows of equal shape along a new first axis."""
+    return joining.pack(builder, rows[0], rows[1:])
+
+
+def take_block(builder: Builder, x: Handle, index: Handle, count: int) -> Sequence[Handle]:
+    """Return `count` rows of x from an index on."""
+    if count == 1:
+        return [take_row(builder, x, index)]
+    # GATHER, since a SLICE with a variable start has a dynamic shape: runtimes plan its consumers at each iteration.
+    indices = elementwise.add(builder, index, Handle.of(np.arange(count, dtype=np.int32)))
+    return split_rows(builder, gathering.gather(builder, x, indices, 0), count)
+
+
+def write_rows(builder: Builder, buffer: Handle, rows: Sequence[Handle], index: Handle) -> Handle:
+    """Return the buffer with rows written at an index: by DYNAMIC_UPDATE_SLICE, or by SELECT_V2."""
+    block = pack_rows(builder, rows) if len(rows) > 1 else _prepend_row_axis(builder, rows[0])
+    if builder.accepts("DYNAMIC_UPDATE_SLICE", buffer.dtype):
+        start = runtime_sizes.stack(builder, [index, *[0] * rows[0].rank])
+        return builder.add_op("DYNAMIC_UPDATE_SLICE", [buffer, block, start], buffer.dtype, buffer.dims)
+    is_row = comparison.equal(builder, counting.grid(builder, buffer, 0), index)
+    return comparison.where(builder, is_row, block, buffer)
+
+
+def _prepend_row_axis(builder: Builder, row: Handle) -> Handle:
+    """Return a row with a first axis of length 1."""
+    shape = (
+        joining.concatenate(builder, builder.ints(1), [builder.shape_tensor(row)], 0)
+        if not row.is_static
+        else builder.ints(1, *row.dims)
+    )
+    return builder.add_op("RESHAPE", [row, shape], row.dtype, (1, *row.dims))
+
+
+def can_drop_spare_rows(builder: Builder, ref: Ref) -> bool:
+    """Whether the kernels can write into spare rows and slice them off."""
+    feature = "rank 6" if ref.spec.rank > 5 else "plain"
+    return builder.accepts("DYNAMIC_UPDATE_SLICE", subgraph_inputs.stored_type(ref)) and builder.accepts(
+        "STRIDED_SLICE", subgraph_inputs.stored_type(ref), feature
+    )
+
+
+def drop_spare_rows(builder: Builder, buffer: Handle, rows: int, ref: Ref) -> Handle:
+    """Return a result buffer without its spare rows."""
+    if not rows:
+        return buffer
+    begin, end = [0] * buffer.rank, [-rows, *[2**31 - 1] * (buffer.rank - 1)]
+    return slicing.add_strided_slice(
+        builder, buffer, builder.ints(*begin), builder.ints(*end), [1] * buffer.rank, ref.spec.shape
+    )

@@ -1,0 +1,160 @@
+"""Slices. All kernels take five axes; for more, adjacent axes that stay whole are merged."""
+
+from typing import Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.shim import Extent, Sizes, is_equal, is_nonnegative
+from onnx_compat_tflite.emitter import reshaping
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive, register
+from onnx_compat_tflite.emitter.widening import widen_for
+from onnx_compat_tflite.subgraph_builder import Handle, Size
+
+__all__ = [
+    "add_slice",
+    "add_strided_slice",
+    "merge_unchanged_axes",
+    "reverse",
+    "slice_axis",
+    "slice_known",
+    "slice_tensor",
+]
+
+_OPEN_END = 2**31 - 1  # an end beyond every axis
+
+
+def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
+    """Group the axes: adjacent axes that do not change form a group."""
+    runs: List[List[int]] = []
+    for axis, is_changed in enumerate(changes):
+        if runs and not is_changed and not changes[runs[-1][-1]]:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return runs
+
+
+def slice_tensor(builder: Builder, x: Handle, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Handle:
+    """Slice x along all axes: by SLICE where all steps are 1 and the sizes are known, else by STRIDED_SLICE."""
+    begin, end = starts.known, ends.known
+    if x.is_constant:
+        x = builder.graph.copy(x)
+    if begin is not None and end is not None:
+        return slice_known(builder, x, begin, end, steps)
+    dims = builder.out.shape
+    if begin is not None and x.rank <= 5:
+        sizes = [size for size in map(_slice_size, x.dims, begin, ends.dims) if size is not None]
+        if len(sizes) == x.rank and all(step == 1 for step in steps):
+            return add_slice(builder, x, builder.ints(*begin), builder.ints(*sizes), dims)
+        known_ends = [stop for stop in map(_slice_end, x.dims, ends.dims, steps) if stop is not None]
+        if len(known_ends) == x.rank:
+            return _slice_between(builder, x, begin, known_ends, steps, dims)
+    return add_strided_slice(builder, x, starts.tensor, ends.tensor, steps, dims)
+
+
+register("slice", slice_tensor)
+
+
+def slice_known(builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
+    """Slice with known bounds, with unchanged axes merged for a rank above 5."""
+    dims = [_slice_length(*along) for along in zip(x.dims, begin, end, steps)]
+    is_changed = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
+    is_changed = [changes or step != 1 for changes, step in zip(is_changed, steps)]
+    if x.rank > 5 and x.is_static:
+        runs = merge_unchanged_axes(is_changed)
+        sizes = [int(np.prod([x.dims[axis] for axis in run])) for run in runs]
+        ends = [end[run[0]] if len(run) == 1 else size for run, size in zip(runs, sizes)]
+        begins, strides = ([bounds[run[0]] for run in runs] for bounds in (begin, steps))
+        if len(runs) < x.rank:
+            merged = reshaping.reshape_to(builder, x, sizes)
+            return reshaping.reshape_to(builder, slice_known(builder, merged, begins, ends, strides), dims)
+    if x.is_static and all(step == 1 for step in steps) and min(begin, default=0) >= 0:
+        return add_slice(builder, x, builder.ints(*begin), builder.ints(*dims), dims)
+    return _slice_between(builder, x, begin, end, steps, dims)
+
+
+def _slice_between(
+    builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int], dims: Sequence[Any]
+) -> Handle:
+    """Append STRIDED_SLICE with known bounds, clamped to known axes: XNNPACK of 2.14 ends the process otherwise."""
+    spans = [_slice_bounds(*along) for along in zip(x.dims, begin, end, steps)]
+    mask = sum(1 << axis for axis, (_, last) in enumerate(spans) if last == _OPEN_END and steps[axis] > 0)
+    first, last = ([bounds[k] for bounds in spans] for k in (0, 1))
+    return add_strided_slice(builder, x, builder.ints(*first), builder.ints(*last), steps, dims, end_mask=mask)
+
+
+@widen_for("SLICE")
+def add_slice(builder: Builder, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
+    """Append SLICE from `begin`, of these sizes."""
+    if x.rank > 5:
+        builder.demand("SLICE", x.dtype, "rank 6")
+    return builder.add_op("SLICE", [x, begin, sizes], x.dtype, dims)
+
+
+@widen_for("STRIDED_SLICE")
+def add_strided_slice(
+    builder: Builder, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any], **masks: int
+) -> Handle:
+    """Append STRIDED_SLICE. `masks` are options, for example `end_mask`."""
+    if x.rank > 5:
+        builder.demand("STRIDED_SLICE", x.dtype, "rank 6")
+    return builder.add_op("STRIDED_SLICE", [x, begin, end, builder.ints(*steps)], x.dtype, dims, **masks)
+
+
+def slice_axis(builder: Builder, x: Handle, axis: int, start: int, stop: int) -> Handle:
+    """Return x[start:stop] along an axis, for known bounds."""
+    if x.is_constant:
+        return Handle.of(x.array[(slice(None),) * axis + (slice(start, stop),)])
+    begin, size = [0] * x.rank, [-1] * x.rank
+    begin[axis], size[axis] = start, stop - start
+    dims = x.dims[:axis] + (stop - start,) + x.dims[axis + 1 :]
+    return add_slice(builder, x, builder.ints(*begin), builder.ints(*size), dims)
+
+
+@primitive
+def reverse(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
+    """Reverse axes by slices with negative steps: all axes at once, for every dtype that has a STRIDED_SLICE."""
+    steps = [-1 if axis in axes else 1 for axis in range(x.rank)]
+    before_start = -(2**31) + 1
+    begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
+    end = [before_start if axis in axes else 2**31 - 1 for axis in range(x.rank)]
+    if x.rank > 5:
+        return slice_known(builder, x, begin, end, steps)
+    return add_strided_slice(builder, x, builder.ints(*begin), builder.ints(*end), steps, x.dims)
+
+
+def _slice_size(extent: Size, begin: int, end: Size) -> Optional[int]:
+    """Return the number of elements of a slice; -1 for an axis of unknown length that stays whole; None if unknown."""
+    if isinstance(extent, int) and isinstance(end, int) and 0 <= begin <= end <= extent:
+        return end - begin
+    return -1 if begin == 0 and extent is not None and end is not None and is_equal(extent, end) else None
+
+
+def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
+    """Return the end of a slice as an integer that holds for every length of the axis; None if there is no such
+    integer.
+    """
+    if isinstance(end, int):
+        return end
+    if step < 0 or extent is None or not is_nonnegative(end):
+        return None
+    remainder = extent - end
+    return None if not isinstance(remainder, int) or remainder < 0 else -remainder or _OPEN_END
+
+
+def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int]:
+    """Return the bounds of a slice, clamped if it runs forward along an axis of known length."""
+    if step > 0 and isinstance(size, int):
+        begin, end = slice(begin, end).indices(size)[:2]
+    # An empty slice: XNNPACK from LiteRT 2.0 on reads an end of 0 as the end of the axis.
+    return (1, 1) if step > 0 and end == 0 else (begin, end)
+
+
+def _slice_length(extent: Size, begin: int, end: int, step: int) -> Any:
+    """Return the number of elements of a slice; None if the length of the axis is not known well enough."""
+    if isinstance(extent, int):
+        return len(range(*slice(begin, None if step < 0 and end < -extent else end, step).indices(extent)))
+    if step == 1 and begin == 0 and end == 2**31 - 1:
+        return extent
+    return None

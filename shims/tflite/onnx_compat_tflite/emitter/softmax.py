@@ -1,0 +1,53 @@
+"""Softmax and its logarithm, along any axis."""
+
+from typing import Any, List, Mapping
+
+import numpy as np
+
+from onnx_compat_tflite.emitter import casting, reshaping, transposing
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["log_softmax", "softmax"]
+
+
+@primitive
+def softmax(builder: Builder, x: Handle, axis: int) -> Handle:
+    """Emit the softmax along an axis."""
+    return _apply_along(builder, x, axis, "SOFTMAX", beta=1.0)
+
+
+@primitive
+def log_softmax(builder: Builder, x: Handle, axis: int) -> Handle:
+    """Emit the logarithm of the softmax along an axis."""
+    return _apply_along(builder, x, axis, "LOG_SOFTMAX")
+
+
+def _apply_along(builder: Builder, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
+    """Append an operator that works along the last axis: other axes are transposed, and a rank above 5 is
+    flattened.
+    """
+    last = x.rank - 1
+    if x.is_empty:
+        return x
+    if x.rank > 5 and x.is_static and axis == last:
+        flat = reshaping.reshape_to(builder, x, (int(np.prod(x.dims[:-1])), x.dims[-1]))
+        return reshaping.reshape_to(builder, _add_softmax(builder, flat, builtin, options), x.dims)
+    if axis == last:
+        return _add_softmax(builder, x, builtin, options)
+    perm: List[int] = list(range(x.rank))
+    perm[axis], perm[last] = last, axis
+    return transposing.transpose(
+        builder, _add_softmax(builder, transposing.transpose(builder, x, perm), builtin, options), perm
+    )
+
+
+def _add_softmax(builder: Builder, x: Handle, builtin: str, options: Mapping[str, Any]) -> Handle:
+    """Append SOFTMAX or LOG_SOFTMAX, in float32 for float16."""
+    if x.dtype == "float16":
+        return casting.to(
+            builder, _add_softmax(builder, casting.to(builder, x, "float32"), builtin, options), "float16"
+        )
+    builder.demand(builtin, x.dtype)
+    return builder.add_op(builtin, [x], x.dtype, x.dims, **options)

@@ -1,0 +1,110 @@
+"""Sorts, and the indices of extreme elements."""
+
+from typing import Any, Tuple
+
+import numpy as np
+
+from onnx_compat.shim import Sizes
+from onnx_compat_tflite.emitter import casting, elementwise, extremes, narrowing, runtime_sizes, slicing, transposing
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.registry import primitive
+from onnx_compat_tflite.emitter.widening import widen_for
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["add_top_k", "argmax", "argmin", "sort_last", "top_k"]
+
+
+@primitive
+def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -> Tuple[Handle, ...]:
+    """Return the k largest or smallest elements along an axis in order, and their indices."""
+    (count,) = sizes.scalars
+    # For a negative k, the kernel of LiteRT returns no elements. It refuses a k beyond the axis.
+    k = narrowing.narrow_clamped(builder, count) if isinstance(count, Handle) else runtime_sizes.scalar(builder, count)
+    last = x.rank - 1
+    perm = [a for a in range(x.rank) if a != axis] + [axis]
+    back = [perm.index(a) for a in range(x.rank)]
+    transposed = transposing.transpose(builder, x, perm) if axis != last else x
+    values, indices = sort_last(builder, transposed, k, largest)
+    if axis != last:
+        values, indices = transposing.transpose(builder, values, back), transposing.transpose(builder, indices, back)
+    results = values, casting.to(builder, indices, "int64")
+    for handle, ref in zip(results, builder.node.outputs):
+        builder.refine(handle, ref.spec.shape)
+    return results
+
+
+def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
+    """Return the first k elements in order along the last axis, and their int32 indices. The sort is stable."""
+    if not largest:
+        values, indices = sort_last(builder, _reverse_order(builder, x), k)
+        return _reverse_order(builder, values), indices
+    first: Tuple[Handle, Handle] = _safe_top_k(builder, x, k)
+    return first
+
+
+@widen_for("TOPK_V2")
+def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
+    """Append TOPK_V2; where k may be 0, sort one element at least and slice it off.
+
+    The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows.
+    """
+    if builder.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
+        return add_top_k(builder, x, k)
+    if k.is_constant:
+        values = slicing.slice_axis(builder, x, x.rank - 1, 0, 0)
+        zero = Handle.of(np.zeros((), np.int32))
+        return values, builder.add_op("FILL", [builder.shape_tensor(values), zero], "int32", values.dims)
+    size = runtime_sizes.stack(builder, [*[-1] * (x.rank - 1), k])
+    parts = add_top_k(builder, x, extremes.maximum(builder, builder.like(k, 1), k))
+    return tuple(
+        slicing.add_slice(builder, part, builder.ints(*[0] * x.rank), size, (*x.dims[:-1], None)) for part in parts
+    )
+
+
+def add_top_k(builder: Builder, x: Handle, k: Handle) -> Tuple[Handle, ...]:
+    """Append TOPK_V2 along the last axis."""
+    dims = (*x.dims[:-1], int(k.array) if k.is_constant else None)
+    return tuple(builder.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
+
+
+def _reverse_order(builder: Builder, x: Handle) -> Handle:
+    """Return values in the opposite order. The function is its own inverse, and no integer overflows."""
+    if np.dtype(x.dtype).kind == "f":
+        return elementwise.neg(builder, x)
+    last = np.iinfo(x.dtype).max if x.dtype.startswith("uint") else -1
+    return elementwise.sub(builder, builder.like(x, last), x)
+
+
+@primitive
+def argmax(builder: Builder, x: Handle, axis: int) -> Handle:
+    """Return the index of the greatest element along an axis, the first of equal elements."""
+    if x.dtype == "int64" or not builder.accepts("ARG_MAX", "int32"):
+        return _arg_by_sorting(builder, x, axis, True)
+    return _add_arg(builder, x, axis, "ARG_MAX")
+
+
+@primitive
+def argmin(builder: Builder, x: Handle, axis: int) -> Handle:
+    """Return the index of the least element along an axis, the first of equal elements."""
+    return _arg_by_sorting(builder, x, axis, False) if x.dtype == "int64" else _add_arg(builder, x, axis, "ARG_MIN")
+
+
+def _add_arg(builder: Builder, x: Handle, axis: int, builtin: str) -> Handle:
+    if not builder.accepts(builtin, x.dtype):
+        return _arg_in_wider_type(builder, casting.widen(builder, x, builtin), axis, builtin)
+    axis_tensor = Handle.of(np.asarray(axis, np.int32))
+    dims = x.dims[:axis] + x.dims[axis + 1 :]
+    return builder.add_op(builtin, [x, axis_tensor], "int64", dims, output_type="int64")
+
+
+def _arg_in_wider_type(builder: Builder, x: Handle, axis: int, builtin: str) -> Handle:
+    return argmax(builder, x, axis) if builtin == "ARG_MAX" else argmin(builder, x, axis)
+
+
+def _arg_by_sorting(builder: Builder, x: Handle, axis: int, largest: bool) -> Handle:
+    """Return the index of the extreme element from a TOPK_V2 with k = 1."""
+    perm = [a for a in range(x.rank) if a != axis] + [axis]
+    transposed = transposing.transpose(builder, x, perm)
+    _, indices = sort_last(builder, transposed, Handle.of(np.asarray(1, np.int32)), largest)
+    first = builder.add_op("SQUEEZE", [indices], "int32", indices.dims[:-1], squeeze_dims=[x.rank - 1])
+    return casting.to(builder, first, "int64")

@@ -1,0 +1,96 @@
+"""Primitives of uint64 by int64 arithmetic, on runtimes with BITCAST: casts, division and shifts."""
+
+import numpy as np
+
+from onnx_compat_tflite.emitter import bitwise, casting, comparison, division, elementwise, extremes, int64_views
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["can_cast", "cast", "div", "is_viewed", "limit_shift", "mod", "shift_right"]
+
+
+def can_cast(builder: Builder, x: Handle, dtype: str) -> bool:
+    """Whether `cast` casts x to a dtype: one of both is uint64, and the other is not float64."""
+    is_known_integer = x.is_constant and x.array.dtype.kind != "f"
+    return (
+        "uint64" in (x.dtype, dtype)
+        and "float64" not in (x.dtype, dtype)
+        and not is_known_integer
+        and int64_views.has_bitcast(builder)
+    )
+
+
+def cast(builder: Builder, x: Handle, dtype: str) -> Handle:
+    """Cast x to a dtype, where x or the dtype is uint64."""
+    is_float = (x.dtype if dtype == "uint64" else dtype) in ("float32", "float16")
+    if x.dtype == "uint64":
+        bits = int64_views.view_as(builder, x, "int64")
+        return casting.to(builder, _round_to_float32(builder, bits) if is_float else bits, dtype)
+    if is_float:
+        return int64_views.view_as(builder, _truncate_float32(builder, casting.to(builder, x, "float32")), dtype)
+    return int64_views.view_as(builder, casting.to(builder, x, "int64"), dtype)
+
+
+def _round_to_float32(builder: Builder, bits: Handle) -> Handle:
+    """Return uint64 bits as float32: above the range of int64 twice the half, whose last bit is rounded to odd."""
+    odd = division.mod(builder, bits, builder.like(bits, 2))
+    half = _halve(builder, bits)
+    is_even = comparison.equal(builder, division.mod(builder, half, builder.like(half, 2)), builder.like(half, 0))
+    half = comparison.where(builder, is_even, elementwise.add(builder, half, odd), half)
+    large = elementwise.mul(builder, casting.to(builder, half, "float32"), Handle.of(np.float32(2)))
+    is_large = comparison.less(builder, bits, builder.like(bits, 0))
+    return comparison.where(builder, is_large, large, casting.to(builder, bits, "float32"))
+
+
+def _truncate_float32(builder: Builder, x: Handle) -> Handle:
+    """Return the uint64 bits of a float32: above the range of int64, 2^63 is subtracted before the cast."""
+    beyond = builder.like(x, 2.0**63)
+    small = comparison.less(builder, x, beyond)
+    bits = casting.to(builder, comparison.where(builder, small, x, elementwise.sub(builder, x, beyond)), "int64")
+    return comparison.where(builder, small, bits, elementwise.add(builder, bits, builder.like(bits, int64_views.LEAST)))
+
+
+def _halve(builder: Builder, bits: Handle) -> Handle:
+    """Return the bits shifted right by one, with a zero as the highest bit."""
+    half = division.floordiv(builder, bits, builder.like(bits, 2))
+    return int64_views.clear_sign(builder, half)
+
+
+def is_viewed(builder: Builder, x: Handle) -> bool:
+    """Whether x is a uint64 whose bits can be read as int64."""
+    return x.dtype == "uint64" and int64_views.has_bitcast(builder)
+
+
+def div(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Divide: double the quotient of x / 2, then add 1 where the remainder allows it. For y from 2^63 on it is 0 or 1."""
+    dividend, divisor = int64_views.view_as(builder, x, "int64"), int64_views.view_as(builder, y, "int64")
+    zero = builder.like(dividend, 0)
+    is_one = casting.to(builder, comparison.less_equal(builder, y, x), "int64")
+    quotient = division.div(builder, _halve(builder, dividend), divisor)
+    quotient = elementwise.add(builder, quotient, quotient)
+    remainder = elementwise.sub(builder, dividend, elementwise.mul(builder, quotient, divisor))
+    is_greater = comparison.less_equal(builder, y, int64_views.view_as(builder, remainder, "uint64"))
+    quotient = elementwise.add(builder, quotient, casting.to(builder, is_greater, "int64"))
+    quotient = comparison.where(builder, comparison.less(builder, divisor, zero), is_one, quotient)
+    return int64_views.view_as(builder, quotient, "uint64")
+
+
+def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Return the remainder: x - (x / y) y."""
+    return elementwise.sub(builder, x, elementwise.mul(builder, division.div(builder, x, y), y))
+
+
+def limit_shift(builder: Builder, y: Handle) -> Handle:
+    """Return the shift, at most 64, so that int64 kernels read it as positive."""
+    return extremes.minimum(builder, builder.like(y, 64), y) if is_viewed(builder, y) else y
+
+
+def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
+    """Emit a shift: by one bit as uint64, then by the others as int64."""
+    bits = int64_views.view_as(builder, x, "int64")
+    shift = int64_views.view_as(builder, limit_shift(builder, y), "int64")
+    is_zero = comparison.equal(builder, shift, builder.like(shift, 0))
+    unit = builder.like(shift, 1)
+    remaining_shift = comparison.where(builder, is_zero, builder.like(shift, 0), elementwise.sub(builder, shift, unit))
+    shifted = bitwise.shift_right(builder, _halve(builder, bits), remaining_shift)
+    return int64_views.view_as(builder, comparison.where(builder, is_zero, bits, shifted), "uint64")

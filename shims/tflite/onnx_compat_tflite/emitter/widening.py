@@ -1,0 +1,31 @@
+"""The decorator of functions whose kernels lack a dtype."""
+
+import functools
+from typing import Any, Callable, TypeVar, cast
+
+from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.subgraph_builder import Handle
+
+__all__ = ["widen_for"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def widen_for(*builtins: str) -> Callable[[F], F]:
+    """Decorate a function that needs these kernels: it widens the operands where a kernel lacks their dtype.
+
+    A name may have a feature of the kernel behind it: "MIRROR_PAD reflect". See `casting.call_widened`.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(builder: Builder, x: Handle, *arguments: Any, **params: Any) -> Any:
+            if all(builder.accepts(builtin, x.dtype) for builtin in builtins):
+                return function(builder, x, *arguments, **params)
+            from onnx_compat_tflite.emitter import casting  # it imports modules that use this decorator
+
+            return casting.call_widened(builder, call, builtins, x, arguments, params)
+
+        return cast(F, call)
+
+    return decorate

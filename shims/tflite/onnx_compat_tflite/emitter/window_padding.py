@@ -1,0 +1,45 @@
+"""The padding of windows as TFLite names it, and the number of windows."""
+
+from typing import Any, List, Optional, Sequence
+
+from onnx_compat.shim import Window
+from onnx_compat_tflite.subgraph_builder import Size
+
+__all__ = ["SAME", "padding_of", "result_space", "window_count"]
+
+#: The padding that a kernel computes for ceil(size / stride) windows from the run-time size.
+SAME = "SAME"
+
+
+def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
+    """Return TFLite's name of the padding of a window: VALID; SAME if it means these pads; None for other pads."""
+    if not window.is_padded:
+        return "VALID"
+    for size, taps, stride, dilation, pair in zip(space, *window):
+        if not isinstance(taps, int):
+            return None
+        span = (taps - 1) * dilation
+        if stride == 1:
+            total = span
+        elif isinstance(size, int):
+            total = (-(-size // stride) - 1) * stride + span + 1 - size
+        else:
+            return None
+        # A negative total (no window reads the last elements) is not SAME: XNNPACK up to LiteRT 2.0 crops them wrongly.
+        if tuple(pair) != (total // 2, total - total // 2):
+            return None
+    return SAME
+
+
+def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any]:
+    """Return the spatial sizes of the result."""
+    if padding == SAME:
+        return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, window.strides)]
+    return [window_count(*along) for along in zip(space, window.kernel, window.strides, window.dilations)]
+
+
+def window_count(size: Size, kernel: Size, stride: int, dilation: int) -> Any:
+    """Return the number of windows along an axis; None if it is unknown."""
+    if not isinstance(size, int) or not isinstance(kernel, int):
+        return None
+    return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0)
