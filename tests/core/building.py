@@ -27,3 +27,8 @@ def model(
 
 
 node = helper.make_node
+
+
+def relu_model() -> Any:
+    """Return a model with a single operator."""
+    return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])

@@ -11,11 +11,10 @@ import pytest
 from building import FLOAT, INT64, model, node, value
 from limited import LimitedShim
 from onnx import helper
+from registered import register
 
 import onnx_compat
 from onnx_compat.conversion import bundle
-from onnx_compat.discovery import selection
-from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import ConversionError, InputError, InvalidModelError, OnnxCompatError, UnsupportedError
 
 
@@ -49,9 +48,7 @@ class Keeper(LimitedShim):
 @pytest.fixture(name="keeper", autouse=True)
 def _keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
     shim = Keeper()
-    monkeypatch.setitem(selection._LOADED, "keeper", shim)
-    monkeypatch.setitem(selection._PROBED, "keeper", Probe(True, "for tests"))
-    monkeypatch.setattr(selection, "installed_shims", lambda: {"keeper": None})
+    register(monkeypatch, shim)
     return shim
 
 

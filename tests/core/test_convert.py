@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from building import INT64, model, node, value
+from building import INT64, model, node, relu_model, value
+from registered import register
 
 import onnx_compat
 from onnx_compat.discovery import selection
@@ -37,14 +38,8 @@ class Writer(ReferenceShim):
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(selection._LOADED, "writer", shim)
-    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(selection, "installed_shims", lambda: {"writer": None})
+    register(monkeypatch, shim)
     return shim
-
-
-def relu_model() -> Any:
-    return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
 
 
 def test_a_file_and_a_folder_are_written_and_replaced(writer: Writer, tmp_path: Path) -> None:

@@ -10,21 +10,18 @@ from typing import Any, Dict
 
 import numpy as np
 import pytest
+from registered import register
 from written import ALIASES, WEIGHTS, Writer, check_refused, run_refused, tree, write_model, write_saved_model
 
 import onnx_compat
 from onnx_compat.conversion.destinations import files_of
-from onnx_compat.discovery import selection
-from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import InputError
 
 
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(selection._LOADED, "writer", shim)
-    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(selection, "installed_shims", lambda: {"writer": None})
+    register(monkeypatch, shim)
     return shim
 
 

@@ -10,23 +10,20 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from registered import register
 from written import ALIASES, Writer, check_refused, run_refused, tree, write_model, write_saved_model
 
 import onnx_compat
 from onnx_compat.cli.app import run as command_line
 from onnx_compat.conversion import folder_replacement
 from onnx_compat.conversion.destinations import Destination
-from onnx_compat.discovery import selection
-from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import InputError
 
 
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(selection._LOADED, "writer", shim)
-    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(selection, "installed_shims", lambda: {"writer": None})
+    register(monkeypatch, shim)
     return shim
 
 

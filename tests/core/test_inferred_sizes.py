@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 import pytest
+from channels_last import ChannelsLast
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
@@ -229,13 +230,6 @@ def test_the_parts_of_texts_and_the_pixels_of_an_image_are_counted_when_they_are
 IMAGE = [Port("x", float32, ("n", 2, "h", "w"))]
 IMAGES = [[np.ones((n, 2, height, width), np.float32)] for n, height, width in [(1, 4, 5), (2, 7, 6), (3, 5, 8)]]
 FILTERS = np.ones((3, 2, 3, 2), np.float32)
-
-
-class ChannelsLast(Reference):
-    """The reference with the layout of a shim that stores images channels-last and filters as HWIO."""
-
-    layout = "channels_last"
-    filter_layout = "HWIO"
 
 
 @pytest.mark.parametrize("strides", [(1, 1), (2, 3)])

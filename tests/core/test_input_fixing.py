@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from building import FLOAT, INT64, model, node, value
 from onnx import helper
+from recorded_options import record_convert
 
 import onnx_compat
 from onnx_compat.cli import main
@@ -66,14 +67,7 @@ def test_a_sequence_has_no_shape_and_no_value_to_fix() -> None:
 
 
 def test_the_command_line_passes_shapes_and_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen = {}
-
-    def convert(model: Any, path: Any, **options: Any) -> Path:
-        seen.update(options)
-        Path(path).write_bytes(b"")
-        return Path(path)
-
-    monkeypatch.setattr(onnx_compat, "convert", convert, raising=False)
+    seen = record_convert(monkeypatch)
     converted = str(tmp_path / "m.tflite")
     arguments = ["--shape", "a=1,?,3", "--shape", "b:0=", "--value", "n=16000", "--value", "axes=[1, 2]"]
     assert main(["convert", "m.onnx", converted, *arguments]) == 0

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 import pytest
+from channels_last import ChannelsLast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,47 +16,11 @@ from onnx_compat.ir.dtypes import float32
 from onnx_compat.ir.window import Window
 from onnx_compat.ops.normalization import instance_normalization
 from onnx_compat.ops.shape import depth_to_space, space_to_depth
-from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.layout import channels_last_order, order_with_axes, reshape_orders
 from onnx_compat.tracing.recording import record_program
 from onnx_compat.tracing.values import lift
-
-
-class ChannelsLast(Reference):
-    """The reference as a shim that stores images and filters channels-last."""
-
-    layout = "channels_last"
-    filter_layout = "HWIO"
-
-    def conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
-        return _last(super().conv(_first(x), _filters_first(w), bias, **params))
-
-    def depthwise_conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
-        return _last(super().conv(_first(x), np.moveaxis(w, -1, 0), bias, **params))
-
-    def conv_transpose(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
-        return _last(super().conv_transpose(_first(x), _filters_first(w), bias, **params))
-
-    def max_pool(self, x: Any, **params: Any) -> Any:
-        return _last(super().max_pool(_first(x), **params))
-
-    def avg_pool(self, x: Any, **params: Any) -> Any:
-        return _last(super().avg_pool(_first(x), **params))
-
-
-def _first(x: Any) -> Any:
-    return np.moveaxis(x, -1, 1)
-
-
-def _last(x: Any) -> Any:
-    return np.moveaxis(x, 1, -1)
-
-
-def _filters_first(w: Any) -> Any:
-    return np.moveaxis(np.moveaxis(w, -1, 0), -1, 1)
-
 
 # -- random sequences ------------------------------------------------------------------------------------------------
 Step = Callable[[Any], Any]

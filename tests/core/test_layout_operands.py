@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 import numpy as np
 import pytest
-from test_layout import ChannelsLast
+from channels_last import ChannelsLast
 
 from onnx_compat import primitives
 from onnx_compat.ir.dtypes import bool_, float32, int32, int64

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from building import FLOAT, model, node, value
+from channels_last import ChannelsLast
 from onnx import helper
-from test_layout import ChannelsLast
 
 from onnx_compat import autodiff, load
 from onnx_compat import primitives as p

@@ -2,21 +2,14 @@
 
 import numpy as np
 import pytest
+from channels_last import ChannelsLast
 from meanings import apply_operator, meaning, primitives, record_function
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import NeedsKnownError
-from onnx_compat.reference import Reference
 from onnx_compat.tracing.values import lift
 
 LINE = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
-
-
-class ChannelsLast(Reference):
-    """The reference with the layout of a shim that stores images channels-last and filters as HWIO."""
-
-    layout = "channels_last"
-    filter_layout = "HWIO"
 
 
 class Node:

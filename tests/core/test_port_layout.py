@@ -6,6 +6,7 @@ from typing import Any, List
 import numpy as np
 import pytest
 from building import model, node, value
+from recorded_options import record_convert
 
 import onnx_compat
 from onnx_compat.cli import main
@@ -65,14 +66,7 @@ def test_moving_channels_to_last_and_back_is_the_identity() -> None:
 
 
 def test_the_command_line_passes_the_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seen = {}
-
-    def convert(model: Any, path: Any, **options: Any) -> Path:
-        seen.update(options)
-        Path(path).write_bytes(b"")
-        return Path(path)
-
-    monkeypatch.setattr(onnx_compat, "convert", convert, raising=False)
+    seen = record_convert(monkeypatch)
     options = ["--channels-last", "x", "--channels-last", "y"]
     assert main(["convert", "m.onnx", str(tmp_path / "m.tflite"), *options]) == 0
     assert list(seen["channels_last"]) == ["x", "y"]

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from building import model, node, value
+from channels_last import ChannelsLast
 from click.testing import CliRunner
 from onnx import TensorProto
 
@@ -20,11 +21,6 @@ from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
-
-
-class ChannelsLast(Reference):
-    layout = "channels_last"
-    filter_layout = "HWIO"
 
 
 def text(function: Any, *ports: Port, emitter: Any = None) -> str:

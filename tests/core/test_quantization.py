@@ -6,11 +6,10 @@ from typing import Any, List
 
 import numpy as np
 import pytest
-from building import model, node, value
+from building import model, node, relu_model, value
+from registered import register
 
 import onnx_compat
-from onnx_compat.discovery import selection
-from onnx_compat.discovery.selection import Probe
 from onnx_compat.errors import ConversionError, InputError, UnsupportedError
 from onnx_compat.reference.shim import ReferenceShim
 from onnx_compat.shim.interface import Quantization, Scheme
@@ -49,14 +48,8 @@ class Writer(ReferenceShim):
 @pytest.fixture(name="writer")
 def _writer(monkeypatch: pytest.MonkeyPatch) -> Writer:
     shim = Writer()
-    monkeypatch.setitem(selection._LOADED, "writer", shim)
-    monkeypatch.setitem(selection._PROBED, "writer", Probe(True, "for tests"))
-    monkeypatch.setattr(selection, "installed_shims", lambda: {"writer": None})
+    register(monkeypatch, shim)
     return shim
-
-
-def relu_model() -> Any:
-    return model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
 
 
 def convert(path: Path, to: str = "word", **options: Any) -> Path:

@@ -4,6 +4,7 @@ from typing import Any, Callable, List
 
 import numpy as np
 import pytest
+from channels_last import ChannelsLast
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import TargetError, VerificationError
@@ -24,11 +25,6 @@ from onnx_compat.tracing.recording import record_program
 
 WEIGHTS = np.ones((5, 3, 2, 2), np.float32)
 WINDOW = Window.of((2, 2))
-
-
-class ChannelsLast(Reference):
-    layout = "channels_last"
-    filter_layout = "HWIO"
 
 
 def build_program() -> Program:

@@ -4,6 +4,7 @@ from typing import Any, Callable, List, Sequence, Tuple
 
 import numpy as np
 import pytest
+from channels_last import ChannelsLast
 
 from onnx_compat import primitives as p
 from onnx_compat.ir import Const
@@ -16,34 +17,6 @@ from onnx_compat.reference import Reference
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
-
-
-class ChannelsLast(Reference):
-    """The reference as a shim that stores images channels-last and filters as HWIO."""
-
-    layout = "channels_last"
-    filter_layout = "HWIO"
-
-    def conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
-        return _last(super().conv(_first(x), _filters_first(w), bias, **params))
-
-    def depthwise_conv(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
-        return _last(super().conv(_first(x), np.moveaxis(w, -1, 0), bias, **params))
-
-    def conv_transpose(self, x: Any, w: Any, bias: Any = None, **params: Any) -> Any:
-        return _last(super().conv_transpose(_first(x), _filters_first(w), bias, **params))
-
-
-def _first(x: Any) -> Any:
-    return np.moveaxis(x, -1, 1)
-
-
-def _last(x: Any) -> Any:
-    return np.moveaxis(x, 1, -1)
-
-
-def _filters_first(w: Any) -> Any:
-    return np.moveaxis(np.moveaxis(w, -1, 0), -1, 1)
 
 
 def draw(*shape: int, seed: int = 0) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onnx_compat
+from onnx_compat.cli import main
 from onnx_compat.discovery import selection
 from onnx_compat.errors import InputError, InvalidModelError, ShimError
 from onnx_compat.ir.dtypes import DType
@@ -108,3 +109,15 @@ def _fake_api(monkeypatch):
 def runnable():
     """Return the class of fake prepared models, to call as `runnable(shim, factor)`."""
     return Runnable
+
+
+@pytest.fixture
+def command(capfd):
+    """Return a function that runs a command line. It returns the exit code, standard output and standard error."""
+
+    def run(*arguments):
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return run

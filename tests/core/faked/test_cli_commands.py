@@ -10,25 +10,11 @@ import numpy as np
 import pytest
 
 import onnx_compat
-from onnx_compat.cli import main
 from onnx_compat.cli.exit_codes import CODES, INTERNAL, code_of
 from onnx_compat.discovery import selection
 from onnx_compat.errors import ShimError
 from onnx_compat.execution.support import UNSEEN
 from onnx_compat.verification import load_npz, save_npz
-
-
-@pytest.fixture
-def command(capfd):
-    """Return a function that runs a command line. It returns the exit code, standard output and standard error."""
-
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return run
-
 
 VERIFY = ("verify", "m.onnx", "--oracle", "reference")
 

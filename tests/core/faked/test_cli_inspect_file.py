@@ -3,22 +3,11 @@ import re
 
 import pytest
 
-from onnx_compat.cli import main
 from onnx_compat.discovery import selection
 from onnx_compat.errors import InvalidModelError, ShimError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.shim.description import Description
 from onnx_compat.shim.interface import Compiled, Port, Probe, Shim
-
-
-@pytest.fixture
-def command(capfd):
-    def run(*arguments):
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return run
 
 
 class Plain(Shim):
