@@ -30,12 +30,12 @@ class Window(NamedTuple):
         pads: Optional[Pads] = None,
     ) -> "Window":
         """Return a window. The default strides and dilations are 1, the default is no padding."""
-        ones, no_pads = (1,) * len(kernel), ((0, 0),) * len(kernel)
+        unit_steps, no_pads = (1,) * len(kernel), ((0, 0),) * len(kernel)
         pairs = no_pads if pads is None else tuple((low, high) for low, high in pads)
         return Window(
             tuple(kernel),
-            ones if strides is None else tuple(strides),
-            ones if dilations is None else tuple(dilations),
+            unit_steps if strides is None else tuple(strides),
+            unit_steps if dilations is None else tuple(dilations),
             pairs,
         )
 
