@@ -8,6 +8,7 @@ imports from this package alone for its own passes.
 from typing import TYPE_CHECKING, List
 
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
+from onnx_compat.passes.channels import channel_vector, scale_channels
 from onnx_compat.passes.contract import EVERY, Pass, ProgramPass, program_pass
 from onnx_compat.passes.report import Entry, PassReport, count_rewrites, recording
 from onnx_compat.passes.rewriting import count_uses
@@ -25,6 +26,7 @@ __all__ = [
     "ProgramPass",
     "Replacement",
     "Schedule",
+    "channel_vector",
     "check_names",
     "count_rewrites",
     "count_uses",
@@ -35,6 +37,7 @@ __all__ = [
     "recording",
     "rewrite_region",
     "run_program_passes",
+    "scale_channels",
 ]
 
 if TYPE_CHECKING:

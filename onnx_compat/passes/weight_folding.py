@@ -7,6 +7,9 @@ The same holds for depthwise_conv, conv_transpose and matmul, for div and sub, a
 channels. Conditions: the weights and the bias are constants; the scale or shift has one number for each channel
 (BatchNormalization, a bias); no other node reads the values in between. A quotient that a `round` reads is a
 quantization and keeps its scale.
+
+This pass serves every shim: it rewrites the program that was recorded from the model. The TFLite pass `affine_after_layer`
+rewrites the operators that the emission and other passes create.
 """
 
 from collections import Counter
@@ -17,6 +20,7 @@ import numpy as np
 from onnx_compat.ir import Arg, Const, Node, Ref, Region
 from onnx_compat.ir.dims import is_equal, is_equal_shape, is_static
 from onnx_compat.ir.rewriter import replace_values_in_sizes
+from onnx_compat.passes.channels import channel_vector, scale_channels
 from onnx_compat.passes.contract import program_pass
 from onnx_compat.passes.rewriting import count_uses, release_arguments, take_outputs
 from onnx_compat.shim.interface import Emitter, Program
@@ -103,9 +107,10 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
     constant = next(arg for arg in node.args if isinstance(arg, Const))
     if not is_static(shape[channel]) or not _keeps_channels(layer.cut, channel, int(shape[channel])):
         return None
-    vector = _per_channel(constant.array, channel, len(shape), int(shape[channel]))
-    if vector is None:
+    numbers = channel_vector(constant.array, channel, len(shape), int(shape[channel]))
+    if numbers is None:
         return None
+    vector = np.broadcast_to(numbers, (int(shape[channel]),))
     bias = producer.args[2] if len(producer.args) > 2 else None
     if bias is not None and not isinstance(bias, Const):
         return None
@@ -149,16 +154,6 @@ def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: N
     return result
 
 
-def _per_channel(array: np.ndarray, channel: int, rank: int, size: int) -> Optional[np.ndarray]:
-    """Return the constant as a vector with a number for each channel; None if it varies along another axis."""
-    if array.ndim > rank:
-        return None
-    full = array.reshape((1,) * (rank - array.ndim) + array.shape)
-    if any(length != 1 for axis, length in enumerate(full.shape) if axis != channel):
-        return None
-    return np.broadcast_to(full.reshape(-1), (size,)) if full.size in (1, size) else None
-
-
 def _scale_weights(weights: np.ndarray, factor: np.ndarray, producer: Node, filter_layout: str) -> Optional[np.ndarray]:
     """Return the weights with each output channel multiplied by its factor.
 
@@ -174,5 +169,4 @@ def _scale_weights(weights: np.ndarray, factor: np.ndarray, producer: Node, filt
         axis = 0 if filter_layout.startswith("O") else weights.ndim - 1
     if weights.shape[axis] != factor.size:  # a grouped conv_transpose: M / groups
         return None
-    scaled: np.ndarray = weights * factor.reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
-    return scaled.astype(weights.dtype, copy=False)
+    return scale_channels(weights, factor, axis).astype(weights.dtype, copy=False)

@@ -5,12 +5,16 @@ Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D.
 
 Conditions: f and s are constants with one number, or a number for each channel. w and b are float32 constants, and the new
 ones have no infinity and no denormal. No other operator reads the intermediate tensors, and these have no activation.
+
+The pass `weight_folding` does the same in programs, for the scales and shifts of the model. These passes serve the factors
+and summands that the emission and other passes create, and those before a layer.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from onnx_compat.passes import channel_vector, scale_channels
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
 from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
@@ -154,18 +158,11 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
         return _Affine(np.float32(-1), np.float32(0))
     if op.builtin not in ("ADD", "DIV", "MUL", "SUB"):
         return None
-    operand = op.inputs[1 - list(op.inputs).index(source)]
-    array, channels = graph.constant(operand), graph.sizes(source)[-1]
+    constant, sizes = graph.constant(op.inputs[1 - list(op.inputs).index(source)]), graph.sizes(source)
+    array = None if constant is None else channel_vector(constant, -1, len(sizes), sizes[-1])
     if array is None:
         return None
-    array = np.asarray(array)
-    if (
-        array.ndim > len(graph.sizes(source))
-        or array.size not in (1, channels)
-        or array.size != max(array.shape[-1:], default=1)
-    ):
-        return None
-    array, is_first = array.reshape(-1), op.inputs[0] == source
+    is_first = op.inputs[0] == source
     if op.builtin == "MUL":
         return _Affine(array, np.float32(0))
     if op.builtin == "DIV":
@@ -190,10 +187,8 @@ def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine,
     filters, axis, keeps_filters = np.asarray(filters), _LAYERS[layer.builtin], np.all(affine.factor == 1)
     if len(graph.readers(index)) > 1 and filters.nbytes > _MAX_COPIED and not keeps_filters:
         return False
-    along = [1] * filters.ndim
-    along[axis] = -1
     with np.errstate(all="ignore"):
-        product = filters * np.asarray(affine.factor).reshape(along)
+        product = scale_channels(filters, affine.factor, axis)
         new_bias = np.asarray(old_bias) * affine.factor + affine.summand
     new_bias = np.broadcast_to(new_bias, filters.shape[axis : axis + 1]).astype(np.float32)
     if not (_is_precise(product, filters) and np.isfinite(new_bias).all()):

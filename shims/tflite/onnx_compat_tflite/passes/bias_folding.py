@@ -11,6 +11,7 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
+from onnx_compat.passes import channel_vector
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
 from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
@@ -74,9 +75,8 @@ def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -
     sizes, array = graph.sizes(op.outputs[0]), graph.constant(index)
     if array is None or not sizes or sizes[-1] < 1:
         return None
-    array, count = np.asarray(array), sizes[-1]
-    is_vector = array.size == 1 or (array.size == count and array.shape[-1] == count)
-    return np.broadcast_to(array.reshape(-1), (count,)) if is_vector else None
+    vector = channel_vector(array, -1, len(sizes), sizes[-1])
+    return None if vector is None else np.broadcast_to(vector, (sizes[-1],))
 
 
 def _layer_of_channels(

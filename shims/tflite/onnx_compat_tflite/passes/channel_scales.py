@@ -13,6 +13,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
+from onnx_compat.passes import channel_vector
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
 from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
@@ -68,11 +69,10 @@ def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -
         array = graph.constant(constant)
         if array is None or x is None or graph.constant(x) is not None or np.asarray(array).dtype != np.float32:
             continue
-        sizes, array = graph.sizes(x), np.asarray(array)
-        if len(sizes) != 4 or sizes[3] < 1 or array.ndim > 4 or array.size not in (1, sizes[3]):
-            continue
-        if array.size == max(array.shape[-1:], default=1):
-            return x, np.ascontiguousarray(np.broadcast_to(array.reshape(-1), sizes[3:]))
+        sizes = graph.sizes(x)
+        vector = channel_vector(array, 3, 4, sizes[3]) if len(sizes) == 4 and sizes[3] >= 1 else None
+        if vector is not None:
+            return x, np.ascontiguousarray(np.broadcast_to(vector, sizes[3:]))
     return None
 
 

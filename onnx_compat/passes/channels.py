@@ -1,0 +1,26 @@
+"""Arithmetic on the channels of layers, which passes of programs and passes of target graphs share."""
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+__all__ = ["channel_vector", "scale_channels"]
+
+
+def channel_vector(array: Any, axis: int, rank: int, size: int) -> Optional[np.ndarray]:
+    """Return a constant operand of a tensor as a vector along the channel axis of the tensor.
+
+    The vector has one element, or one for each of the `size` channels. Returns None if the operand varies along another
+    axis, or has more axes than the tensor, of which there are `rank`.
+    """
+    array = np.asarray(array)
+    if array.ndim > rank or array.size not in (1, size):
+        return None
+    lengths: Sequence[int] = (1,) * (rank - array.ndim) + array.shape
+    return array.reshape(-1) if array.size == 1 or lengths[axis] == size else None
+
+
+def scale_channels(weights: Any, factor: Any, axis: int) -> np.ndarray:
+    """Return weights times a number for each channel, which are along this axis of the weights."""
+    scaled: np.ndarray = weights * np.asarray(factor).reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
+    return scaled
