@@ -4,7 +4,7 @@ Most of them are recorded as DequantizeLinear, float operator, QuantizeLinear. S
 before they round, as onnxruntime does. The order decides how a half is rounded.
 """
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import DType, float32, int32
@@ -31,12 +31,19 @@ op("QuantizeLinear", since=1, domain=DOMAIN)(older_version(quantize_linear, with
 op("DequantizeLinear", since=1, domain=DOMAIN)(older_version(dequantize_linear, without=_UNSEEN))
 
 
-def _apply_dequantized(
-    function: Callable[[Tensor], Tensor], x: Tensor, x_scale: Tensor, x_zero: Zero, y_scale: Tensor, y_zero: Zero
-) -> Tensor:
-    """Dequantize x, apply a function of floats, and quantize the result by y_scale and y_zero (None: 0)."""
-    y = function(dequantize_linear(x, x_scale, x_zero))
-    return quantize_linear(y, y_scale, lift(0, x.dtype) if y_zero is None else y_zero)
+#: Quantized numbers, their scale and their zero point.
+Quantized = Tuple[Tensor, Tensor, Zero]
+
+
+def _apply_dequantized(function: Callable[..., Tensor], *operands: Quantized, scale: Tensor, zero: Zero) -> Tensor:
+    """Dequantize the operands, apply a function of floats, and quantize the result by `scale` and `zero` (None: 0)."""
+    y = function(*[dequantize_linear(*operand) for operand in operands])
+    return quantize_linear(y, scale, lift(0, operands[0][0].dtype) if zero is None else zero)
+
+
+def _requantize(operand: Quantized, scale: Tensor, zero: Zero) -> Tensor:
+    """Quantize a quantized operand again, by another scale and zero point."""
+    return _apply_dequantized(lambda x: x, operand, scale=scale, zero=zero)
 
 
 def _zero_point_number(zero: Zero) -> Any:
@@ -56,9 +63,9 @@ def qlinear_add(
     C_zero_point: Zero = None,
 ) -> Tensor:
     """Return the sum of quantized tensors, quantized by C_scale and C_zero_point."""
-    if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
-        total = p.add(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
-        return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
+    left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
+    if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
+        return _apply_dequantized(p.add, left, right, scale=C_scale, zero=C_zero_point)
     ratio_a, ratio_b = (p.div(as_scalar(scale), as_scalar(C_scale)) for scale in (A_scale, B_scale))
     zero_point_terms = p.add(
         p.mul(ratio_a, _zero_point_number(A_zero_point)), p.mul(ratio_b, _zero_point_number(B_zero_point))
@@ -79,9 +86,9 @@ def qlinear_mul(
     C_zero_point: Zero = None,
 ) -> Tensor:
     """Return the product of quantized tensors, quantized by C_scale and C_zero_point."""
-    if prefers_float_form(A_scale, A_zero_point, B_scale, B_zero_point, C_scale, C_zero_point):
-        total = p.mul(dequantize_linear(A, A_scale, A_zero_point), dequantize_linear(B, B_scale, B_zero_point))
-        return quantize_linear(total, C_scale, lift(0, A.dtype) if C_zero_point is None else C_zero_point)
+    left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
+    if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
+        return _apply_dequantized(p.mul, left, right, scale=C_scale, zero=C_zero_point)
     ratio = p.div(p.mul(as_scalar(A_scale), as_scalar(B_scale)), as_scalar(C_scale))
     a, b = (p.sub(p.cast(x, float32), _zero_point_number(zero)) for x, zero in ((A, A_zero_point), (B, B_zero_point)))
     return round_to_integers(p.add(p.mul(p.mul(a, b), ratio), _zero_point_number(C_zero_point)), None, A.dtype)
@@ -92,7 +99,7 @@ def qlinear_sigmoid(
     X: Tensor, X_scale: Tensor, X_zero_point: Zero = None, Y_scale: Tensor = REQUIRED, Y_zero_point: Zero = None
 ) -> Tensor:
     """Return the sigmoid of a quantized tensor, quantized by Y_scale and Y_zero_point."""
-    return _apply_dequantized(p.sigmoid, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
+    return _apply_dequantized(p.sigmoid, (X, X_scale, X_zero_point), scale=Y_scale, zero=Y_zero_point)
 
 
 @op("QLinearLeakyRelu", since=1, domain=DOMAIN)
@@ -110,7 +117,7 @@ def qlinear_leaky_relu(
     def leaky(x: Tensor) -> Tensor:
         return activation.leaky_relu(x, alpha=alpha)
 
-    return _apply_dequantized(leaky, X, X_scale, X_zero_point, Y_scale, Y_zero_point)
+    return _apply_dequantized(leaky, (X, X_scale, X_zero_point), scale=Y_scale, zero=Y_zero_point)
 
 
 @op("QLinearSoftmax", since=1, domain=DOMAIN)
@@ -153,7 +160,7 @@ def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis:
     if prefers_float_form(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
         numbers = [dequantize_linear(*triple) for triple in triples]
         return quantize_linear(p.concat(numbers, p.axis_of(axis, numbers[0].rank)), Y_scale, Y_zero_point)
-    parts = [_apply_dequantized(lambda x: x, x, scale, zero, Y_scale, Y_zero_point) for x, scale, zero in triples]
+    parts = [_requantize(operand, Y_scale, Y_zero_point) for operand in triples]
     return p.concat(parts, p.axis_of(axis, parts[0].rank))
 
 
@@ -170,8 +177,8 @@ def qlinear_where(
     z_zero_point: Tensor,
 ) -> Tensor:
     """Return X where the condition holds, else Y, both quantized again by z_scale and z_zero_point."""
-    x = _apply_dequantized(lambda x: x, X, x_scale, x_zero_point, z_scale, z_zero_point)
-    return p.where(condition, x, _apply_dequantized(lambda y: y, Y, y_scale, y_zero_point, z_scale, z_zero_point))
+    operands = (X, x_scale, x_zero_point), (Y, y_scale, y_zero_point)
+    return p.where(condition, *[_requantize(operand, z_scale, z_zero_point) for operand in operands])
 
 
 @op("QLinearAveragePool", since=1, domain=DOMAIN)
@@ -196,7 +203,8 @@ def qlinear_average_pool(
     def pool(x: Tensor) -> Tensor:
         return average_pool(x, kernel_shape=kernel_shape, pads=pads, strides=strides, **how)
 
-    return _apply_dequantized(_adapt_layout(pool, channels_last), X, x_scale, x_zero_point, y_scale, y_zero_point)
+    function = _adapt_layout(pool, channels_last)
+    return _apply_dequantized(function, (X, x_scale, x_zero_point), scale=y_scale, zero=y_zero_point)
 
 
 def _adapt_layout(function: Callable[[Tensor], Tensor], last: int) -> Callable[[Tensor], Tensor]:
@@ -242,4 +250,4 @@ def qlinear_reduce_mean(
     def mean(x: Tensor) -> Tensor:
         return p.reduce_mean(x, normalize_axes(axes or range(x.rank), x.rank), keepdims=bool(keepdims))
 
-    return _apply_dequantized(mean, data, data_scale, data_zero_point, reduced_scale, reduced_zero_point)
+    return _apply_dequantized(mean, (data, data_scale, data_zero_point), scale=reduced_scale, zero=reduced_zero_point)
