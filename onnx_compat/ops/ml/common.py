@@ -21,6 +21,7 @@ __all__ = [
     "label_tensor",
     "select_label",
     "transform_single_score",
+    "transform_target_scores",
 ]
 
 DOMAIN = "ai.onnx.ml"
@@ -101,3 +102,8 @@ def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
 def transform_single_score(score: Tensor, name: str) -> Tensor:
     """Apply the post_transform `name` to the only score of a row. As in onnxruntime, only PROBIT has an effect."""
     return _probit(score) if name == "PROBIT" else score
+
+
+def transform_target_scores(scores: Tensor, targets: int, name: str) -> Tensor:
+    """Apply a post_transform to the scores of a regression with this number of targets."""
+    return transform_single_score(scores, name) if targets == 1 else apply_post_transform(scores, name)

@@ -16,6 +16,7 @@ from onnx_compat.ops.ml.common import (
     label_tensor,
     select_label,
     transform_single_score,
+    transform_target_scores,
 )
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, lift
@@ -76,6 +77,4 @@ def linear_regressor(
 ) -> Tensor:
     """Return the scores of a linear regression: X times the coefficients plus the intercepts."""
     scores = _linear_scores(as_rows(X, float32), coefficients, intercepts, targets)
-    return (
-        transform_single_score(scores, post_transform) if targets == 1 else apply_post_transform(scores, post_transform)
-    )
+    return transform_target_scores(scores, targets, post_transform)

@@ -17,7 +17,7 @@ from onnx_compat.ops.ml.common import (
     apply_post_transform,
     as_rows,
     label_tensor,
-    transform_single_score,
+    transform_target_scores,
 )
 from onnx_compat.ops.ml.descent import find_leaves
 from onnx_compat.ops.ml.forest import LEAF, MODES, Forest, Nodes, build_forest, index_nodes, split_members
@@ -127,12 +127,7 @@ def tree_ensemble_regressor(
     positions = find_leaves(as_rows(X, trees.dtype), trees.forest)
     base = _attribute_array(base_values, base_values_as_tensor, "the base values")
     scores = aggregate(positions, trees.forest, weights, aggregate_function, trees.dtype, base)
-    return p.cast(
-        transform_single_score(scores, post_transform)
-        if targets == 1
-        else apply_post_transform(scores, post_transform),
-        float32,
-    )
+    return p.cast(transform_target_scores(scores, targets, post_transform), float32)
 
 
 _TENSORS = ("base_values_as_tensor", "nodes_hitrates_as_tensor", "nodes_values_as_tensor")
@@ -263,4 +258,4 @@ def tree_ensemble(
     positions = find_leaves(as_rows(X, dtype), forest)
     scores = aggregate(positions, forest, weights, AGGREGATES[aggregate_function], dtype)
     name = POST_TRANSFORMS[post_transform]  # onnxruntime exchanges SOFTMAX and LOGISTIC
-    return p.cast(transform_single_score(scores, name) if targets == 1 else apply_post_transform(scores, name), X.dtype)
+    return p.cast(transform_target_scores(scores, targets, name), X.dtype)
