@@ -2,7 +2,7 @@
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
-from onnx_compat.ir.dims import Extent, floordiv, is_equal
+from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_equal
 
 __all__ = ["Window"]
 
@@ -67,6 +67,30 @@ class Window(NamedTuple):
         along = zip(extents, self.spans, self.strides, self.pads)
         return [floordiv(extent + low + high - span, stride) + 1 for extent, span, stride, (low, high) in along]
 
+    def same_padding(self, extents: Sequence[Optional[Extent]]) -> List[Any]:
+        """Return the total padding of each axis that gives ceil(extent / stride) positions.
+
+        It is negative where no position reads the end of the axis, and None where an unknown size decides it.
+        """
+        return [_same_padding(*axis) for axis in zip(extents, self.kernel, self.strides, self.dilations)]
+
+    def has_same_padding(self, extents: Sequence[Optional[int]]) -> bool:
+        """Whether the padding is SAME as TensorFlow defines it: half of `same_padding` at each end, an odd element at the end."""
+        totals = self.same_padding(extents)
+        return all(
+            total is not None and pair == (max(total, 0) // 2, max(total, 0) - max(total, 0) // 2)
+            for total, pair in zip(totals, self.pads)
+        )
+
     def transposed_sizes(self, extents: Sequence[Extent]) -> List[Any]:
         """Return the sizes of a transposed convolution, without cropping, of an image of these sizes."""
         return [(extent - 1) * stride + span for extent, stride, span in zip(extents, self.strides, self.spans)]
+
+
+def _same_padding(extent: Optional[Extent], kernel: Optional[Extent], stride: int, dilation: int) -> Any:
+    if kernel is None or (extent is None and stride != 1):
+        return None
+    span = (kernel - 1) * dilation + 1
+    if stride == 1 or extent is None:
+        return span - 1
+    return (ceildiv(extent, stride) - 1) * stride + span - extent

@@ -29,19 +29,18 @@ def window_from_attributes(
         raise InvalidModelError("the padding %s must have %d entries, each of them 0 or more" % (list(pads), 2 * rank))
     window = Window.of(kernel, per_axis(strides, rank, 1), per_axis(dilations, rank, 1))
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        along = zip(extents, window.spans, window.strides)
-        return window._replace(pads=tuple(_same_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in along))
+        along = zip(window.same_padding(extents), window.spans, window.strides)
+        return window._replace(pads=tuple(_split_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in along))
     if auto_pad not in ("VALID", "NOTSET", ""):
         raise InvalidModelError("auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID, not %r" % auto_pad)
     return window._replace(pads=tuple(split_pads(pads))) if pads and auto_pad != "VALID" else window
 
 
-def _same_padding(extent: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
-    """Return the padding (begin, end) for ceil(extent / stride) windows.
+def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
+    """Return the padding (begin, end) for a total padding; a negative total counts as 0.
 
-    If it is odd, the end gets more if `upper`, else less.
+    If the total is odd, the end gets more if `upper`, else less.
     """
-    total = (ceildiv(extent, stride) - 1) * stride + span - extent
     if not (is_static(span) and span >= stride):  # else the total is never negative
         total = maximum(total, 0)
     half = floordiv(total, 2)

@@ -27,6 +27,34 @@ def test_the_sizes_of_results() -> None:
     assert not window.without_pads().is_padded
 
 
+@pytest.mark.parametrize(
+    ("size", "stride", "total", "pads"),
+    [
+        (5, 1, 4, (2, 2)),
+        (None, 1, 4, (2, 2)),
+        (5, 2, 4, (2, 2)),
+        (6, 2, 3, (1, 2)),
+        (None, 2, None, None),
+        (9, 7, 3, (1, 2)),
+    ],
+)
+def test_the_padding_that_is_called_same(size: Any, stride: int, total: Any, pads: Any) -> None:
+    window = Window.of([3], [stride], [2])
+    assert window.same_padding([size]) == [total]
+    assert not window._replace(pads=((2, 3),)).has_same_padding([size])
+    assert pads is None or window._replace(pads=(pads,)).has_same_padding([size])
+
+
+def test_a_window_that_skips_the_end_has_no_padding() -> None:
+    window = Window.of([1], [4])
+    assert window.same_padding([7]) == [-2] and window.has_same_padding([7])
+
+
+def test_a_kernel_of_unknown_size_decides_no_padding() -> None:
+    assert Window.of([None]).same_padding([5]) == [None]
+    assert not Window.of([None]).has_same_padding([5])
+
+
 def test_a_single_axis_becomes_a_plane_of_height_one() -> None:
     plane = Window.of([3], [2], [4], [(1, 0)]).as_plane()
     assert plane == Window((1, 3), (1, 2), (1, 4), ((0, 0), (1, 0)))

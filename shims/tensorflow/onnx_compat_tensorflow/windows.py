@@ -1,6 +1,6 @@
 """The base class of the emitter methods for convolutions and pools: padding, groups, dilations and strides."""
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -85,29 +85,13 @@ class Windows(Linear, Shape):
         """Return x, the padding mode of the kernel, and the window for it; pad x first where the kernel cannot."""
         if not window.is_padded:
             return x, "VALID", window
-        if same and self._is_same(self.shape_list(x)[1:-1], window):
+        if same and window.has_same_padding(self.shape_list(x)[1:-1]):
             return x, "SAME", window
         if explicit:
             return x, "EXPLICIT", window
         before = [0, *(low for low, _ in window.pads), 0]
         after = [0, *(high for _, high in window.pads), 0]
         return self.pad_with(x, before, after, self.number(value, x.dtype)), "VALID", window.without_pads()
-
-    def _is_same(self, sizes: Sequence[Optional[int]], window: Window) -> bool:
-        """Whether the padding of a window is the padding SAME of TensorFlow for spatial sizes `sizes`; False if unknown.
-
-        SAME pads each axis by the least amount for ceil(size / stride) windows: half at each end, the odd element at the end.
-        """
-        for size, kernel, stride, dilation, pair in zip(sizes, *window):
-            if kernel is None or (size is None and stride != 1):
-                return False
-            span = (kernel - 1) * dilation + 1
-            excess = (
-                span - 1 if size is None or stride == 1 else max((-(-size // stride) - 1) * stride + span - size, 0)
-            )
-            if pair != (excess // 2, excess - excess // 2):
-                return False
-        return True
 
     def options(self, padding: str, window: Window, dilations: bool = True) -> Dict[str, Any]:
         """Return the attributes strides, padding, explicit_paddings and dilations of a raw op for this window."""

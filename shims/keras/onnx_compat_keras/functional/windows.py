@@ -109,7 +109,7 @@ class Windows(Shape, Base):
         x = self.tensor(x)
         if not window.is_padded:
             return x, "valid"
-        if _is_same(x, window):
+        if window.has_same_padding(x.shape[1:-1]):
             return x, "same"
         dtype = self.computed or self.out.dtype
         zero = Known(np.zeros((), dtype.numpy), dtype)
@@ -145,7 +145,7 @@ class Windows(Shape, Base):
             raise UnsupportedError("Keras pools floats only")
         padding = "valid"
         if window.is_padded:
-            if _is_same(x, window):
+            if window.has_same_padding(x.shape[1:-1]):
                 padding = "same"
             else:
                 x = self.ops.pad(x, [(0, 0), *window.pads, (0, 0)], constant_values=-float("inf"))
@@ -200,23 +200,6 @@ def _weights(kernel: np.ndarray, bias: Optional[Known]) -> List[np.ndarray]:
 def _check_pool(window: Window) -> None:
     if len(window.kernel) not in (1, 2, 3) or window.is_dilated:
         raise UnsupportedError("Keras pools over one to three spatial axes, without dilations")
-
-
-def _is_same(x: Handle, window: Window) -> bool:
-    """Whether the padding mode "same" pads each axis as the window does: half of the total at each end, the odd element
-    at the end.
-    """
-    return all(map(_is_same_axis, x.shape[1:-1], window.spans, window.strides, window.pads))
-
-
-def _is_same_axis(size: Optional[int], span: int, stride: int, pads: Tuple[int, int]) -> bool:
-    if stride == 1:
-        total = span - 1
-    elif size is None:
-        return False
-    else:
-        total = max((-(-size // stride) - 1) * stride + span - size, 0)
-    return tuple(pads) == (total // 2, total - total // 2)
 
 
 def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:

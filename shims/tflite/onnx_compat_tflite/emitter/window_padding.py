@@ -15,20 +15,9 @@ def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
     """Return TFLite's name of the padding of a window: VALID; SAME if it means these pads; None for other pads."""
     if not window.is_padded:
         return "VALID"
-    for size, taps, stride, dilation, pair in zip(space, *window):
-        if not isinstance(taps, int):
-            return None
-        span = (taps - 1) * dilation
-        if stride == 1:
-            total = span
-        elif isinstance(size, int):
-            total = (-(-size // stride) - 1) * stride + span + 1 - size
-        else:
-            return None
-        # A negative total (no window reads the last elements) is not SAME: XNNPACK up to LiteRT 2.0 crops them wrongly.
-        if tuple(pair) != (total // 2, total - total // 2):
-            return None
-    return SAME
+    sizes = [size if isinstance(size, int) else None for size in space]
+    # A negative total (no window reads the last elements) is not SAME: XNNPACK up to LiteRT 2.0 crops them wrongly.
+    return SAME if window.has_same_padding(sizes) and min(window.same_padding(sizes)) >= 0 else None
 
 
 def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any]:
