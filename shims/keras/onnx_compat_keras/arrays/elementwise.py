@@ -7,18 +7,9 @@ import numpy as np
 
 from onnx_compat.shim import DType
 from onnx_compat_keras.framework_types import Array
+from onnx_compat_keras.pointwise import Pointwise, namespace_function
 
 __all__ = ["Elementwise", "clip_bound"]
-
-
-def _namespace_function(name: str) -> Any:
-    """Return an emitter method that calls the function `xp.<name>` on its operands."""
-
-    def call_function(self: Any, *operands: Array) -> Array:
-        return getattr(self.xp, name)(*operands)
-
-    call_function.__name__ = name
-    return call_function
 
 
 def clip_bound(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
@@ -37,7 +28,7 @@ def clip_bound(value: float, dtype: DType) -> Callable[[Callable[[float], float]
     return bound
 
 
-class Elementwise:
+class Elementwise(Pointwise):
     """Emitter methods for the primitives of `onnx_compat.primitives.elementwise`."""
 
     xp: Any
@@ -45,48 +36,20 @@ class Elementwise:
     array: Any
     like: Any
 
-    neg = _namespace_function("negative")
-    exp = _namespace_function("exp")
-    log = _namespace_function("log")
-    sqrt = _namespace_function("sqrt")
-    sin = _namespace_function("sin")
-    cos = _namespace_function("cos")
-    tan = _namespace_function("tan")
-    asin = _namespace_function("arcsin")
-    acos = _namespace_function("arccos")
-    atan = _namespace_function("arctan")
-    sinh = _namespace_function("sinh")
-    cosh = _namespace_function("cosh")
-    tanh = _namespace_function("tanh")
-    asinh = _namespace_function("arcsinh")
-    acosh = _namespace_function("arccosh")
-    atanh = _namespace_function("arctanh")
-    erf = _namespace_function("erf")
-    sigmoid = _namespace_function("sigmoid")
-    floor = _namespace_function("floor")
-    ceil = _namespace_function("ceil")
-    round = _namespace_function("round")
-    is_nan = _namespace_function("isnan")
-    is_inf = _namespace_function("isinf")
-    logical_not = _namespace_function("logical_not")
-    bitwise_not = _namespace_function("bitwise_not")
+    def call_namespace(self, name: str, *operands: Array) -> Array:
+        return getattr(self.xp, name)(*operands)
 
-    add = _namespace_function("add")
-    sub = _namespace_function("subtract")
-    mul = _namespace_function("multiply")
-    atan2 = _namespace_function("arctan2")
-    maximum = _namespace_function("maximum")
-    minimum = _namespace_function("minimum")
-    equal = _namespace_function("equal")
-    less = _namespace_function("less")
-    less_equal = _namespace_function("less_equal")
-    logical_and = _namespace_function("logical_and")
-    logical_or = _namespace_function("logical_or")
-    logical_xor = _namespace_function("logical_xor")
-    bitwise_and = _namespace_function("bitwise_and")
-    bitwise_or = _namespace_function("bitwise_or")
-    bitwise_xor = _namespace_function("bitwise_xor")
-    where = _namespace_function("where")
+    neg = namespace_function("negative")
+    tanh = namespace_function("tanh")
+    erf = namespace_function("erf")
+    sigmoid = namespace_function("sigmoid")
+
+    add = namespace_function("add")
+    sub = namespace_function("subtract")
+    mul = namespace_function("multiply")
+    maximum = namespace_function("maximum")
+    minimum = namespace_function("minimum")
+    where = namespace_function("where")
 
     # -- integer division: frameworks do not define it for a divisor 0, or for the least integer / -1 -----------------
     def is_integral(self, x: Array) -> bool:

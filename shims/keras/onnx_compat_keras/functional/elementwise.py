@@ -10,56 +10,18 @@ from onnx_compat.shim import Arg, Const, DType, Ref, UnsupportedError
 from onnx_compat_keras.arrays.elementwise import clip_bound
 from onnx_compat_keras.features import is_exact
 from onnx_compat_keras.framework_types import Handle
-from onnx_compat_keras.functional.base import Base, Known
+from onnx_compat_keras.functional.base import Known
 from onnx_compat_keras.functional.sizes import LENGTHS, Counted, Sizing
+from onnx_compat_keras.pointwise import Pointwise
 
 __all__ = ["Elementwise"]
 
 
-def _namespace_function(name: str) -> Any:
-    """Return an emitter method that calls the function `keras.ops.<name>` on its operands."""
-
-    def call_function(self: Base, *operands: Handle) -> Handle:
-        return getattr(self.ops, name)(*self.operands(*operands))
-
-    call_function.__name__ = name
-    return call_function
-
-
-class Elementwise(Sizing):
+class Elementwise(Pointwise, Sizing):
     """Emitter methods for the primitives of `onnx_compat.primitives.elementwise` that Keras computes exactly."""
 
-    exp = _namespace_function("exp")
-    log = _namespace_function("log")
-    sqrt = _namespace_function("sqrt")
-    sin = _namespace_function("sin")
-    cos = _namespace_function("cos")
-    tan = _namespace_function("tan")
-    asin = _namespace_function("arcsin")
-    acos = _namespace_function("arccos")
-    atan = _namespace_function("arctan")
-    sinh = _namespace_function("sinh")
-    cosh = _namespace_function("cosh")
-    asinh = _namespace_function("arcsinh")
-    acosh = _namespace_function("arccosh")
-    atanh = _namespace_function("arctanh")
-    floor = _namespace_function("floor")
-    ceil = _namespace_function("ceil")
-    round = _namespace_function("round")
-    is_nan = _namespace_function("isnan")
-    is_inf = _namespace_function("isinf")
-    logical_not = _namespace_function("logical_not")
-    logical_and = _namespace_function("logical_and")
-    logical_or = _namespace_function("logical_or")
-    logical_xor = _namespace_function("logical_xor")
-    bitwise_not = _namespace_function("bitwise_not")
-    bitwise_and = _namespace_function("bitwise_and")
-    bitwise_or = _namespace_function("bitwise_or")
-    bitwise_xor = _namespace_function("bitwise_xor")
-    atan2 = _namespace_function("arctan2")
-    equal = _namespace_function("equal")
-    less = _namespace_function("less")
-    less_equal = _namespace_function("less_equal")
+    def call_namespace(self, name: str, *operands: Handle) -> Handle:
+        return getattr(self.ops, name)(*self.operands(*operands))
 
     # -- layers ------------------------------------------------------------------------------------------------------
     def tanh(self, x: Handle) -> Handle:
