@@ -101,7 +101,7 @@ def docs(session: nox.Session) -> None:
 @nox.session(requires=["wheels", "suites"], tags=["check"])
 def core(session: nox.Session) -> None:
     """Test the core, the matrix and the benchmarks on the Python that runs nox."""
-    groups = ("test", "oracle", "nox", "build")
+    groups = ("test", "oracle", "nox", "build", "pages")
     tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for group in groups for tool in MATRIX.tools[group])]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
     tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance"]
@@ -126,10 +126,11 @@ def mutation(session: nox.Session) -> None:
 def e2e(session: nox.Session) -> None:
     """Install the wheels by name with pip into an empty environment.
 
-    Then convert, run and verify a model, as a user does.
+    Then convert, run and verify a model, as a user does, and run the install commands of the documentation.
     """
     ours = f"onnx-compat[tflite,onnxruntime]=={MATRIX.version}"
-    session.install("--find-links", str(cells.DIST), ours, *MATRIX.tools["test"])
+    session.install("--find-links", str(cells.DIST), ours, *MATRIX.tools["test"], *MATRIX.tools["build"])
+    session.run("python", "-m", "matrix.packages", str(cells.DIST))
     session.run("pytest", "tests/e2e", *session.posargs)
 
 

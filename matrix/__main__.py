@@ -16,21 +16,7 @@ from matrix.scoreboard.command import add_arguments, scoreboard
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command of `python -m matrix`. Return 1 if it reports problems or a MatrixError was raised, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m matrix", description="Work on matrix/matrix.toml.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("check", help="fail if a rendered file or a lock file differs from matrix.toml")
-    commands.add_parser("render", help="write the files that are rendered from matrix.toml")
-    locking = commands.add_parser("lock", help="resolve the pins of cells and peers (of all, without an ID)")
-    locking.add_argument("ids", nargs="*", metavar="ID")
-    adding = commands.add_parser("add", help="add a cell for another version, resolve its pins, and render")
-    adding.add_argument("framework", choices=sorted(LINES))
-    adding.add_argument("version")
-    adding.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="back end of Keras (tensorflow)")
-    commands.add_parser("list", help="list the cells and the peers")
-    recording = commands.add_parser("record", help="store the results of cells, and render")
-    recording.add_argument("files", nargs="+", type=Path, metavar="results/CELL.json")
-    add_arguments(commands.add_parser("scoreboard", help="write the page of all results, and the badges"))
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         matrix = load()
         if options.command == "check":
@@ -52,6 +38,25 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the commands."""
+    parser = argparse.ArgumentParser(prog="python -m matrix", description="Work on matrix/matrix.toml.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("check", help="fail if a rendered file or a lock file differs from matrix.toml")
+    commands.add_parser("render", help="write the files that are rendered from matrix.toml")
+    locking = commands.add_parser("lock", help="resolve the pins of cells and peers (of all, without an ID)")
+    locking.add_argument("ids", nargs="*", metavar="ID")
+    adding = commands.add_parser("add", help="add a cell for another version, resolve its pins, and render")
+    adding.add_argument("framework", choices=sorted(LINES))
+    adding.add_argument("version")
+    adding.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="back end of Keras (tensorflow)")
+    commands.add_parser("list", help="list the cells and the peers")
+    recording = commands.add_parser("record", help="store the results of cells, and render")
+    recording.add_argument("files", nargs="+", type=Path, metavar="results/CELL.json")
+    add_arguments(commands.add_parser("scoreboard", help="write the page of all results, and the badges"))
+    return parser
 
 
 def _check_drift(matrix: Matrix) -> int:

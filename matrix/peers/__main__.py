@@ -24,19 +24,7 @@ CASE_SECONDS = 120.0
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run the cases on a peer and write results/peer-<id>.json. Return 0, or 1 if the peer cannot run at all."""
-    parser = argparse.ArgumentParser(prog="python -m matrix.peers", description=__doc__)
-    parser.add_argument("id", help="the row; its results are written to results/peer-<id>.json")
-    parser.add_argument("--project", choices=sorted(PROJECTS), help="the project, if it is not the id")
-    parser.add_argument(
-        "--options", type=json.loads, default={}, metavar="JSON", help="options of the project's prepare"
-    )
-    parser.add_argument(
-        "--release", action="append", required=True, help="a release of onnx whose cases to run; repeatable"
-    )
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="a sample: every Nth case of each release")
-    parser.add_argument("--case", action="append", default=[], help="only the cases of these names, without results")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once")
-    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, metavar="N", help="the time limit of a case")
+    parser = make_parser()
     options = parser.parse_args(arguments)
     project = options.project or options.id
     if project not in PROJECTS:
@@ -60,6 +48,24 @@ def main(arguments: Optional[List[str]] = None) -> int:
     write(path, results, {**about_row, **about, **sample})
     print("wrote", path)
     return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments."""
+    parser = argparse.ArgumentParser(prog="python -m matrix.peers", description=__doc__)
+    parser.add_argument("id", help="the row; its results are written to results/peer-<id>.json")
+    parser.add_argument("--project", choices=sorted(PROJECTS), help="the project, if it is not the id")
+    parser.add_argument(
+        "--options", type=json.loads, default={}, metavar="JSON", help="options of the project's prepare"
+    )
+    parser.add_argument(
+        "--release", action="append", required=True, help="a release of onnx whose cases to run; repeatable"
+    )
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="a sample: every Nth case of each release")
+    parser.add_argument("--case", action="append", default=[], help="only the cases of these names, without results")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at once")
+    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, metavar="N", help="the time limit of a case")
+    return parser
 
 
 def choose_cases(releases: List[str], every: int, names: List[str]) -> List[Case]:

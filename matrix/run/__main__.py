@@ -20,7 +20,7 @@ from matrix.run.runner import Runner
 from matrix.run.screen import WIDE, outcome_table
 from matrix.run.since import find_affected
 
-__all__ = ["main"]
+__all__ = ["main", "make_parser", "split"]
 
 PREPARED = ["wheels", "suites", "zoo"]
 """The nox sessions whose results all cells use. They run once, before the first cell."""
@@ -29,8 +29,8 @@ SHOWN = 3
 
 def main(arguments: Sequence[str]) -> int:
     """Run cells. Return 0 if all passed, 1 if a cell did not, 2 for a wrong request, 130 after an interrupt."""
-    own_arguments, tests = _split(arguments)
-    options = _parser().parse_args(own_arguments)
+    own_arguments, tests = split(arguments)
+    options = make_parser().parse_args(own_arguments)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
     # nox ends its processes with SIGTERM.
     signal.signal(signal.SIGTERM, _interrupt)
@@ -84,7 +84,8 @@ def _prepare(nox: str) -> None:
         raise MatrixError(f"`nox -s {' '.join(PREPARED)}` failed, so no cell was run.")
 
 
-def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the own arguments, and those of pytest after `--`."""
     separator = arguments.index("--") if "--" in arguments else len(arguments)
     return list(arguments[:separator]), list(arguments[separator + 1 :])
 
@@ -93,7 +94,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments before `--`."""
     parser = argparse.ArgumentParser(
         prog="nox -s matrix --",
         description="Run the cells that are not done: those that did not pass, or whose inputs have changed.",

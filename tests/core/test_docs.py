@@ -14,9 +14,7 @@ REFERENCE = ("reference",)
 PAGES = [
     page
     for page in documentation.pages()
-    if any(
-        block.language in documentation.RUNNABLE and block.needs == REFERENCE for block in documentation.blocks(page)
-    )
+    if any(block.runnable and block.needs == REFERENCE for block in documentation.blocks(page))
 ]
 
 

@@ -100,21 +100,10 @@ def test_tensorflow_is_not_needed(folder):
     assert (folder / "without.tflite").read_bytes()[4:8] == b"TFL3"
 
 
-def test_the_commands_of_the_readme(tmp_path):
-    """Run the block below "Try it" in the README without its first line, the installation."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = [name for name in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "make_model" in name]
-    _, *lines = block.splitlines()
-    script = " ".join(lines).replace(".venv/bin/onnx-compat", " ".join(CLI)).replace(".venv/bin/python", sys.executable)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    out = subprocess.run(["bash", "-c", script], cwd=str(tmp_path), stdout=subprocess.PIPE, check=True).stdout.decode()
-    assert "OK: 1 of 1 outputs of digits.tflite" in out and "ran on shim tflite" in out
-
-
 def test_the_example_of_the_readme(folder):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     out = subprocess.run(
         [sys.executable, "-c", code], cwd=str(folder), stdout=subprocess.PIPE, check=True
     ).stdout.decode()
-    assert out.splitlines()[0] == "(2, 10)"
-    assert out.splitlines()[1].startswith("OK")
+    assert out.splitlines()[0].startswith("OK")
+    assert out.splitlines()[1] == "(2, 10)"

@@ -23,8 +23,6 @@ BANNED = (
     "room", "rooms", "door", "doors", "house", "houses", "neighbour", "neighbours", "manner", "manners", "fate", "fates", "seam", "seams",
     "nobody", "whoever", "whatever", "all that", "what is more", "as such", "one another", "told", "hands it on", "by itself, it", "asked for it",
 )  # fmt: skip
-# What a block `sh` may call: it is not executed here.
-COMMANDS = {".", ".ci/run", "&&", "curl", "docker", "nox", "pip", "python", "python3", "tox"}
 
 
 def prose(text: str) -> list[str]:
@@ -99,32 +97,42 @@ def test_every_block_that_runs_runs_in_an_environment_of_the_gate() -> None:
     }
     for page in PAGES:
         for block in documentation.blocks(page):
-            shim, *modules = block.needs
-            assert shim in {*shims, "any"}, (page, block.line)
-            for module in modules:
+            shim, *modules = block.needs or ["any"]
+            assert shim in {*shims, "any", "e2e"}, (page, block.line)
+            for module in modules if shim in shims else []:
                 pinned = "^%s(-cpu)?==" % module.replace("_", "-")
                 assert re.search(pinned, pins[shim], re.MULTILINE), (page, block.line, module)
 
 
-def commands() -> list[tuple[str, str]]:
-    """Return (page, command line) for each command line in a block `sh`."""
-    matches = []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_each_block_is_executed_or_marked(page: Path) -> None:
+    for block in documentation.blocks(page):
+        if not block.rendered and not block.runnable:
+            assert block.reason in documentation.NOT_RUN, (block.line, block.language, block.reason)
+
+
+def test_each_reason_is_in_use_and_has_its_test() -> None:
+    used = {block.reason for page in PAGES for block in documentation.blocks(page)} - {""}
+    assert used == set(documentation.NOT_RUN)
+    for test in filter(None, documentation.NOT_RUN.values()):
+        assert (ROOT / test).exists()
+
+
+def test_a_block_without_a_marker_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    for text in ("```toml\na = 1\n```\n", "```text\n$ rm -r /\n```\n", "<!-- not run: too slow -->\n```sh\nls\n```\n"):
+        page.write_text(text, encoding="utf-8")
+        with pytest.raises(AssertionError):
+            test_each_block_is_executed_or_marked(page)
+    page.write_text("<!-- not run: needs Docker -->\n```sh\ndocker ps\n```\n```console\n$ ls\n```\n", encoding="utf-8")
+    test_each_block_is_executed_or_marked(page)
+
+
+def test_files_that_blocks_name_exist() -> None:
     for page in PAGES:
         for block in documentation.blocks(page):
-            if block.language == "sh":
-                lines = re.sub(r"\\\n", " ", block.text).splitlines()
-                stripped = (line.partition(" #")[0].strip() for line in lines)
-                matches += [(page.name, line) for line in stripped if line]
-    return matches
-
-
-@pytest.mark.parametrize(("page", "command"), commands())
-def test_a_command_that_is_not_run_is_one_that_cannot_be(page: str, command: str) -> None:
-    words = command.split()
-    name = next(word for word in words if "=" not in word)
-    assert name in COMMANDS or page == "README.md", "commands of onnx-compat stand in console blocks, which are run"
-    for path in re.findall(r"(?:matrix|tests|examples|docs)/[\w./-]*\w", command):
-        assert (ROOT / path).exists() or "*" in command, path
+            for path in re.findall(r"(?<![\w/.])(?:matrix|tests|examples|docs)/[\w./-]*\w", block.text):
+                assert (ROOT / path).exists(), (page, block.line, path)
 
 
 def test_extras_that_pages_name_exist() -> None:
@@ -134,17 +142,6 @@ def test_extras_that_pages_name_exist() -> None:
     for page in PAGES:
         for named in re.findall(r"onnx-compat\[([\w,.-]+)\]", page.read_text(encoding="utf-8")):
             assert set(named.split(",")) <= extras, (page, named)
-
-
-def test_sessions_and_cells_that_pages_name_exist() -> None:
-    sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE))
-    for page, command in commands():
-        for named in re.findall(r"nox -s ([a-z ]+?)(?: --| *$)", command):
-            assert set(named.split()) <= sessions, (page, command)
-        for cell in re.findall(r'"cell\(([^<.]+[^>]*?)\)"', command):
-            assert cell in MATRIX.cells or "<" in cell, (page, command)
-        for peer in re.findall(r'"peer\(([^)]*)\)"', command):
-            assert peer in MATRIX.peers, (page, command)
 
 
 def test_subcommands_of_matrix_that_pages_name_exist(capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def gate(*shims: str) -> set[str]:
         ("docs/howto/finetune-keras.md", gate("keras")),
         ("docs/howto/tensorflow-serving.md", gate("tf1", "tf2")),
         ("docs/how/sizes.md", of("reference")),
-        ("docs/cli.md", of("reference") | gate("tflite")),
+        ("docs/cli.md", of("reference") | gate("tf2", "tflite")),
         ("docs/reference/formats.md", gate("tf1", "tf2", "tflite", "keras")),
         ("tests/gaps/recorded.toml", ALL),
         ("tests/gaps/tf2.toml", of("tf2")),

@@ -2,14 +2,17 @@
 
 `<!-- run: tflite ai_edge_litert -->` names the shim and the modules that the following block needs. As the first line of
 a page it holds for every block of that page that has no marker of its own. `reference` is the core without a shim,
-`any` is every environment that runs blocks of the page.
+`any` is every environment that runs blocks of the page. `e2e` is a virtual environment that pip fills: tests/e2e has it.
 
     python                  executed; all such blocks of a page share a namespace
-    python title="name.py"  written to this file
+    python title="name.py"  written to this file; other languages with a title too
     console                 commands after "$ ", executed by bash; the lines below must be the output, where "…" stands for
                             any text, and a line "…" for any lines. Without such lines, the output is not compared.
                             "# exit code 1" after a command is the code that it must end with
-    sh                      not executed: `tests/matrix/test_pages.py` checks the names in it
+    sh                      as console, without the "$ " and without output: for commands that a reader copies
+
+`<!-- not run: REASON -->` marks a block that is not executed. REASON is a key of NOT_RUN, whose value is the test that checks
+what a machine can check of it. Any other block, outside of rendered sections, fails in `tests/matrix/test_pages.py`.
 """
 
 import os
@@ -18,15 +21,24 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-__all__ = ["ROOT", "RUNNABLE", "Block", "blocks", "pages", "run"]
+__all__ = ["NOT_RUN", "RENDERED", "ROOT", "Block", "blocks", "pages", "run"]
 
 ROOT = Path(__file__).parents[2]
-RUNNABLE = ("python", "console")
-ANYWHERE = ("any",)
+NOT_RUN = {
+    "starts sessions of nox": "tests/matrix/test_commands.py",
+    "writes files of the repository": "tests/matrix/test_commands.py",
+    "needs Docker": "tests/shims/test_tensorflow_serving.py",
+    "needs Android": "tests/matrix/test_phone_page.py",
+    "needs iOS": "tests/matrix/test_phone_page.py",
+    "a diagram": "",
+}
+RENDERED = re.compile(r"^<!-- >>> rendered .*?^<!-- <<< rendered -->$", re.MULTILINE | re.DOTALL)
+_LANGUAGES = ("python", "console", "sh")
+_ANYWHERE = ("any",)
 _FENCE = re.compile(
-    r"(?:^<!-- run: (?P<needs>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
+    r"(?:^<!-- (?P<verb>run|not run): (?P<needs>[^\n]*?) -->\n)?^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 _PAGE = re.compile(r"\A<!-- run: ([^\n]*?) -->\n")
@@ -40,8 +52,15 @@ class Block(NamedTuple):
     language: str
     text: str
     line: int
-    needs: Tuple[str, ...]  # the shim, then modules
+    needs: Tuple[str, ...]  # the shim, then modules; empty if it is not executed
     title: str  # the file that the block is written to
+    reason: str  # why it is not executed
+    rendered: bool  # whether it is in a section that is rendered by code
+
+    @property
+    def runnable(self) -> bool:
+        """Whether the block is executed, or written to a file that other blocks use."""
+        return not self.reason and (self.language in _LANGUAGES or bool(self.title))
 
 
 def pages() -> List[Path]:
@@ -54,24 +73,32 @@ def blocks(page: Path) -> List[Block]:
     content = page.read_text(encoding="utf-8")
     first = _PAGE.match(content)
     common = first.group(1) if first else "reference"
+    rendered = [section.span() for section in RENDERED.finditer(content)]
     result = []
     for match in _FENCE.finditer(content):
         title = _TITLE.search(match["info"])
         indent = len(match["indent"])
         text = "".join(line[indent:] for line in match["text"].splitlines(keepends=True))
         line = content.count("\n", 0, match.start("text")) + 1
-        needs = tuple((match["needs"] or common).split())
-        result.append(Block(match["language"], text, line, needs, title.group(1) if title else ""))
+        reason = match["needs"] if match["verb"] == "not run" else ""
+        needs = () if reason else tuple((match["needs"] or common).split())
+        inside = any(start < match.start() < end for start, end in rendered)
+        result.append(Block(match["language"], text, line, needs, title.group(1) if title else "", reason, inside))
     return result
 
 
-def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> int:
-    """Run the blocks of a page in `folder` for which `here(needs)` is true. Return the number of blocks that ran."""
-    environment = dict(os.environ, PATH=os.pathsep.join([str(_commands(folder)), os.environ.get("PATH", "")]))
+def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool], commands: Optional[Path] = None) -> int:
+    """Execute the blocks of a page in `folder`, if `here` accepts their needs; return how many were executed.
+
+    The commands `onnx-compat` and `python` are those of `commands`; by default those of this interpreter.
+    """
+    _write_examples(folder)
+    commands = commands or _write_commands(folder)
+    environment = dict(os.environ, PATH=os.pathsep.join([str(commands), os.environ.get("PATH", "")]))
     scope: Dict[str, Any] = {"__name__": "__main__"}
     count = 0
     for block in blocks(page):
-        if block.language not in RUNNABLE or not (block.needs == ANYWHERE or here(block.needs)):
+        if not block.runnable or not (block.needs == _ANYWHERE or here(block.needs)):
             continue
         count += 1
         if block.title:
@@ -80,29 +107,35 @@ def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool]) -> in
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
             exec(code, scope)  # noqa: S102 (our own page)
         else:
-            _run_console(page, block, folder, environment)
+            _run_commands(page, block, folder, environment)
     return count
 
 
-def _commands(folder: Path) -> Path:
-    """Write the commands `onnx-compat` and `python` for this interpreter, and the model `digits.onnx`, to a folder."""
+def _write_examples(folder: Path) -> None:
+    """Write the model `digits.onnx`, and link the folder `examples`."""
+    maker = str(ROOT / "examples" / "make_model.py")
+    subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
+    if not (folder / "examples").exists():
+        (folder / "examples").symlink_to(ROOT / "examples")
+
+
+def _write_commands(folder: Path) -> Path:
+    """Write the commands `onnx-compat` and `python` for this interpreter to a folder."""
     commands = folder / ".bin"
     commands.mkdir()
     for name, arguments in (("onnx-compat", "-m onnx_compat.cli"), ("python", "")):
         script = commands / name
         script.write_text('#!/bin/sh\nexec "%s" %s "$@"\n' % (sys.executable, arguments), encoding="utf-8")
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    maker = str(ROOT / "examples" / "make_model.py")
-    subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
-    (folder / "examples").symlink_to(ROOT / "examples")
     return commands
 
 
-def _run_console(page: Path, block: Block, folder: Path, environment: Dict[str, str]) -> None:
-    for command, expected in _commands_of(block.text):
+def _run_commands(page: Path, block: Block, folder: Path, environment: Dict[str, str]) -> None:
+    commands = [(block.text, [])] if block.language == "sh" else _commands_of(block.text)
+    for command, expected in commands:
         code = _CODE.search(command)
         process = subprocess.run(
-            ["bash", "-c", command],
+            ["bash", "-e", "-c", command],
             cwd=str(folder),
             env=environment,
             capture_output=True,

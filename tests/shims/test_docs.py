@@ -27,7 +27,7 @@ def is_here(needs: Tuple[str, ...]) -> bool:
 PAGES = [
     page
     for page in documentation.pages()
-    if any(block.language in documentation.RUNNABLE and is_here(block.needs) for block in documentation.blocks(page))
+    if any(block.runnable and is_here(block.needs) for block in documentation.blocks(page))
 ]
 
 
