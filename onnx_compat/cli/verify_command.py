@@ -99,6 +99,8 @@ def verify(
         emit_json(document)
     else:
         show_report(report)
+        if not report.ok and report.layers is None and (converted is None or converted.endswith(".tflite")):
+            emit("hint: run it again with --layers, which names the first node that departs")
         if bisect_passes:
             emit(
                 "passes: %s" % ("the outputs agree, so no pass is at fault" if bisection is None else bisection.verdict)

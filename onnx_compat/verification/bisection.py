@@ -80,7 +80,7 @@ def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisecti
     rewrites = [pass_.name for pass_ in passes if pass_.name in candidates and not pass_.legalizes]
     if search.agrees_without([]):
         return search.result(
-            None, "the outputs agree with all passes: the file is older, or was made with other options"
+            None, "the outputs agree with all passes: the file was changed or is older, or was made with other options"
         )
     if not search.agrees_without(rewrites):
         for name in candidates:
