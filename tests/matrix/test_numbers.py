@@ -29,7 +29,7 @@ NAMES = (
     r"|\bTensorFlow [12]( and 2)?\b(?!\.)|\bKeras 3\b(?!\.)"
 )
 NUMBER = re.compile(
-    r"\d|\b(ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|hundreds?|thousands?|millions?|dozens?|percent)\b",
+    r"\d|\b(hal(f|ves)|quarters?|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|hundreds?|thousands?|millions?|dozens?|percent)\b",
     re.IGNORECASE,
 )
 VERSION = re.compile(r"\b(TensorFlow|tflite-runtime|LiteRT|Python) (\d+\.\d+(?:\.\d+)?)(?: and (\d+\.\d+))?")
@@ -56,6 +56,8 @@ def scheme(kind: str, row: str) -> Quantity:
 
 QUANTITIES = [
     Quantity("CONTRIBUTING.md", "at most 25 words", "tests/matrix/test_pages.py", r"^WORDS_OF_A_SENTENCE, .* = (\d+),"),
+    Quantity("CONTRIBUTING.md", "at most 5 lines", "tests/matrix/test_pages.py", r"^WORDS_OF_A_SENTENCE, .* = \d+, \d+, (\d+),"),
+    Quantity("docs/howto/threads.md", "at most 4 |", "shims/tflite/onnx_compat_tflite/runtime.py", r"sched_getaffinity\(0\)\), (\d+)\)"),
     Quantity("docs/cli.md", "| 0 or 1,", "onnx_compat/verification/generate.py", r"return random.randint\((0), 2, size"),
     Quantity("docs/cli.md", "8-bit image | all of 0 to 255", "onnx_compat/verification/generate.py", r"dtype.bits == (8)"),
     Quantity("docs/cli.md", "Both default to 0.001", *TOLERANCE),
@@ -175,6 +177,7 @@ def test_each_version_is_one_of_a_cell() -> None:
         "A hundred primitives.",
         "TensorFlow 2 is 2 times slower.",
         "It gains 4 dB.",
+        "It has half the latency.",
     ],
 )
 def test_a_number_by_hand_is_found(text: str) -> None:
