@@ -1,7 +1,7 @@
 """Numbers in the text of the documentation: each is rendered, printed by a block, a version of a cell, or compared with the code.
 
-The rule: outside of code, of rendered sections and of rendered pages, no digit and no word for a large number stands in the
-text, except in names, in versions that cells have, and in the phrases of QUANTITIES.
+The text is what is neither code nor rendered. No digit and no word for a number from four on stands in the text. Names,
+versions of cells and the phrases of QUANTITIES may have them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def text_of(page: Path) -> str:
     return re.sub(r"[ \n]+", " ", text)
 
 
-def unexplained(text: str, phrases: list[str]) -> list[str]:
+def find_unexplained(text: str, phrases: list[str]) -> list[str]:
     """Return the numbers that nothing explains, with the words around them."""
     for phrase in phrases:
         text = text.replace(phrase, "…")
@@ -126,15 +126,15 @@ def phrases_of(page: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_each_number_is_explained(page: Path) -> None:
-    assert unexplained(text_of(page), phrases_of(page.relative_to(ROOT).as_posix())) == []
+    assert find_unexplained(text_of(page), phrases_of(page.relative_to(ROOT).as_posix())) == []
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda quantity: f"{quantity.page}: {quantity.phrase}")
 def test_a_quantity_is_that_of_the_code(quantity: Quantity) -> None:
     assert quantity.phrase in text_of(ROOT / quantity.page), "it is gone from the page: delete the entry"
     source = (ROOT / quantity.file).read_text(encoding="utf-8")
-    (found,) = re.findall(quantity.pattern, source, re.MULTILINE)
-    assert value_in_text(quantity.phrase) == value_in_code(found)
+    (match,) = re.findall(quantity.pattern, source, re.MULTILINE)
+    assert value_in_text(quantity.phrase) == value_in_code(match)
 
 
 def value_in_text(phrase: str) -> float:
@@ -144,10 +144,10 @@ def value_in_text(phrase: str) -> float:
     return float(number) * {"%": 0.01, "GB": 2**30, "": 1}[unit]
 
 
-def value_in_code(found: str | tuple[str, ...]) -> float:
-    if isinstance(found, tuple):
-        return float(".".join(found))
-    base, _, power = found.partition("**")
+def value_in_code(match: str | tuple[str, ...]) -> float:
+    if isinstance(match, tuple):
+        return float(".".join(match))
+    base, _, power = match.partition("**")
     return float(base) ** float(power or 1)
 
 
@@ -181,9 +181,9 @@ def test_each_version_is_one_of_a_cell() -> None:
     ],
 )
 def test_a_number_by_hand_is_found(text: str) -> None:
-    assert unexplained(text, []) != []
+    assert find_unexplained(text, []) != []
 
 
 def test_names_versions_and_code_are_no_numbers() -> None:
     text = "TensorFlow 1 and 2, TensorFlow 1.15, LiteRT 2.1.0, Keras 3, int8, int16x8, float8e4m3fn, `--shape x=1,2`, onnx2tf."
-    assert unexplained(text, []) == []
+    assert find_unexplained(text, []) == []
