@@ -110,7 +110,7 @@ def measure_command(setting: Setting, network: Network, findings: Findings) -> N
     copy = setting.scratch / "copy.onnx"  # onnx2tf writes into the model that it reads
     model = str(network.fixed)
     commands = {
-        OURS: [ours, "-m", "onnx_compat.cli", "convert", model, str(out) + ".tflite"],
+        OURS: [ours, "-m", "onnx_compat", "convert", model, str(out) + ".tflite"],
         PEER: [peer, "-m", "onnx2tf", "-n", "-i", str(copy), "-o", str(out)],
     }
 

@@ -120,7 +120,7 @@ def _advise_on_library(failure: _Failure) -> _Advice:
 
 
 def _advise_on_module(failure: _Failure) -> Optional[_Advice]:
-    """Return advice on a module that is missing or incomplete. `failure.detail` is the name of the module."""
+    """Return advice on a module that is missing or incomplete, None without any. `failure.detail` names the module."""
     top = str(failure.detail).split(".", maxsplit=1)[0]
     if find_module(top) is not None:
         return _advise_reinstall(top)

@@ -157,9 +157,10 @@ def _check_value(
 
 
 def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[np.ndarray, DType]:
-    """Convert a tensor input to (carrier array, dtype). Raises InputError if its dtype is not `expected`.
+    """Convert a tensor input to (carrier array, dtype).
 
-    An `expected` dtype of None accepts every dtype.
+    A list or a number takes the dtype `expected`. A carrier array is accepted as its carried dtype. Raises InputError for
+    every other dtype than `expected`. None as `expected` accepts every dtype.
     """
     if not isinstance(value, (np.ndarray, np.generic)) and expected is not None and not hasattr(value, "dtype"):
         try:

@@ -37,7 +37,7 @@ def verify_program(program: "Program") -> None:
 
 
 def _port_defect(port: "Port", value: Arg) -> str:
-    """Describe how a port differs from its value in dtype, rank or static sizes. An empty text means: no difference."""
+    """Describe how a value differs from its port in dtype, rank, or a size that the port knows. Empty: no difference."""
     if not isinstance(value, (Ref, Const)):
         return "is no value"
     spec = value.spec

@@ -50,7 +50,7 @@ class SequenceType(NamedTuple):
 
 
 class OptionalType(NamedTuple):
-    """The type of a value that may be empty. `element` is the type of a value that is not."""
+    """The type of a value that may be empty. `element` is the type of a present value; None if the model omits it."""
 
     element: "Optional[Type]"
 

@@ -39,9 +39,10 @@ def window_from_attributes(
 def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
     """Return the padding (begin, end) for a total padding; a negative total counts as 0.
 
-    If the total is odd, the end gets more if `upper`, else less.
+    If the total is odd, the end gets more if `upper`, else less. A window that spans at least its stride never has a
+    negative total.
     """
-    if not (is_static(span) and span >= stride):  # else the total is never negative
+    if not (is_static(span) and span >= stride):
         total = maximum(total, 0)
     half = floordiv(total, 2)
     return (half, total - half) if upper else (total - half, half)

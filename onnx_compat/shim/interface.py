@@ -84,7 +84,7 @@ class Program(NamedTuple):
 
     @property
     def target(self) -> Optional[Target]:
-        """The target of the recording. The emitter that emits the program must have this target."""
+        """The target that the emitter of the program must have. None: the program fits every target."""
         return self.region.target
 
     def __str__(self) -> str:

@@ -57,7 +57,8 @@ def open_converted(
     shim: None selects the first installed shim that reads the format and works.
     signature: The signature to run; None: the default signature.
 
-    Raises `InputError` if the file does not exist, and `ShimError` if no shim can open it.
+    Raises `InputError` if the file does not exist, lacks the signature, or is a bundle and a signature is given. Raises
+    `ShimError` if no shim can open the file.
     """
     target = Path(os.fspath(path))
     if not target.exists():

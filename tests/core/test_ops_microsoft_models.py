@@ -268,7 +268,7 @@ def test_the_domain_may_be_missing_in_the_imports(version: Any) -> None:
 
 def test_support_on_the_command_line(tmp_path: Path) -> None:
     optimize(network(), tmp_path / "model.onnx", "ORT_ENABLE_EXTENDED")
-    command = [sys.executable, "-m", "onnx_compat.cli", "support", str(tmp_path / "model.onnx"), "--shim", "reference"]
+    command = [sys.executable, "-m", "onnx_compat", "support", str(tmp_path / "model.onnx"), "--shim", "reference"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("FusedConv_0")]
     assert line.split()[1:4] == ["FusedConv", "1", "composed"]

@@ -17,7 +17,7 @@ def main(shim, examples):
 
     assert Path(sysconfig.get_paths()["purelib"]) in Path(onnx_compat.__file__).parents, "it is not the installed one"
     process = subprocess.run(
-        [sys.executable, "-m", "onnx_compat.cli", "doctor", "--json"], stdout=subprocess.PIPE, check=True
+        [sys.executable, "-m", "onnx_compat", "doctor", "--json"], stdout=subprocess.PIPE, check=True
     )
     doctor = json.loads(process.stdout.decode())
     chosen = [info.name for info in onnx_compat.shims() if info.selected]

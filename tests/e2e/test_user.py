@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CLI = [sys.executable, "-m", "onnx_compat.cli"]
+CLI = [sys.executable, "-m", "onnx_compat"]
 
 
 @pytest.fixture(scope="module")

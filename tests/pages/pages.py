@@ -123,7 +123,7 @@ def _write_commands(folder: Path) -> Path:
     """Write the commands `onnx-compat` and `python` for this interpreter to a folder."""
     commands = folder / ".bin"
     commands.mkdir()
-    for name, arguments in (("onnx-compat", "-m onnx_compat.cli"), ("python", "")):
+    for name, arguments in (("onnx-compat", "-m onnx_compat"), ("python", "")):
         script = commands / name
         script.write_text('#!/bin/sh\nexec "%s" %s "$@"\n' % (sys.executable, arguments), encoding="utf-8")
         script.chmod(script.stat().st_mode | stat.S_IXUSR)

@@ -72,7 +72,7 @@ class Environment:
 
     def doctor(self, **variables: str) -> Dict[str, Any]:
         """Run `onnx-compat doctor --json`. Return its JSON with the exit code. Assert that it printed no traceback."""
-        done = self.run("-m", "onnx_compat.cli", "doctor", "--json", **variables)
+        done = self.run("-m", "onnx_compat", "doctor", "--json", **variables)
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         document: Dict[str, Any] = json.loads(done.stdout)
         document["code"] = done.returncode

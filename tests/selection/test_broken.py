@@ -49,7 +49,7 @@ def test_a_shared_library_of_tensorflow_2_is_missing(copy):
     library.unlink()
     report = passed_over(here, "tf2", library.name, REINSTALL % "tensorflow-cpu", "tflite")
     assert library.name in report["shim"]["keras"]["reason"]  # which runs on it
-    text = here.run("-m", "onnx_compat.cli", "doctor")
+    text = here.run("-m", "onnx_compat", "doctor")
     assert "tf2: hint: " + REINSTALL % "tensorflow-cpu" in text.stdout
     assert (text.returncode, text.stderr) == (0, "")
 

@@ -24,7 +24,7 @@ def test_the_doctor_tells_what_this_python_can_have(environment, name):
     for shim in absent.values():
         python = name.rsplit("-py3", maxsplit=1)[1]
         assert shim["hint"] or "not for Python 3.%s but for 3." % python in shim["reason"]
-    text = here.run("-m", "onnx_compat.cli", "doctor")
+    text = here.run("-m", "onnx_compat", "doctor")
     assert (text.returncode, text.stderr) == (0, "")
     assert "selected: reference (no installed shim works here)" in text.stdout
     assert "tf2: not installed\n  hint: pip install 'onnx-compat[tf2]'\n" in text.stdout

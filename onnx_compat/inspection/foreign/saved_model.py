@@ -114,7 +114,10 @@ def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> It
 
 
 def _port_type(port: Message) -> Row:
-    """Return the dtype and the shape of an input or an output as columns of a row, with None for an open size."""
+    """Return the columns "type" and "shape" of an input or an output.
+
+    A shape has None for an open size. An unknown rank gives None as the shape.
+    """
     is_listed = 0 <= port.dtype < len(_TYPES)
     axes = None if port.shape is None or port.shape.unknown_rank else port.shape.axes
     sizes = None if axes is None else [axis.size for axis in axes]

@@ -162,7 +162,7 @@ def dynamic_quantize_lstm(
 
 
 def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
-    """Return a Product that quantizes its values dynamically and multiplies them by quantized weights.
+    """Return a Product (x, weights, bias, direction): it quantizes x dynamically and multiplies x by quantized weights.
 
     `scales` and `zero_points` have an entry for each direction of the LSTM.
     """

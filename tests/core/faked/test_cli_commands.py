@@ -278,7 +278,7 @@ def test_names_that_look_like_markup_survive(command, monkeypatch):
 
 
 # -- as a process ---------------------------------------------------------------------------------------------------
-CLI = [sys.executable, "-m", "onnx_compat.cli"]
+CLI = [sys.executable, "-m", "onnx_compat"]
 
 
 def test_help_is_complete_and_imports_nothing_heavy():

@@ -129,7 +129,10 @@ def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _shift_bits(builder: Builder, x: Handle, y: Handle, left: bool) -> Handle:
-    """Shift in int64, which holds every power of two that changes the result."""
+    """Shift x by y bits: multiply (`left`) or divide by 2^y in int64, rounding down.
+
+    A shift by the width of x or more gives 0.
+    """
     count = 8 * np.dtype(x.dtype).itemsize
     wide = [casting.to(builder, x, "int64"), casting.to(builder, y, "int64")]
     power = _powers_of_two(builder, wide[1], count if left else min(count, 63))

@@ -64,7 +64,10 @@ def align_operands(builder: Builder, operands: Sequence[Handle]) -> Tuple[List[H
 
 
 def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
-    """Return x broadcast to a shape that is given as a tensor, and by its sizes."""
+    """Return x broadcast to the sizes `dims`, which the tensor `target` holds at run time.
+
+    The result is x itself if its shape is equal, a small constant, a TILE, or a BROADCAST_TO.
+    """
     if is_same_shape(x.dims, dims):
         return x
     if x.is_constant and all(isinstance(size, int) for size in dims) and int(np.prod(dims)) <= 64:

@@ -153,7 +153,7 @@ def _accepts_lrn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) ->
 
 @native("Resize", _accepts_resize, spatial=True)
 def resize_image(builder: Builder, x: Handle, *inputs: Optional[Handle], **attributes: Any) -> Handle:
-    """Emit Resize by the kernel that agrees with ONNX."""
+    """Emit Resize by the kernel that gives the same results as ONNX. `_accepts_resize` has shown that there is one."""
     arrays = [x.array for x in inputs if x is not None and x.is_constant and x.dtype == "float32"]
     scales = next((array for array in arrays if array.size == 4), None)  # the roi has 8 elements, or none
     factors = [None] * 4 if scales is None else scales.reshape(-1).tolist()

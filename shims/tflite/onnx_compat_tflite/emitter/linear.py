@@ -42,7 +42,10 @@ def _add_bias(builder: Builder, product: Handle, bias: Optional[Handle]) -> Hand
 
 
 def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optional[Handle]) -> Handle:
-    """Append FULLY_CONNECTED for weights [units, depth]."""
+    """Return x @ weights^T + bias by FULLY_CONNECTED, for weights [units, depth].
+
+    For a constant x of zeros, finite weights and no bias, return constant zeros without an operator.
+    """
     dims = (*x.dims[:-1], weights.dims[0])
     if x.is_constant and not x.array.any() and bias is None and np.isfinite(weights.array).all():
         return Handle.of(np.zeros(dims, x.dtype))  # seen for the initial state of a recurrent network
@@ -51,7 +54,7 @@ def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optiona
 
 
 def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Append BATCH_MATMUL; merge the batch axes of a rank above 4."""
+    """Return x @ y by BATCH_MATMUL. Batch axes of a rank above 4 are merged first; an empty product is a constant."""
     rank = max(x.rank, y.rank)
     # The kernels give wrong results for a transposed x whose batch axes broadcast with those of y.
     if transpose_x and not is_same_shape(x.dims[:-2], y.dims[:-2]):

@@ -44,7 +44,7 @@ def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
 
 
 def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
-    """Return a size as an int32 scalar."""
+    """Return a size (an int or a scalar handle) as an int32 scalar. An int64 handle is narrowed with a run-time check."""
     if isinstance(size, Handle):
         return narrowing.narrow_checked(builder, size) if size.dtype == "int64" else size
     return Handle.of(int32_array(size))

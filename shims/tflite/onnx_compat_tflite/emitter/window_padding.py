@@ -28,7 +28,7 @@ def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any
 
 
 def window_count(size: Size, kernel: Size, stride: int, dilation: int) -> Any:
-    """Return the number of windows along an axis; None if it is unknown."""
+    """Return the number of windows along an axis of a padded size, at least 0. None if the size or the kernel is unknown."""
     if not isinstance(size, int) or not isinstance(kernel, int):
         return None
     return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0)
