@@ -9,6 +9,7 @@
 - nox -s mutation -- MODULE …        mutants that no test of the core kills; without MODULE, of nine modules
 - nox -s against -- REV              conversion, memory and import beside another revision
 - nox -s real                        convert and measure trained networks from published packages
+- nox -s fuzz -- --minutes N         compare shims with onnxruntime on random graphs
 - nox -s branches -- tf2-8           install a branch as a user does; without a name, all branches
 - nox -s suites zoo                  fill the cache of cases; sessions that need the cases do it themselves
 - nox -s "peer(onnxruntime)"         run another project on the same cases; `-t peer` selects all
@@ -17,6 +18,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -210,6 +212,25 @@ def against(session: nox.Session) -> None:
     session.run("uv", "pip", "install", "--quiet", "--exact", "--reinstall", f"--python={base}", pins, *wheels_of_base)
     pythons = [f"--python={cell.id}={ours}", f"--python=base={base}"]
     session.run("python", "-m", "benchmarks", "--bench", "revisions", *pythons, *arguments)
+
+
+@nox.session(requires=["wheels"], default=False)
+def fuzz(session: nox.Session) -> None:
+    """Compare shims with onnxruntime on random graphs: `-- --minutes N [--cell ID ...] [--seed S] [--form FORMAT]`."""
+    session.install("--exact", *cells.wheels(MATRIX, REFERENCE), MATRIX.newest_onnx, *MATRIX.tools["fuzz"])
+    parser = argparse.ArgumentParser(prog="nox -s fuzz --", add_help=False)
+    parser.add_argument("--cell", action="append", default=[], choices=[REFERENCE, *MATRIX.cells])
+    chosen, arguments = parser.parse_known_args(session.posargs)
+    pythons = {
+        id_: "" if id_ == REFERENCE else _cell_environment(session, MATRIX.cells[id_])
+        for id_ in chosen.cell
+        or [REFERENCE, *(cell.id for cell in CELLS if cell.tier == "gate" and cell.shim != REFERENCE)]
+    }
+    session.run("python", "-m", "matrix.fuzz", *(f"--python={id_}={path}" for id_, path in pythons.items()), *arguments)
+
+
+def _cell_environment(session: nox.Session, cell: Cell) -> str:
+    return _environment(session, cell, *cells.wheels(MATRIX, cell.shim))
 
 
 @nox.session(requires=["wheels"], default=False)

@@ -115,7 +115,7 @@ def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
         if gpu.state != READY:
             print(write_unready(cell, gpu), file=sys.stderr)
             return 0 if gpu.state == NO_GPU else 1
-    tests = ["tests/shims", "tests/conformance", *(["tests/core"] if cell.shim == REFERENCE else [])]
+    tests = ["tests/shims", "tests/conformance", "tests/fuzz", *(["tests/core"] if cell.shim == REFERENCE else [])]
     pytest = shutil.which("pytest", path=os.path.dirname(sys.executable))
     assert pytest is not None, "the environment of %s is not installed" % cell.id
     # Never as `python -m pytest`, which imports the source tree instead of the wheels.

@@ -1,0 +1,84 @@
+"""`python -m matrix.fuzz --python CELL=INTERPRETER … [--minutes N] [--graphs N] [--seed S] [--form FORMAT]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Dict, List, Optional
+
+from matrix import cells
+from matrix.data import REFERENCE, ROOT, load
+from matrix.fuzz.campaign import CHUNK, Counts, Target, make_chunk, run_chunk, write_failure
+from matrix.fuzz.execution import FORMS
+from matrix.fuzz.record import write_record
+from matrix.fuzz.worker import Worker
+
+CASES = ROOT / "results" / "fuzz"
+"""Folder of the shrunk cases. A case that is mended moves to tests/fuzz/cases."""
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Run campaigns in cells; return 1 if a graph differed."""
+    parser = argparse.ArgumentParser(prog="python -m matrix.fuzz", description="Compare shims on random graphs.")
+    parser.add_argument("--python", action="append", default=[], metavar="CELL=INTERPRETER", help="an environment")
+    parser.add_argument("--minutes", type=float, help="stop after this time; without it, after --graphs")
+    parser.add_argument("--graphs", type=int, default=CHUNK, help="seeds for each cell, if there is no --minutes")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--form", choices=sorted(FORMS), help="convert to a file and run the file")
+    parser.add_argument("--no-shrink", action="store_true", help="only count")
+    parser.add_argument("--record", action="store_true", help="write matrix/results/fuzz/<cell>.json")
+    parser.add_argument("--out", type=Path, default=CASES, help="the folder of the shrunk cases")
+    options = parser.parse_args(arguments)
+    targets = [_target(text, options.form) for text in options.python]
+    counts = {target.cell: Counts() for target in targets}
+    seeds = _run(targets, counts, options)
+    failed = False
+    for target in targets:
+        result = counts[target.cell]
+        print("%s: %d graphs, %s" % (target.cell, sum(result.outcomes.values()), dict(result.outcomes)))
+        failed = failed or bool(result.failures)
+        if options.record:
+            print("wrote %s" % write_record(target, options.seed, seeds, result))
+    return 1 if failed else 0
+
+
+def _target(text: str, form: Optional[str]) -> Target:
+    matrix = load()
+    id_, _, python = text.partition("=")
+    if id_ == REFERENCE:
+        return Target(REFERENCE, REFERENCE, python or sys.executable, {}, form)
+    cell = matrix.cells[id_]
+    return Target(cell.id, cell.shim, python, cells.environment(matrix, cell), form)
+
+
+def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> int:
+    """Run chunk after chunk, each in all cells. Return the number of seeds."""
+    end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    workers = {target.cell: Worker(target.python, target.shim, target.env, target.form) for target in targets}
+    first: int = options.seed
+    try:
+        while time.monotonic() < end and (options.minutes or first < options.seed + options.graphs):
+            count = CHUNK if options.minutes else min(CHUNK, options.seed + options.graphs - first)
+            path, unused = make_chunk(first, count)
+            for target in targets:
+                result = counts[target.cell]
+                result.unused.update(unused)
+                stop = lambda: time.monotonic() > end  # noqa: E731 - a callback of one line
+                for case, outcome in run_chunk(path, workers[target.cell], result, stop):
+                    print("%s: seed %d: %s: %s" % (target.cell, case.seed, outcome.kind, outcome.detail), flush=True)
+                    if not options.no_shrink:
+                        file = write_failure(target, case, outcome, options.out, result)
+                        print("  %s" % (file or "seen before"), flush=True)
+                text = "%s: seeds %d to %d: %s"
+                print(text % (target.cell, first, first + count - 1, dict(result.outcomes)), flush=True)
+            first += count
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return first - int(options.seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Campaign: generate chunks of cases, run them in cells, and count, shrink and store what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Counter as CounterType
+
+import onnx
+
+from matrix.fuzz.chunks import read_chunk, write_chunk
+from matrix.fuzz.document import dump_case, pretty
+from matrix.fuzz.execution import FAILURES, FALLBACK, REFUSED, Outcome
+from matrix.fuzz.graphs import Case, walk
+from matrix.fuzz.produce import produce
+from matrix.fuzz.shrink import digest, shrink, signature
+from matrix.fuzz.worker import Worker
+from matrix.suites.place import cache_dir
+
+__all__ = ["CHUNK", "Counts", "Target", "make_chunk", "run_chunk", "write_failure"]
+
+CHUNK = 500
+"""The seeds of a chunk."""
+_CODE = Path(__file__).parent
+
+
+class Target(NamedTuple):
+    """A shim in an environment: the cell, its interpreter and variables, and the format of the files that it runs."""
+
+    cell: str
+    shim: str
+    python: str
+    env: Dict[str, str]
+    form: Optional[str] = None
+
+
+class Counts:
+    """Counts of the outcomes of a target, and the failures that were stored."""
+
+    def __init__(self) -> None:
+        self.outcomes: CounterType[str] = Counter()
+        self.refused: CounterType[str] = Counter()
+        self.fallbacks: CounterType[str] = Counter()
+        self.unused: CounterType[str] = Counter()
+        self.failures: List[Tuple[int, Outcome]] = []
+        self.seen: Set[str] = set()
+
+    def add(self, seed: int, outcome: Outcome) -> bool:
+        """Count an outcome. Return whether it is a failure."""
+        self.outcomes[outcome.kind] += 1
+        if outcome.kind == REFUSED:
+            self.refused[_reason(outcome.detail)] += 1
+        if outcome.kind == FALLBACK:
+            self.fallbacks.update(outcome.detail.split())
+        if outcome.kind in FAILURES:
+            self.failures.append((seed, outcome))
+        return outcome.kind in FAILURES
+
+
+def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
+    """Generate the cases of seeds into the cache, unless they are there. Return the file and the reasons of unused seeds."""
+    path = cache_dir() / "fuzz" / _generator_digest() / ("%d-%d.gz" % (first, count))
+    reasons = path.with_suffix(".json")
+    if not (path.exists() and reasons.exists()):
+        cases, unused = produce(first, count)
+        write_chunk(path, cases)
+        reasons.write_text(json.dumps(unused), encoding="utf-8")
+    return path, Counter(json.loads(reasons.read_text(encoding="utf-8")))
+
+
+def run_chunk(
+    path: Path, worker: Worker, counts: Counts, stop: Callable[[], bool] = lambda: False
+) -> List[Tuple[Case, Outcome]]:
+    """Run the cases of a chunk, until `stop`. Return the failures."""
+    cases = read_chunk(path)
+    failures = []
+    for index, outcome in worker.run(path, len(cases)):
+        if counts.add(cases[index].seed, outcome):
+            failures.append((cases[index], outcome))
+        if stop():
+            break
+    return failures
+
+
+def write_failure(target: Target, case: Case, outcome: Outcome, folder: Path, counts: Counts) -> Optional[Path]:
+    """Shrink a failure, and write it as a test case. Return the file, or None if an equal failure was written before."""
+    with contextlib.closing(Worker(target.python, target.shim, target.env, target.form)) as worker:
+        small = shrink(case, outcome, worker.run_case)
+        final = worker.run_case(small)
+    operators = "-".join(node.operator for node in walk(small.graph))
+    key = "%s %s" % (signature(final), operators)
+    if key in counts.seen:
+        return None
+    counts.seen.add(key)
+    form = "-" + target.form if target.form else ""
+    path = folder / ("%s%s-%s-%s.json" % (target.shim, form, outcome.kind, digest(small)))
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {"cause": "", "cell": target.cell, "form": target.form, "failure": final.detail, **dump_case(small)}
+    path.write_text(pretty(document) + "\n", encoding="utf-8")
+    return path
+
+
+def _reason(detail: str) -> str:
+    """Return the class and the first line of a refusal, without numbers and quoted names."""
+    line = detail.splitlines()[0]
+    return re.sub(r"'[^']*'|\d+", "…", line)[:120]
+
+
+def _generator_digest() -> str:
+    """Return the digest of the generator: other code generates other graphs from a seed."""
+    modules = ["draft", "draw", "document", "evaluation", "generator", "graphs", "oracle", "registry", "values"]
+    files = [_CODE / (name + ".py") for name in modules] + sorted((_CODE / "templates").glob("*.py"))
+    content = b"".join(path.read_bytes() for path in files) + onnx.__version__.encode()
+    return hashlib.sha256(content).hexdigest()[:12]

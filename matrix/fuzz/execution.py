@@ -1,0 +1,94 @@
+"""Run of a case on a shim, and its outcome."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, List, NamedTuple, Optional, Sequence
+
+from matrix.fuzz.graphs import Case, to_model
+from matrix.harness.compare import Mismatch, compare
+
+__all__ = ["DIED", "ERROR", "FAILURES", "FALLBACK", "FORMS", "HUNG", "REFUSED", "SAME", "WRONG", "Outcome", "execute"]
+
+SAME, FALLBACK, REFUSED = "same", "fallback", "refused"
+WRONG, ERROR, DIED, HUNG = FAILURES = ("wrong", "error", "died", "hung")
+FORMS = {"tflite": ".tflite", "keras": ".keras", "saved_model": "", "graphdef": ".pb"}
+"""Format -> the suffix of its files."""
+RTOL = 1e-3
+LONGEST = 600
+
+
+class Outcome(NamedTuple):
+    """The outcome of a case.
+
+    - `same`: the expected outputs; `fallback`: the same, and nodes ran outside of the framework
+    - `refused`: an error of this library says that the case is not supported
+    - `wrong`: other outputs; `error`: any other error; `died`, `hung`: no answer
+    """
+
+    kind: str
+    detail: str = ""
+    output: str = ""
+    """The first wrong output."""
+
+
+def execute(case: Case, shim: str, form: Optional[str] = None) -> Outcome:
+    """Run a case on a shim: prepared, or as a file of the format `form`."""
+    from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError, VerificationError
+
+    try:
+        return _compare(case, shim, form)
+    except (InputError, InvalidModelError, VerificationError) as error:  # of a valid model, with valid feeds
+        return Outcome(ERROR, _describe(error))
+    except OnnxCompatError as error:
+        return Outcome(REFUSED, _describe(error))
+    except Exception as error:  # noqa: BLE001 - any exception is the outcome of the case
+        return Outcome(ERROR, _describe(error))
+
+
+def _compare(case: Case, shim: str, form: Optional[str]) -> Outcome:
+    """Run all feeds on one prepared model, and compare."""
+    import onnx_compat
+
+    model = to_model(case.graph, case.opset).SerializeToString()
+    with tempfile.TemporaryDirectory() as folder:
+        if form is None:
+            runnable: Any = onnx_compat.prepare(model, shim=shim)
+        else:
+            path = Path(folder) / ("model" + FORMS[form])
+            onnx_compat.convert(model, path, to=form, shim=shim)
+            runnable = onnx_compat.load_converted(path)
+        for index, run in enumerate(case.runs):
+            outputs = runnable.run(run.feeds)
+            wrong = _first_difference(case, outputs, index)
+            if wrong is not None:
+                return wrong
+        fallbacks: Sequence[str] = getattr(runnable, "fallbacks", [])
+    return Outcome(FALLBACK, " ".join(sorted(_operators(fallbacks)))) if fallbacks else Outcome(SAME)
+
+
+def _first_difference(case: Case, outputs: List[Any], index: int) -> Optional[Outcome]:
+    run = case.runs[index]
+    if len(outputs) != len(run.expected):
+        return Outcome(WRONG, "expected %d outputs, got %d" % (len(run.expected), len(outputs)))
+    for output, (name, wanted) in zip(outputs, run.expected.items()):
+        try:
+            compare(name, output, wanted, RTOL, run.atol[name])
+        except Mismatch as mismatch:
+            return Outcome(WRONG, ("run %d: %s" % (index, mismatch))[:LONGEST], name)
+    return None
+
+
+def _operators(names: Sequence[str]) -> List[str]:
+    """Return the operators of nodes: the generated names are `<operator>_<index>`."""
+    return sorted({name.rpartition("/")[2].rpartition("_")[0] for name in names})
+
+
+def _describe(error: Exception) -> str:
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1] if frames else None
+    where = "" if last is None else " (%s:%s)" % (Path(last.filename).name, last.lineno)
+    return ("%s: %s" % (type(error).__name__, error))[:LONGEST] + where

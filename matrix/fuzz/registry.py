@@ -1,0 +1,35 @@
+"""Registry of templates: a function that adds a node of an operator, or an idiom of several nodes, to a draft."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, NamedTuple
+
+from matrix.fuzz.draw import Draw
+
+__all__ = ["TEMPLATES", "Template", "template"]
+
+Grow = Callable[[Draw], None]
+
+
+class Template(NamedTuple):
+    """A template: `since` is the first opset that it can be used with."""
+
+    name: str
+    weight: float
+    since: int
+    grow: Grow
+
+
+TEMPLATES: Dict[str, Template] = {}
+
+
+def template(name: str, weight: float = 1.0, since: int = 13) -> Callable[[Grow], Grow]:
+    """Register a function as the template of an operator. Raises ValueError for a name that is registered."""
+
+    def register(grow: Grow) -> Grow:
+        if name in TEMPLATES:
+            raise ValueError("the template %r is registered twice" % name)
+        TEMPLATES[name] = Template(name, weight, since, grow)
+        return grow
+
+    return register

@@ -1,0 +1,118 @@
+"""Templates of quantised operators: scales are powers of two, so that rounding is exact."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+from matrix.fuzz.draft import GRID, MOVE, STEP
+from matrix.fuzz.draw import Draw
+from matrix.fuzz.registry import template
+from matrix.fuzz.values import Rejected, Value
+
+_SCALES = (0.125, 0.25, 0.5)
+
+
+def scale(draw: Draw, count: Optional[int] = None) -> Value:
+    """Return a scale, or a vector of scales."""
+    return draw.constant([draw.choice(_SCALES) for _ in range(count)] if count else draw.choice(_SCALES), "float32")
+
+
+def zero(draw: Draw, dtype: str, count: Optional[int] = None) -> Value:
+    """Return a zero point, or a vector of zero points."""
+    values = draw.data((count or 1,), dtype, 0 if dtype == "uint8" else -3, 128 if dtype == "uint8" else 3)
+    return draw.constant(values if count else values[0], dtype)
+
+
+@template("QuantizeLinear", 2)
+def quantize(draw: Draw) -> None:
+    """Add a QuantizeLinear of an exact value, of a tensor or of each channel."""
+    x = draw.pick(("float32",), range(1, 5), exact=True)
+    dtype = draw.choice(["uint8", "int8"])
+    attributes, count = _axis(draw, x)
+    inputs = [x, scale(draw, count)]
+    if dtype == "int8" or draw.chance(0.8):
+        inputs.append(zero(draw, dtype, count))
+    quantized = draw.node("QuantizeLinear", inputs, STEP, **attributes)
+    if draw.chance(0.6):
+        draw.node("DequantizeLinear", [quantized, *inputs[1:]], MOVE, **attributes)
+
+
+@template("DequantizeLinear", 1.5)
+def dequantize(draw: Draw) -> None:
+    """Add a DequantizeLinear."""
+    x = draw.pick(("uint8", "int8"), range(1, 5))
+    attributes, count = _axis(draw, x)
+    draw.node("DequantizeLinear", [x, scale(draw, count), zero(draw, x.dtype, count)], MOVE, **attributes)
+
+
+def _axis(draw: Draw, x: Value) -> Any:
+    """Return the attributes and the number of scales: none for a tensor, one for each channel."""
+    if draw.chance(0.6) or x.rank < 2:
+        return {}, None
+    axis = draw.integer(0, x.rank - 1)
+    count = x.dims[axis]
+    if count is None:
+        raise Rejected("open axis")
+    given: Dict[str, Any] = {"axis": axis} if axis != 1 or draw.chance(0.5) else {}
+    return given, count
+
+
+@template("QDQ-Conv", 1.5)
+def quantized_conv(draw: Draw) -> None:
+    """Add a Conv or a MatMul between DequantizeLinear and QuantizeLinear, as quantisers write it."""
+    x = draw.pick(("float32",), [2, 4], exact=True, where=lambda value: value.dims[1] is not None)
+    dtype = draw.choice(["uint8", "int8"])
+    in_scale, in_zero = scale(draw), zero(draw, dtype)
+    quantized = draw.node("QuantizeLinear", [x, in_scale, in_zero], STEP)
+    restored = draw.node("DequantizeLinear", [quantized, in_scale, in_zero], MOVE)
+    outputs = draw.integer(1, 3)
+    shape = (outputs, x.shape[1], 2, 2) if x.rank == 4 else (x.shape[1], outputs)
+    stored = draw.draft.add_initializer(draw.data(shape, "int8", -8, 8))
+    kernel = draw.node("DequantizeLinear", [stored, scale(draw), draw.constant(0, "int8")], MOVE)
+    product = draw.node("Conv" if x.rank == 4 else "MatMul", [restored, kernel], GRID)
+    if draw.chance(0.5):
+        product = draw.node("Relu", [product], MOVE)
+    out_scale, out_zero = draw.constant(draw.choice([0.5, 1.0]), "float32"), zero(draw, dtype)
+    requantized = draw.node("QuantizeLinear", [product, out_scale, out_zero], STEP)
+    draw.node("DequantizeLinear", [requantized, out_scale, out_zero], MOVE)
+
+
+@template("QLinearMatMul", 0.7)
+def qlinear_matmul(draw: Draw) -> None:
+    """Add a QLinearMatMul."""
+    x = draw.pick(("uint8", "int8"), [2, 3], where=lambda value: value.dims[-1] is not None)
+    y = draw.draft.add_initializer(draw.data((x.shape[-1], draw.integer(1, 3)), x.dtype, -8, 8))
+    inputs = [x, scale(draw), zero(draw, x.dtype), y, scale(draw), zero(draw, x.dtype)]
+    draw.node("QLinearMatMul", [*inputs, draw.constant(draw.choice([0.5, 1.0]), "float32"), zero(draw, x.dtype)], STEP)
+
+
+@template("QLinearConv", 0.7)
+def qlinear_conv(draw: Draw) -> None:
+    """Add a QLinearConv."""
+    x = draw.pick(("uint8", "int8"), [4], where=lambda value: value.dims[1] is not None)
+    outputs = draw.integer(1, 3)
+    kernel = draw.draft.add_initializer(
+        draw.data((outputs, x.shape[1], 2, 2), "int8" if x.dtype == "int8" else "uint8", -8, 8)
+    )
+    inputs = [x, scale(draw), zero(draw, x.dtype), kernel, scale(draw), draw.constant(0, kernel.dtype)]
+    inputs += [draw.constant(draw.choice([0.5, 1.0]), "float32"), zero(draw, x.dtype)]
+    if draw.chance(0.5):
+        inputs.append(draw.draft.add_initializer(draw.data((outputs,), "int32", -50, 50)))
+    draw.node("QLinearConv", inputs, STEP, pads=draw.choice([None, [0, 1, 1, 0]]))
+
+
+@template("MatMulInteger", 0.7)
+def matmul_integer(draw: Draw) -> None:
+    """Add a MatMulInteger."""
+    x = draw.pick(("uint8", "int8"), [2, 3], where=lambda value: value.dims[-1] is not None)
+    y = draw.draft.add_initializer(draw.data((x.shape[-1], draw.integer(1, 3)), draw.choice(["uint8", "int8"]), -8, 8))
+    inputs = [x, y, zero(draw, x.dtype)] if draw.chance(0.6) else [x, y]
+    draw.node("MatMulInteger", inputs, MOVE)
+
+
+@template("ConvInteger", 0.5)
+def conv_integer(draw: Draw) -> None:
+    """Add a ConvInteger."""
+    x = draw.pick(("uint8",), [4], where=lambda value: value.dims[1] is not None)
+    kernel = draw.draft.add_initializer(draw.data((draw.integer(1, 3), x.shape[1], 2, 2), "uint8", 0, 8))
+    draw.node("ConvInteger", [x, kernel, zero(draw, "uint8")] if draw.chance(0.6) else [x, kernel], MOVE)
