@@ -106,7 +106,7 @@ class _Snapshot:
 def _add_inputs(draw: Draw) -> None:
     """Add the first inputs: an image, a sequence of features, a matrix, a vector; sometimes others beside them."""
     for _ in range(draw.choice([1, 1, 2, 3])):
-        rank = draw.choice([1, 2, 3, 3, 4, 4, 4, 5])
+        rank = draw.choice([1, 2, 3, 3, 4, 4, 4, 4, 4, 5])
         dtype = draw.choice(["float32"] * 8 + ["int64", "int32", "float64", "uint8", "int8", "bool", "object"])
         sizes = [draw.choice(_SIZES) for _ in range(rank)]
         if draw.shared.allow_empty and draw.chance(0.5):

@@ -10,7 +10,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from typing import Any, Counter as CounterType, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
+from typing import Counter as CounterType
 
 from matrix.data import ROOT
 from matrix.fuzz.document import dump_case, parse_case

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
+
+import numpy as np
 
 from matrix.fuzz.draft import GRID, MOVE, STEP
 from matrix.fuzz.draw import Draw
@@ -23,7 +25,25 @@ def zero(draw: Draw, dtype: str, count: Optional[int] = None) -> Value:
     return draw.constant(values if count else values[0], dtype)
 
 
-@template("QuantizeLinear", 2)
+def quantize_value(draw: Draw, inputs: Sequence[Value], axis: int = 1) -> Value:
+    """Add a QuantizeLinear. Behind a DequantizeLinear no value lies between two integers.
+
+    TFLite's requantisation rounds such a value up, where ONNX rounds it to the even integer: a known difference.
+    """
+    x, factors = inputs[:2]
+    if any(node.operator == "DequantizeLinear" for node in draw.draft.nodes):
+        for array, factor in zip(x.arrays, factors.arrays):
+            along = (
+                factor.reshape([-1 if k == axis % array.ndim else 1 for k in range(array.ndim)])
+                if factor.ndim
+                else factor
+            )
+            if (np.abs(array / along % 1) == 0.5).any():
+                raise Rejected("tie")
+    return draw.node("QuantizeLinear", inputs, STEP, axis=axis if axis != 1 else None)
+
+
+@template("QuantizeLinear", 2.5)
 def quantize(draw: Draw) -> None:
     """Add a QuantizeLinear of an exact value, of a tensor or of each channel."""
     x = draw.pick(("float32",), range(1, 5), exact=True)
@@ -32,7 +52,7 @@ def quantize(draw: Draw) -> None:
     inputs = [x, scale(draw, count)]
     if dtype == "int8" or draw.chance(0.8):
         inputs.append(zero(draw, dtype, count))
-    quantized = draw.node("QuantizeLinear", inputs, STEP, **attributes)
+    quantized = quantize_value(draw, inputs, **attributes)
     if draw.chance(0.6):
         draw.node("DequantizeLinear", [quantized, *inputs[1:]], MOVE, **attributes)
 
@@ -57,13 +77,13 @@ def _axis(draw: Draw, x: Value) -> Any:
     return given, count
 
 
-@template("QDQ-Conv", 1.5)
+@template("QDQ-Conv", 3)
 def quantized_conv(draw: Draw) -> None:
     """Add a Conv or a MatMul between DequantizeLinear and QuantizeLinear, as quantisers write it."""
     x = draw.pick(("float32",), [2, 4], exact=True, where=lambda value: value.dims[1] is not None)
     dtype = draw.choice(["uint8", "int8"])
     in_scale, in_zero = scale(draw), zero(draw, dtype)
-    quantized = draw.node("QuantizeLinear", [x, in_scale, in_zero], STEP)
+    quantized = quantize_value(draw, [x, in_scale, in_zero])
     restored = draw.node("DequantizeLinear", [quantized, in_scale, in_zero], MOVE)
     outputs = draw.integer(1, 3)
     shape = (outputs, x.shape[1], 2, 2) if x.rank == 4 else (x.shape[1], outputs)
@@ -73,7 +93,7 @@ def quantized_conv(draw: Draw) -> None:
     if draw.chance(0.5):
         product = draw.node("Relu", [product], MOVE)
     out_scale, out_zero = draw.constant(draw.choice([0.5, 1.0]), "float32"), zero(draw, dtype)
-    requantized = draw.node("QuantizeLinear", [product, out_scale, out_zero], STEP)
+    requantized = quantize_value(draw, [product, out_scale, out_zero])
     draw.node("DequantizeLinear", [requantized, out_scale, out_zero], MOVE)
 
 

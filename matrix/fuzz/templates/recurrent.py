@@ -42,19 +42,19 @@ def _recurrent(draw: Draw, operator: str, gates: int) -> None:
     draw.nodes(operator, inputs, draw.integer(1, 1 + states), SMOOTH, **attributes)
 
 
-@template("LSTM", 0.8)
+@template("LSTM", 1.2)
 def lstm(draw: Draw) -> None:
     """Add an LSTM."""
     _recurrent(draw, "LSTM", 4)
 
 
-@template("GRU", 0.8)
+@template("GRU", 1.2)
 def gru(draw: Draw) -> None:
     """Add a GRU."""
     _recurrent(draw, "GRU", 3)
 
 
-@template("RNN", 0.5)
+@template("RNN", 1)
 def rnn(draw: Draw) -> None:
     """Add an RNN."""
     _recurrent(draw, "RNN", 1)

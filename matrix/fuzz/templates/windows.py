@@ -42,7 +42,7 @@ def window(draw: Draw, x: Value, dilated: bool) -> Dict[str, Any]:
     return attributes
 
 
-@template("Conv", 4)
+@template("Conv", 7)
 def conv(draw: Draw) -> None:
     """Add a Conv: groups, depthwise, dilations, sometimes with weights from an input."""
     x = image(draw)
@@ -57,7 +57,7 @@ def conv(draw: Draw) -> None:
     draw.node("Conv", inputs, GRID, group=group if group != 1 or draw.chance(0.3) else None, **attributes)
 
 
-@template("ConvTranspose", 1.5)
+@template("ConvTranspose", 2.5)
 def conv_transpose(draw: Draw) -> None:
     """Add a ConvTranspose with explicit pads."""
     x = draw.pick(("float32",), [3, 4, 4], where=lambda value: value.dims[1] is not None)
@@ -79,7 +79,7 @@ def conv_transpose(draw: Draw) -> None:
     draw.node("ConvTranspose", inputs, GRID, **attributes)
 
 
-@template("MaxPool", 2)
+@template("MaxPool", 3)
 def max_pool(draw: Draw) -> None:
     """Add a MaxPool."""
     x = image(draw)
@@ -90,7 +90,7 @@ def max_pool(draw: Draw) -> None:
     draw.node("MaxPool", [x], MOVE, **attributes)
 
 
-@template("AveragePool", 2)
+@template("AveragePool", 3)
 def average_pool(draw: Draw) -> None:
     """Add an AveragePool, which counts the padding or not."""
     x = image(draw)
@@ -112,7 +112,7 @@ def _check_ceil(x: Value, attributes: Dict[str, Any]) -> None:
                 raise Rejected("window in the padding")
 
 
-@template("GlobalAveragePool", 1)
+@template("GlobalAveragePool", 1.5)
 def global_pool(draw: Draw) -> None:
     """Add a pool over all spatial axes."""
     x = draw.pick(("float32",), [3, 4, 5])

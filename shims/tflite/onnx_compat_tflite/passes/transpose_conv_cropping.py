@@ -84,7 +84,9 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
     Returns None if the slice does not keep the part that the padding SAME keeps; the conditions are in the module docstring.
     """
     _, starts, ends = cut.args
-    assert isinstance(starts, Extents) and isinstance(ends, Extents) and isinstance(full.args[0], Ref)
+    assert isinstance(starts, Extents) and isinstance(ends, Extents)
+    if not isinstance(full.args[0], Ref):  # constant data and a filter that is known only at run time
+        return None
     source, whole, last = full.args[0].spec.shape, full.outputs[0].spec.shape, len(full.outputs[0].spec.shape) - 1
     left = [_sliced_size(*along) for along in zip(whole, starts.dims, ends.dims)]
     keeps_channels = all(is_equal(left[axis], whole[axis]) for axis in (0, last))
