@@ -106,7 +106,7 @@ def core(session: nox.Session) -> None:
     groups = ("test", "oracle", "nox", "build", "pages")
     tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for group in groups for tool in MATRIX.tools[group])]
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
-    tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance"]
+    tests = ["tests/core", "tests/matrix", "tests/benchmarks", "tests/conformance", "tests/fuzz"]
     env = {"ONNX_COMPAT_SHIM": REFERENCE, "ONNX_COMPAT_SUITES": " ".join(MATRIX.suites)}
     # Never as `python -m pytest`, which imports the source tree instead of the wheels.
     session.run("pytest", *cells.pytest_arguments(tests, session.posargs), env=env)
