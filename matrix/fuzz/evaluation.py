@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Sequence
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from matrix.fuzz.graphs import Graph, Node, Port, free_names, to_model
+from matrix.fuzz.graphs import Graph, Node, Port, free_names, to_model, walk
 from matrix.fuzz.values import Rejected
 
 __all__ = ["evaluate", "evaluator_of", "normalise", "session_of"]
@@ -42,7 +42,9 @@ def evaluate(node: Node, opset: int, feeds: Sequence[Dict[str, Any]], ports: Dic
 
 
 def evaluator_of(graph: Graph, opset: int) -> Evaluator:
-    """Return a graph on the ReferenceEvaluator."""
+    """Return a graph on the ReferenceEvaluator. Raises ValueError for a loop without a condition, which it never enters."""
+    if any(node.operator == "Loop" and not node.inputs[1] for node in walk(graph)):
+        raise ValueError("the ReferenceEvaluator does not run a Loop without a condition")
     evaluator = ReferenceEvaluator(to_model(graph, opset))
 
     def run(feed: Dict[str, Any]) -> List[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Sequence, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
@@ -90,20 +90,13 @@ def _binary(draw: Draw, operator: str) -> None:
     draw.node(operator, [x, y] if draw.chance(0.7) else [y, x], GRID)
 
 
-def _exact_quotient(operands: Sequence[Value]) -> bool:
-    """Return whether division is exact: by a power of two, also where a runtime multiplies by the reciprocal."""
-    if not operands[1].is_float:
-        return True
-    halves = all(bool((np.frexp(array)[0].__abs__() == 0.5).all()) for array in operands[1].arrays)
-    return GRID(operands) and halves
-
-
 @template("Div", 2)
 def div(draw: Draw) -> None:
     """Add a quotient; no divisor is close to zero."""
     x = draw.pick((*FLOATS, "int64", "int32"))
     y = draw.broadcastable(x, low=1, high=4)
-    draw.node("Div", [x, y], _exact_quotient)
+    # TensorFlow multiplies by the reciprocal of a constant, which is rounded even for a power of two.
+    draw.node("Div", [x, y], SMOOTH if x.is_float else MOVE)
 
 
 @template("Mod")

@@ -26,12 +26,12 @@ def zero(draw: Draw, dtype: str, count: Optional[int] = None) -> Value:
 
 
 def quantize_value(draw: Draw, inputs: Sequence[Value], axis: int = 1) -> Value:
-    """Add a QuantizeLinear. Behind a DequantizeLinear no value lies between two integers.
+    """Add a QuantizeLinear. No value lies midway between two integers.
 
-    TFLite's requantisation rounds such a value up, where ONNX rounds it to the even integer: a known difference.
+    TFLite's requantisation rounds such a value up. TensorFlow multiplies by the reciprocal of the scale, which is rounded.
     """
     x, factors = inputs[:2]
-    if any(node.operator == "DequantizeLinear" for node in draw.draft.nodes):
+    if x.array.dtype.kind == "f":
         for array, factor in zip(x.arrays, factors.arrays):
             along = (
                 factor.reshape([-1 if k == axis % array.ndim else 1 for k in range(array.ndim)])

@@ -12,7 +12,7 @@ from matrix.fuzz.values import Rejected, Value
 
 def image(draw: Draw) -> Value:
     """Return a value with a batch, a known number of channels and spatial axes."""
-    return draw.pick(("float32",), [3, 4, 4, 4, 5], where=lambda value: value.dims[1] is not None)
+    return draw.pick(("float32",), [3, 4, 4, 4, 5], where=lambda value: bool(value.dims[1]))
 
 
 def window(draw: Draw, x: Value, dilated: bool) -> Dict[str, Any]:
@@ -60,7 +60,7 @@ def conv(draw: Draw) -> None:
 @template("ConvTranspose", 2.5)
 def conv_transpose(draw: Draw) -> None:
     """Add a ConvTranspose with explicit pads."""
-    x = draw.pick(("float32",), [3, 4, 4], where=lambda value: value.dims[1] is not None)
+    x = draw.pick(("float32",), [3, 4, 4], where=lambda value: bool(value.dims[1]))
     spatial, channels = x.rank - 2, x.shape[1]
     group = draw.choice([1, 1, 1, *([2] if channels % 2 == 0 else [])])
     kernel = [draw.integer(1, 3) for _ in range(spatial)]
