@@ -99,8 +99,8 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
             return None
         if not (margin >= 0 and is_equal(first, margin // 2) and -stride < excess <= 0):
             return None
-        # The rule of the merged node clamps an open size at zero, which the rule of a slice over a whole axis does not.
-        if not is_equal(cut.outputs[0].spec.shape[axis], maximum(source[axis] * stride + excess, 0)):
+        # The rule of the merged node clamps an open size at zero; a slice over the whole axis has the size without it.
+        if margin == 0 and excess < 0 and not is_static(source[axis]):
             return None
         beyond.append(int(excess))
     return beyond
