@@ -16,7 +16,7 @@ __all__ = ["evaluate", "evaluator_of", "normalise", "session_of"]
 Evaluator = Callable[[Dict[str, Any]], List[Any]]
 #: Operators whose implementation in the ReferenceEvaluator differs from the specification, or is too slow.
 _BY_RUNTIME = frozenset(
-    "AveragePool BatchNormalization Col2Im ConvTranspose GRU GridSample Hardmax LRN LSTM Loop LpNormalization MaxPool RNN Resize"
+    "AveragePool BatchNormalization Col2Im ConvTranspose GRU GlobalAveragePool GlobalMaxPool GridSample Hardmax LRN LSTM Loop LpNormalization MaxPool RNN Resize"
     " SequenceInsert Unique".split()
 )
 

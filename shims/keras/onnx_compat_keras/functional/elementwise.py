@@ -116,7 +116,12 @@ class Elementwise(Pointwise, Sizing):
         return factor.array
 
     def _can_merge(self, x: Handle, y: Handle) -> bool:
-        """Whether an Add layer can add x and y: different tensors of the same shape, static except for the batch."""
+        """Whether an Add layer can add x and y: different float tensors of one shape, static except for the batch.
+
+        A merging layer declares the dtype of its policy for its result: float32 for integers.
+        """
+        if self.out.dtype.kind != "f":
+            return False
         if not hasattr(x, "_keras_history") or not hasattr(y, "_keras_history") or x is y:
             return False
         return len(x.shape) > 1 and tuple(x.shape) == tuple(y.shape) and None not in x.shape[1:]

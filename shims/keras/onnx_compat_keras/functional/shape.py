@@ -126,8 +126,13 @@ class Shape(Sizing):
         return self.ops.concatenate(parts, axis=axis)
 
     def _can_concatenate(self, parts: List[Handle], axis: int) -> bool:
-        """Whether a Concatenate layer can join the tensors: distinct tensors, equal shapes except along `axis`, not axis 0."""
-        if len({id(part) for part in parts}) < len(parts) or axis == 0:
+        """Whether a Concatenate layer can join the tensors: distinct float tensors, equal shapes except along `axis`.
+
+        False for axis 0. Unknown sizes count as equal.
+
+        The layer declares the dtype of its policy for its result: float32 for integers.
+        """
+        if self.out.dtype.kind != "f" or len({id(part) for part in parts}) < len(parts) or axis == 0:
             return False
         rests = {tuple(size for k, size in enumerate(part.shape) if k != axis) for part in parts}
         return len(rests) == 1
