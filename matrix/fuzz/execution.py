@@ -43,8 +43,8 @@ def execute(case: Case, shim: str, form: Optional[str] = None) -> Outcome:
         return _compare(case, shim, form)
     except (InputError, InvalidModelError, VerificationError) as error:  # of a valid model, with valid feeds
         return Outcome(ERROR, _describe(error))
-    except OnnxCompatError as error:
-        return Outcome(REFUSED, _describe(error))
+    except OnnxCompatError as error:  # of the base class: the framework stopped while it computed
+        return Outcome(ERROR if type(error) is OnnxCompatError else REFUSED, _describe(error))
     except Exception as error:  # noqa: BLE001 - any exception is the outcome of the case
         return Outcome(ERROR, _describe(error))
 
