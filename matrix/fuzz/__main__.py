@@ -20,17 +20,8 @@ CASES = ROOT / "results" / "fuzz"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run campaigns in cells; return 1 if a graph differed."""
-    parser = argparse.ArgumentParser(prog="python -m matrix.fuzz", description="Compare shims on random graphs.")
-    parser.add_argument("--python", action="append", default=[], metavar="CELL=INTERPRETER", help="an environment")
-    parser.add_argument("--minutes", type=float, help="stop after this time; without it, after --graphs")
-    parser.add_argument("--graphs", type=int, default=CHUNK, help="seeds for each cell, if there is no --minutes")
-    parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--form", choices=sorted(FORMS), help="convert to a file and run the file")
-    parser.add_argument("--no-shrink", action="store_true", help="only count")
-    parser.add_argument("--record", action="store_true", help="write matrix/results/fuzz/<cell>.json")
-    parser.add_argument("--out", type=Path, default=CASES, help="the folder of the shrunk cases")
-    options = parser.parse_args(arguments)
+    """Run campaigns in cells. Return 1 if a graph differed, else 0."""
+    options = make_parser().parse_args(arguments)
     targets = [_target(text, options.form) for text in options.python]
     counts = {target.cell: Counts() for target in targets}
     seeds = _run(targets, counts, options)
@@ -42,6 +33,20 @@ def main(arguments: Optional[List[str]] = None) -> int:
         if options.record:
             print("wrote %s" % write_record(target, options.seed, seeds, result))
     return 1 if failed else 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments."""
+    parser = argparse.ArgumentParser(prog="python -m matrix.fuzz", description="Compare shims on random graphs.")
+    parser.add_argument("--python", action="append", default=[], metavar="CELL=INTERPRETER", help="an environment")
+    parser.add_argument("--minutes", type=float, help="stop after this time; without it, after --graphs")
+    parser.add_argument("--graphs", type=int, default=CHUNK, help="seeds for each cell, if there is no --minutes")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--form", choices=sorted(FORMS), help="convert to a file and run the file")
+    parser.add_argument("--no-shrink", action="store_true", help="only count")
+    parser.add_argument("--record", action="store_true", help="write matrix/results/fuzz/<cell>.json")
+    parser.add_argument("--out", type=Path, default=CASES, help="the folder of the shrunk cases")
+    return parser
 
 
 def _target(text: str, form: Optional[str]) -> Target:

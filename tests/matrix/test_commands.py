@@ -22,6 +22,7 @@ import pages as documentation
 from matrix import trial
 from matrix.__main__ import main, make_parser
 from matrix.data import ROOT, load
+from matrix.fuzz.__main__ import make_parser as make_parser_of_fuzz
 from matrix.peers.__main__ import make_parser as make_parser_of_peers
 from matrix.real.catalog import load_networks
 from matrix.run.__main__ import make_parser as make_parser_of_run
@@ -84,6 +85,7 @@ def test_the_test_command_of_the_readme_is_run_by_the_gate() -> None:
         "nox -s core -- --no-such-option",
         "nox -s matrix -- --tier hourly",
         "nox -s branches -- tf2-99",
+        "nox -s fuzz -- --hours 1",
         'nox -s "peer(onnx2tf)" -- --each 4',
         "tox -e tf2-9.9.9-py313",
         "python -m matrix adds tf2 2.22.0",
@@ -115,6 +117,8 @@ def check_nox(arguments: list[str]) -> None:
         assert rest == ["<branch>"] or trial.trials(MATRIX, ROOT / "dist", rest)
     elif session.startswith("peer("):
         make_parser_of_peers().parse_args(["onnx2tf", "--release=1.23.2", *rest])
+    elif session == "fuzz":
+        make_parser_of_fuzz().parse_args([word.replace("--cell", "--python") for word in rest])
     elif session in ("mutation", "real", "bench"):
         assert set(rest) <= names_of(session), rest
     else:
