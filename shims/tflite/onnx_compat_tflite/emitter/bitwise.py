@@ -32,21 +32,21 @@ __all__ = ["bitcast", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor",
 
 @primitive
 def bitwise_not(builder: Builder, x: Handle) -> Handle:
-    """Emit the complement: -1 - x, or the greatest number - x without a sign."""
+    """Emit the complement of integers: -1 - x for signed, the greatest number - x for unsigned."""
     last = np.iinfo(x.dtype).max if x.dtype.startswith("uint") else -1
     return elementwise.sub(builder, builder.like(x, last), x)
 
 
 @primitive
 def bitcast(builder: Builder, x: Handle, dtype: DType) -> Handle:
-    """View the bits of x as another dtype of the same width."""
+    """View the bits of x as another dtype of the same width. Raises UnsupportedError on runtimes without BITCAST."""
     builder.demand("BITCAST", "float32", "float32")
     return builder.add_op("BITCAST", [x], storage_type(dtype.numpy), x.dims)
 
 
 @primitive
 def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the bitwise AND. A constant mask of adjacent bits becomes remainders."""
+    """Emit the bitwise AND. Of signed integers, a constant scalar mask of adjacent bits becomes remainders."""
     for value, mask in ((x, y), (y, x)):
         bit_range = _run_of_bits(mask)
         if bit_range is not None and not value.dtype.startswith("u"):
@@ -56,7 +56,7 @@ def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @widen_for("FLOOR_MOD", "SUB")
 def _mask_bit_range(builder: Builder, x: Handle, low: int, high: Optional[int]) -> Handle:
-    """Keep the bits from `low` to `high` (None: to the sign): the remainder by 2^high less the remainder by 2^low."""
+    """Keep the bits `low` to `high` - 1 (None: up to the sign): the remainder by 2^high less the remainder by 2^low."""
     upper = x if high is None else broadcasting.add_op(builder, "FLOOR_MOD", [x, builder.like(x, 2**high)])
     if not low:
         return upper
@@ -78,7 +78,7 @@ def bitwise_xor(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _combine_bits(builder: Builder, x: Handle, y: Handle, logical: str) -> Handle:
-    """Apply a logical operator to each bit of x and y."""
+    """Apply a logical operator, such as LOGICAL_AND, to each pair of bits of x and y; return numbers of x's dtype."""
     count = 8 * np.dtype(x.dtype).itemsize
     wide = "int32" if count < 32 else "int64"
     operands = [_to_bits(builder, casting.to(builder, operand, wide), count) for operand in (x, y)]
@@ -90,7 +90,10 @@ def _combine_bits(builder: Builder, x: Handle, y: Handle, logical: str) -> Handl
 
 
 def _to_bits(builder: Builder, x: Handle, count: int) -> Handle:
-    """Return the lowest bits as booleans: bit k of x is x mod 2^(k + 1) >= 2^k."""
+    """Return the lowest `count` bits of x as booleans along a new last axis: bit k is x mod 2^(k + 1) >= 2^k.
+
+    `count` is 64, or at most 62: 2^63 is no int64, so bits 62 and 63 are compared without a remainder.
+    """
     column = reshaping.insert_axis(builder, x, 0)
     if count < 64:
         moduli = Handle.of(np.array([2 ** (k + 1) for k in range(count)], x.dtype))
@@ -108,7 +111,7 @@ def _to_bits(builder: Builder, x: Handle, count: int) -> Handle:
 
 @widen_for("FLOOR_MOD", "MUL")
 def _powers_of_two(builder: Builder, y: Handle, limit: int) -> Handle:
-    """Return 2^y from a table, 0 from the limit on."""
+    """Return 2^y from a table, 0 from the limit on. y is not negative."""
     table = Handle.of(np.array(_powers(limit) + [0], y.dtype))
     index = extremes.minimum(builder, builder.like(y, limit), y)
     return gathering.gather(builder, table, casting.to(builder, index, "int32"), 0)
@@ -116,13 +119,13 @@ def _powers_of_two(builder: Builder, y: Handle, limit: int) -> Handle:
 
 @primitive
 def shift_left(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Shift x by y bits to the left."""
+    """Shift x by y bits to the left. A shift by the width of x or more gives 0."""
     return _shift_bits(builder, x, uint64.limit_shift(builder, y), True)
 
 
 @primitive
 def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Shift x by y bits to the right."""
+    """Shift x by y bits to the right. A shift by the width of x or more gives 0."""
     if uint64.is_viewed(builder, x):
         return uint64.shift_right(builder, x, y)
     return _shift_bits(builder, x, y, False)
@@ -146,7 +149,7 @@ def _shift_bits(builder: Builder, x: Handle, y: Handle, left: bool) -> Handle:
 
 
 def _powers(count: int) -> List[int]:
-    """Return the powers of two as int64. The 64th is the sign."""
+    """Return the first `count` powers of two, 64 at most, as int64. The 64th is the sign."""
     return [1 << k if k < 63 else -(1 << 63) for k in range(count)]
 
 

@@ -12,7 +12,10 @@ __all__ = ["cond"]
 
 @primitive
 def cond(builder: Builder, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-    """Emit IF: one of two bodies, by a condition."""
+    """Emit IF: run the first body if the condition, of a single element, is true, else the second.
+
+    `captures` are the arguments of both bodies.
+    """
     pred = subgraph_inputs.to_scalar_bool(builder, pred)
     specs = [(subgraph_inputs.stored_type(ref), tuple(ref.spec.shape)) for ref in builder.node.outputs]
     branches = []

@@ -38,8 +38,9 @@ def add_op(
 def align_operands(builder: Builder, operands: Sequence[Handle]) -> Tuple[List[Handle], Callable[[Handle], Handle]]:
     """Return the operands in shapes that every kernel broadcasts, and a function that restores the result's shape.
 
-    Operands of up to four axes, or of equal shapes, stay. Else adjacent axes are merged where all operands
-    broadcast alike. Otherwise each operand is broadcast to the whole shape.
+    Operands of up to four axes, or of equal shapes, stay. Else adjacent axes are merged along which the same operands
+    broadcast. If more than four axes remain, or if it is unknown which operands broadcast, each operand is broadcast to
+    the whole shape.
     """
     shapes = [handle.dims for handle in operands]
     result_dims = broadcast_dims(shapes)
@@ -106,7 +107,7 @@ def _broadcast_beyond_empty(builder: Builder, x: Handle, target: Handle, dims: S
 
 
 def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[int]]:
-    """Return how often TILE repeats each axis; None where that is unknown, or zero.
+    """Return how often TILE repeats each axis; None if the ranks differ, or a repetition is unknown or zero.
 
     TILE copies whole rows: it takes a hundredth of the time of BROADCAST_TO, which computes the index of every element.
     """
@@ -124,7 +125,10 @@ def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[i
 
 
 def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
-    """Group adjacent axes along which the same operands broadcast. An axis of size 1 everywhere joins any group."""
+    """Group adjacent axes along which the same operands broadcast. An axis of size 1 everywhere joins any group.
+
+    `rank` is that of the result. The groups hold all its axes, in order.
+    """
     groups: List[List[int]] = []
     last_pattern: Any = None
     for axis in range(rank):
@@ -140,7 +144,7 @@ def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
 
 
 def _merge_dims(dims: Sequence[Any], groups: Sequence[Sequence[int]], rank: int) -> Tuple[Any, ...]:
-    """Return the sizes with each group of axes as a single axis."""
+    """Return the sizes, padded by leading ones to `rank`, with each group of axes merged: None for a group with a None."""
     full = (1,) * (rank - len(dims)) + tuple(dims)
     return tuple(product([full[axis] for axis in group]) for group in groups)
 

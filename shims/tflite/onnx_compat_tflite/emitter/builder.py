@@ -31,7 +31,7 @@ Scalar = Union[bool, int, float, np.generic]
 
 
 class _Subgraphs:
-    """The subgraphs of a model, of which some are open: operators are appended to the innermost."""
+    """The subgraphs of a model. `open_graphs` is a stack: operators are appended to the last, the innermost."""
 
     def __init__(self) -> None:
         self.graphs = [Graph("main")]
@@ -53,7 +53,7 @@ class Builder:
 
     # -- the node ------------------------------------------------------------------------------------------------------
     def at(self, node: Node) -> "Builder":
-        """Return a builder for a node. Its operators are named after the node."""
+        """Return a builder for a node of the same model. Its operators are named after the node."""
         return Builder(self.kernels, self._subgraphs, node)
 
     @property
@@ -65,7 +65,7 @@ class Builder:
 
     @property
     def out(self) -> Spec:
-        """The physical type of the (first) result of the node."""
+        """The physical type of the first result of the node. Raises AttributeError without a node."""
         return self.node.outputs[0].spec
 
     # -- subgraphs and operators ---------------------------------------------------------------------------------------
@@ -81,7 +81,10 @@ class Builder:
 
     @contextmanager
     def subgraph(self, name: str) -> Iterator[Tuple[int, Graph]]:
-        """Open a new subgraph as a context, and yield its index and the graph. Operators are appended to it meanwhile."""
+        """Open a new subgraph as a context of (index, graph): meanwhile operators are appended to this graph.
+
+        The name of the subgraph is `name`, an underscore and the index.
+        """
         graph = Graph("%s_%d" % (name, len(self.graphs)))
         self.graphs.append(graph)
         self._subgraphs.open_graphs.append(graph)
@@ -93,7 +96,10 @@ class Builder:
     def add_op(
         self, builtin: str, inputs: Sequence[Optional[Handle]], dtype: str, dims: Sequence[Any], **options: Any
     ) -> Handle:
-        """Append an operator with one result, and return the result."""
+        """Append an operator with one result of this dtype and these sizes, and return the result.
+
+        An input of None is an omitted input. Raises UnsupportedError if the runtime has no tensors of the dtype.
+        """
         result = self.graph.add(builtin, inputs, self.require_type(dtype), dims, self._operator_name(), **options)
         if self.finite_arithmetic and dtype == "float32" and builtin in _KEEPS_INFINITY:
             result.has_infinite = any(operand is not None and self.may_be_infinite(operand) for operand in inputs)
@@ -106,20 +112,30 @@ class Builder:
     def add_ops(
         self, builtin: str, inputs: Sequence[Optional[Handle]], results: Sequence[Tuple[str, Any]], **options: Any
     ) -> List[Handle]:
-        """Append an operator with several results, each of a (dtype, sizes) pair, and return them."""
+        """Append an operator with several results, each of a (dtype, sizes) pair, and return them.
+
+        An input of None is an omitted input. The dtypes are not checked against the runtime.
+        """
         return self.graph.add_many(builtin, inputs, results, self._operator_name(), **options)
 
     def _operator_name(self) -> Optional[str]:
-        """Return the name of the ONNX node, None without one."""
+        """Return the name of the ONNX node; None if the builder has no node, or the node no origin."""
         return self._node.origin.node if self._node is not None and self._node.origin is not None else None
 
     def may_be_infinite(self, x: Handle) -> bool:
-        """Whether x comes from infinite constants, or from a logarithm."""
+        """Whether x is a float32 constant with an infinity, or is computed from such a constant or from a logarithm.
+
+        Computed tensors are tracked only on runtimes whose arithmetic clamps infinity (`finite_arithmetic`); else
+        False.
+        """
         return bool(x.dtype == "float32" and np.isinf(x.array).any()) if x.is_constant else x.has_infinite
 
     # -- types -----------------------------------------------------------------------------------------------------------
     def accepts(self, builtin: str, dtype: str, feature: str = "plain") -> bool:
-        """Whether the kernel takes this dtype. A feature may follow the name of the operator: "MIRROR_PAD reflect"."""
+        """Whether the kernel takes this dtype with this feature: see `Kernels.accepts`.
+
+        A feature behind the name of the operator replaces `feature`: "MIRROR_PAD reflect".
+        """
         name, _, named = builtin.partition(" ")
         return self.kernels.accepts(name, dtype, named or feature)
 
@@ -130,18 +146,21 @@ class Builder:
         return dtype
 
     def demand(self, builtin: str, dtype: str, feature: str = "plain") -> None:
-        """Raise UnsupportedError if the kernel does not take this dtype."""
+        """Raise UnsupportedError if the kernel does not take this dtype with this feature."""
         if not self.accepts(builtin, dtype, feature):
             raise self.kernel_error(builtin, dtype, feature)
 
     def kernel_error(self, builtin: str, dtype: str, feature: str = "plain") -> UnsupportedError:
-        """Return the error for a kernel that does not take this dtype, to be raised."""
+        """Return, without raising it, the error for a kernel that does not take this dtype with this feature."""
         suffix = "" if feature == "plain" else " (%s)" % feature
         return UnsupportedError("the %s kernel of TFLite does not take %s%s" % (builtin, dtype, suffix))
 
     # -- constants and inputs --------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Handle:
-        """Return a handle with known elements."""
+        """Return a handle with known elements. `dtype` is not read: the dtype is that of the array.
+
+        Raises UnsupportedError if the runtime has no tensors of the dtype.
+        """
         return Handle(self.require_type(storage_type(array)), array.shape, array=array)
 
     def like(self, x: Handle, value: Scalar) -> Handle:
@@ -149,17 +168,23 @@ class Builder:
         return Handle.of(np.asarray(value, x.dtype))
 
     def ints(self, *values: int) -> Handle:
-        """Return a constant int32 vector: the form of shapes, axes and permutations."""
+        """Return a constant int32 vector: the form of shapes, axes and permutations.
+
+        Raises UnsupportedError for a number that does not fit int32.
+        """
         return Handle.of(int32_array(values))
 
     def placeholder(self, spec: Spec) -> Handle:
-        """Return an input of the subgraph that stands for an unknown value."""
+        """Append an input to the innermost open subgraph, and return it: it stands for an unknown value of this type.
+
+        Symbolic sizes become unknown. Raises UnsupportedError if the runtime has no tensors of the dtype.
+        """
         dims = tuple(size if is_static(size) else None for size in spec.shape)
         return self.graph.add_input("scratch", self.require_type(storage_type(spec.dtype.numpy)), dims)
 
     # -- shapes --------------------------------------------------------------------------------------------------------
     def dim(self, handle: Handle, axis: int) -> Any:
-        """Return the size of an axis: an int if it is known, else an int32 scalar."""
+        """Return the size of an axis: an int if it is known, else an int32 scalar. `axis` is not negative."""
         size = handle.dims[axis]
         if isinstance(size, int):
             return size
@@ -172,7 +197,7 @@ class Builder:
         return self.graph.cache[key]
 
     def shape_tensor(self, handle: Handle) -> Handle:
-        """Return the shape as an int32 vector."""
+        """Return the shape as an int32 vector: a constant if all sizes are known, else computed once per subgraph."""
         if handle.is_static:
             return self.ints(*handle.dims)
         if handle.index not in self.graph.cache:
@@ -180,7 +205,10 @@ class Builder:
         return self.graph.cache[handle.index]
 
     def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
-        """Replace unknown sizes of a result by those that the caller knows, and return the result."""
+        """Replace unknown sizes of a result by those that the caller knows, and return the result.
+
+        It must not be a constant. Sizes of another rank are ignored.
+        """
         if len(dims) == handle.rank:
             handle.dims = tuple(choose_known_size(a, b) for a, b in zip(handle.dims, dims))
             tensor = self.graph.spec.tensors[handle.index]
@@ -189,6 +217,9 @@ class Builder:
         return handle
 
     def name_value(self, handle: Handle, name: str) -> None:
-        """Name the tensor of a value of the main subgraph."""
+        """Name the tensor of a value of the main subgraph.
+
+        Constants, and values of other subgraphs, keep their names.
+        """
         if not handle.is_constant and self.graph is self.graphs[0]:
             self.graph.name_tensor(handle, name)

@@ -29,14 +29,15 @@ _WIDER = {
 
 @primitive
 def cast(builder: Builder, x: Handle, dtype: DType) -> Handle:
-    """Cast x to a dtype that the runtime has."""
+    """Cast x to a dtype. Raises UnsupportedError if the runtime has no tensors of the dtype, or no cast to it."""
     return to(builder, x, builder.require_type(storage_type(dtype.numpy)))
 
 
 def to(builder: Builder, x: Handle, dtype: str) -> Handle:
-    """Cast x to a dtype, as C does it.
+    """Cast x to a dtype, as C does it; return x if it has the dtype.
 
-    A kernel that lacks int8 casts it as int32 (pass `int8_casts`).
+    Constants of integers and booleans stay constants. A kernel that lacks int8 casts it as int32 (pass `int8_casts`).
+    Raises UnsupportedError if the runtime cannot cast x.
     """
     if x.dtype == dtype:
         return x
@@ -55,18 +56,18 @@ def to(builder: Builder, x: Handle, dtype: str) -> Handle:
 def call_in_float32(
     builder: Builder, function: Callable[..., Handle], *operands: Optional[Handle], **params: Any
 ) -> Handle:
-    """Call a function with the operands in float32, and return its result in float16."""
+    """Call a function with the operands in float32, and return its result in float16. An operand of None stays None."""
     single = [None if operand is None else to(builder, operand, "float32") for operand in operands]
     return to(builder, function(builder, *single, **params), "float16")
 
 
 def widen(builder: Builder, x: Handle, builtin: str) -> Handle:
-    """Cast x to the next wider dtype, for a kernel that lacks its own."""
+    """Cast x to the next wider dtype, as `builtin` lacks that of x. Raises UnsupportedError without a wider dtype."""
     return to(builder, x, _wider_type(builder, x.dtype, builtin))
 
 
 def _wider_type(builder: Builder, dtype: str, builtin: str) -> str:
-    """Return the next wider dtype; raise UnsupportedError without one."""
+    """Return the next wider dtype. Without one, raise UnsupportedError, which names the kernel `builtin`."""
     if dtype not in _WIDER:
         raise builder.kernel_error(builtin, dtype)
     return _WIDER[dtype]
@@ -82,7 +83,8 @@ def call_widened(
 ) -> Any:
     """Call a function with x, and each operand of its dtype, as int64 or in a wider dtype; convert the results back.
 
-    `builtins` are the operators that the function needs; the error names the first that lacks x's dtype.
+    `builtins` are the operators that the function needs. Raises UnsupportedError, which names the first operator that
+    lacks x's dtype, if no wider dtype holds the values.
     """
     views = int64_views.find_views(builder, x.dtype, {name.partition(" ")[0] for name in builtins})
     if views is not None:
@@ -111,7 +113,10 @@ def _call_converted(
     convert: Callable[[Handle], Handle],
     restore: Callable[[Handle], Handle],
 ) -> Any:
-    """Call a function with x, and each operand of its dtype, converted to the dtype `wider`; restore the results."""
+    """Call a function with x, and each operand of its dtype, converted to the dtype `wider`; restore the results.
+
+    Results of another dtype than `wider` stay.
+    """
 
     def convert_item(item: Any) -> Any:
         if isinstance(item, (list, tuple)):

@@ -16,7 +16,7 @@ __all__ = [
 
 
 def _compare(builtin: str) -> Callable[[Builder, Handle, Handle], Handle]:
-    """Return a function that emits an operator whose result is boolean."""
+    """Return a function that emits an operator of two operands whose result is boolean."""
 
     @widen_for(builtin)
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
@@ -63,7 +63,7 @@ def _differs_from_itself(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def is_inf(builder: Builder, x: Handle) -> Handle:
-    """Return where x is infinite."""
+    """Return where x is infinite, of either sign."""
     return float64.is_inf(builder, x) if float64.is_viewed(builder, x) else _equals_infinity(builder, x)
 
 
@@ -82,7 +82,7 @@ def logical_not(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def logical_xor(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return where x and y differ."""
+    """Return where the booleans x and y differ."""
     return broadcasting.add_op(builder, "NOT_EQUAL", [x, y], "bool")
 
 

@@ -32,7 +32,11 @@ def conv(
     groups: int,
     padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a convolution. The `padding` SAME takes the place of the pads of the window."""
+    """Emit a convolution. The `padding` SAME takes the place of the pads of the window; None keeps them.
+
+    Raises UnsupportedError for another dtype than float32 and float16, more than three spatial axes, or unknown
+    channels that the kernel needs.
+    """
 
     def convolve(builder: Builder, x: Handle, w: Handle, bias: Handle, *where: Any) -> Handle:
         if x.rank == 5:
@@ -57,7 +61,11 @@ def depthwise_conv(
     groups: int,
     padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a depthwise convolution. The `padding` SAME takes the place of the pads of the window."""
+    """Emit a depthwise convolution, with filters [1, kernel..., O].
+
+    The `padding` SAME takes the place of the pads of the window. Raises UnsupportedError as `conv` does. `groups` is
+    read only for three spatial axes.
+    """
     if len(window.strides) == 3:
         dense = transposing.transpose(builder, w, [w.rank - 1, *range(1, w.rank - 1), 0])
         return conv(builder, x, dense, bias, window=window, groups=groups, padding=padding)
@@ -77,8 +85,9 @@ def _convolve(
 ) -> Handle:
     """Prepare the operands of a convolution, and call the function that appends the operator.
 
-    It casts float16, gives a single spatial axis a second axis, adds a zero bias, which the kernels require, and
-    pads. The axis `channel_axis` of the filter has the channels of the result.
+    It casts float16, gives a single spatial axis a second axis, adds a zero bias, which the kernels require, and pads.
+    The axis `channel_axis` of the filter has the channels of the result. An empty result of known sizes is a constant.
+    Raises UnsupportedError for another dtype, or for more than three spatial axes.
     """
     if x.dtype == "float16":
         where: Any = {"convolve": convolve, "channel_axis": channel_axis, "window": window, "padding": padding}
@@ -106,7 +115,7 @@ def _convolve(
 
 
 def _zero_bias(builder: Builder, length: Union[int, Handle]) -> Handle:
-    """Return zeros of a length."""
+    """Return float32 zeros of a length: an int, or a scalar that is computed at run time."""
     if isinstance(length, int):
         return Handle.of(np.zeros(length, np.float32))
     return builder.add_op(
@@ -150,7 +159,7 @@ def _convolve_groups(
     padding: str,
     dims: Sequence[Size],
 ) -> Handle:
-    """Convolve each group of channels, and concatenate the results."""
+    """Convolve each group of channels, and concatenate the results. Raises UnsupportedError for unknown channels."""
     if groups == 1:
         return convolve(builder, x, w, bias, window, padding, dims)
     channels, filters = require_known(x.dims[-1]) // groups, require_known(w.dims[0]) // groups
@@ -166,7 +175,10 @@ def _convolve_groups(
 
 
 def dilate_filter(builder: Builder, w: Handle, dilations: Sequence[int]) -> Handle:
-    """Insert zeros between the taps of a filter."""
+    """Insert zeros between the taps of a filter [O, kernel..., I].
+
+    Raises UnsupportedError if a kernel size is unknown.
+    """
     for axis, dilation in enumerate(dilations, 1):
         taps = require_known(w.dims[axis])
         if dilation > 1 and taps > 1:
@@ -191,7 +203,7 @@ def require_known(size: Size) -> int:
 
 
 def _options(window: Window, padding: str) -> Any:
-    """Return the options of a convolution operator."""
+    """Return the options of CONV_2D or DEPTHWISE_CONV_2D, for a window of two axes."""
     (stride_h, stride_w), (dilation_h, dilation_w) = window.strides, window.dilations
     return {
         "padding": padding,

@@ -15,7 +15,10 @@ __all__ = ["arange", "count_to", "grid"]
 
 @primitive
 def arange(builder: Builder, start: Handle, stop: Handle, step: Handle) -> Handle:
-    """Count the elements in int32, then scale: the kernel adds the step repeatedly, and sums up its rounding."""
+    """Return start, start + step, ... up to `stop`, exclusive; no elements if the step leads away from `stop`.
+
+    The elements are counted in int32, then scaled: the kernel adds the step repeatedly, and sums up its rounding.
+    """
     distance = stop if _is_number(start, 0) else elementwise.sub(builder, stop, start)
     if np.dtype(start.dtype).kind == "f":
         steps = elementwise.ceil(builder, division.div(builder, distance, step))
@@ -37,7 +40,7 @@ def _ceiled_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def count_to(builder: Builder, length: Union[int, Handle]) -> Handle:
-    """Return 0, 1, ..., length - 1 in int32."""
+    """Return 0, 1, ..., length - 1 in int32: a constant if the length is known, and empty if it is then negative."""
     if isinstance(length, int):
         return Handle.of(np.arange(length, dtype=np.int32))
     if length.is_constant:
@@ -47,7 +50,11 @@ def count_to(builder: Builder, length: Union[int, Handle]) -> Handle:
 
 
 def grid(builder: Builder, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
-    """Return 0, 1, 2, ... along an axis of x, in a shape that broadcasts to x, with axes of length 1 up to `rank`."""
+    """Return 0, 1, 2, ...
+
+    along an axis of x in int32, with length 1 along all others; a constant if the size is known. `rank` is the rank of
+    the result, by default that of x.
+    """
     length = builder.dim(x, axis)
     shape = [1] * (x.rank if rank is None else rank)
     if isinstance(length, int):

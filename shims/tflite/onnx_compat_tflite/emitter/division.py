@@ -21,7 +21,10 @@ def is_integer(x: Handle) -> bool:
 
 @primitive
 def div(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Divide: the true quotient of floats, the quotient of integers rounded towards zero."""
+    """Divide: the true quotient of floats, the quotient of integers rounded towards zero.
+
+    An integer by 0 is undefined.
+    """
     if uint64.is_viewed(builder, x):
         return uint64.div(builder, x, y)
     return _truncated_quotient(builder, x, y) if is_integer(x) else _true_quotient(builder, x, y)
@@ -44,7 +47,7 @@ def _truncated_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def floordiv(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Divide, and round down."""
+    """Divide, and round down. An integer divided by 0 is undefined."""
     if uint64.is_viewed(builder, x):
         return uint64.div(builder, x, y)
     return _floored_quotient(builder, x, y) if is_integer(x) else elementwise.floor(builder, div(builder, x, y))
@@ -66,7 +69,7 @@ def _floored_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder with the sign of y."""
+    """Return the remainder with the sign of y. The remainder of an integer by 0 is undefined."""
     return uint64.mod(builder, x, y) if uint64.is_viewed(builder, x) else _floored_remainder(builder, x, y)
 
 
@@ -77,7 +80,7 @@ def _floored_remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def fmod(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder with the sign of x."""
+    """Return the remainder with the sign of x. The remainder of an integer by 0 is undefined."""
     return mod(builder, x, y) if x.dtype == "uint64" else _truncated_remainder(builder, x, y)
 
 
@@ -108,7 +111,7 @@ def _has_opposite_signs(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _safe_divisor(builder: Builder, y: Handle) -> Handle:
-    """Return y with 1 in place of 0 and -1."""
+    """Return integers y with 1 in place of 0 and -1, for which kernels end the process."""
     if y.is_constant:
         divides = (y.array != 0) & (y.array != -1)
         return y if divides.all() else Handle.of(np.where(divides, y.array, 1).astype(y.dtype))
@@ -127,7 +130,7 @@ def _divide_by_minus_one(builder: Builder, x: Handle, y: Handle, quotient: Handl
 
 
 def _exact_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return x / y in int64 for a y that divides x. Each round of float32 division finds the next 22 bits."""
+    """Return x / y in int64 for a y, not 0, that divides x. Each round of float32 division finds the next 22 bits."""
     total = None
     for _ in range(3):
         ratio = broadcasting.add_op(builder, "DIV", [casting.to(builder, value, "float32") for value in (x, y)])

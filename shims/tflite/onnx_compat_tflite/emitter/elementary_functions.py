@@ -48,7 +48,7 @@ def _odd_polynomial(builder: Builder, x: Handle, coefficients: Sequence[float]) 
 
 
 def _copy_sign(builder: Builder, magnitude: Handle, x: Handle) -> Handle:
-    """Return the magnitude with the sign of x."""
+    """Return the magnitude with the sign of x. The sign of -0 is lost."""
     is_negative = _is_below(builder, x, 0)
     return comparison.where(builder, is_negative, elementwise.neg(builder, magnitude), magnitude)
 
@@ -109,7 +109,10 @@ def acos(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def atan2(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the angle of the first octant, then reflect it at the diagonal, the ordinate and the abscissa."""
+    """Emit the angle of the point with the ordinate x and the abscissa y. NaN where an operand is NaN.
+
+    The angle of the first octant is reflected at the diagonal, the ordinate and the abscissa.
+    """
     zero, unit = builder.like(x, 0), builder.like(x, 1)
     up, right = elementwise.abs(builder, x), elementwise.abs(builder, y)
     longer, shorter = extremes.maximum(builder, up, right), extremes.minimum(builder, up, right)
@@ -158,7 +161,7 @@ def cosh(builder: Builder, x: Handle) -> Handle:
 
 
 def _log_of_double(builder: Builder, x: Handle) -> Handle:
-    """Return log(2 x) of a large x. XNNPACK's logarithm of the largest numbers is infinite, so x is halved."""
+    """Return log(2 x) of a large x, as log(x / 2) + 2 log(2): XNNPACK's logarithm of the largest numbers is infinite."""
     return _add_number(builder, elementwise.log(builder, _multiply_number(builder, x, 0.5)), 2 * _LN2)
 
 

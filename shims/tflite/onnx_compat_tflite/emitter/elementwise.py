@@ -22,12 +22,12 @@ Binary = Callable[[Builder, Handle, Handle], Handle]
 
 
 def unary(builder: Builder, builtin: str, x: Handle) -> Handle:
-    """Append an operator that keeps shape and dtype."""
+    """Append an operator that keeps shape and dtype, and return its result. The kernel is not checked for the dtype."""
     return builder.add_op(builtin, [x], x.dtype, x.dims)
 
 
 def _unary(builtin: str) -> Unary:
-    """Return a function that emits a unary operator."""
+    """Return a function that emits a unary operator, in a wider dtype if the kernel lacks that of x."""
 
     @widen_for(builtin)
     def emit(builder: Builder, x: Handle) -> Handle:
@@ -51,7 +51,7 @@ def _precise(builtin: str) -> Unary:
 
 
 def _binary(builtin: str) -> Binary:
-    """Return a function that emits a binary operator."""
+    """Return a function that emits a binary operator with broadcasting, in a wider dtype if the kernel lacks that of x."""
 
     @widen_for(builtin)
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
@@ -76,20 +76,20 @@ _plain_sub = _binary("SUB")
 
 @primitive
 def add(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x + y, infinite where an operand is infinite."""
+    """Emit x + y, infinite where an operand is infinite; NaN for infinities of opposite signs."""
     return _keep_infinite(builder, _plain_add(builder, x, y), x, y)
 
 
 @primitive
 def sub(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x - y, infinite where an operand is infinite."""
+    """Emit x - y, infinite where an operand is infinite; NaN for infinities of the same sign."""
     total = _plain_sub(builder, x, y)
     operands = [x, neg(builder, y)] if _may_lose_infinity(builder, y) else [x]
     return _keep_infinite(builder, total, *operands)
 
 
 def _may_lose_infinity(builder: Builder, x: Handle) -> bool:
-    """Whether kernels of arithmetic would clamp an infinite element of x."""
+    """Whether x may be infinite, and the kernels of arithmetic of the runtime clamp infinity."""
     return builder.finite_arithmetic and builder.may_be_infinite(x)
 
 
@@ -105,7 +105,7 @@ def _keep_infinite(builder: Builder, total: Handle, *operands: Handle) -> Handle
 
 @primitive
 def sigmoid(builder: Builder, x: Handle) -> Handle:
-    """Emit LOGISTIC. Its older kernels return 1 from 15.9 on, so 1 - e^-x replaces it above 15."""
+    """Emit LOGISTIC. Its float32 kernels without XNNPACK return 1 from 15.9 on: 1 - e^-x replaces it above 15."""
     result = logistic(builder, x)
     if not builder.finite_arithmetic or x.dtype != "float32":
         return result
@@ -131,7 +131,7 @@ def neg(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def abs(builder: Builder, x: Handle) -> Handle:
-    """Emit |x|."""
+    """Emit |x|; return x if it is unsigned."""
     if float64.is_viewed(builder, x):
         return float64.abs(builder, x)
     if x.dtype.startswith("uint"):

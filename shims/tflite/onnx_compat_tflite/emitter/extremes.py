@@ -15,7 +15,7 @@ __all__ = ["clip", "maximum", "minimum"]
 
 
 def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], Handle]:
-    """Return a function that emits MAXIMUM or MINIMUM and keeps a NaN of either operand.
+    """Return a function that emits MAXIMUM or MINIMUM and keeps a NaN of either operand, except of float64.
 
     The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too. For
     float16 all do. For booleans the function emits `logical`.
@@ -51,19 +51,23 @@ _plain_minimum = _extreme("MINIMUM", "LOGICAL_AND")
 
 @primitive
 def maximum(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the greater of x and y, NaN where an operand is NaN."""
+    """Emit the greater of x and y, NaN where an operand is NaN; for booleans the logical OR."""
     return float64.propagate_nan(builder, _plain_maximum(builder, x, y), x, y)
 
 
 @primitive
 def minimum(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the lesser of x and y, NaN where an operand is NaN."""
+    """Emit the lesser of x and y, NaN where an operand is NaN; for booleans the logical AND."""
     return float64.propagate_nan(builder, _plain_minimum(builder, x, y), x, y)
 
 
 @primitive
 def clip(builder: Builder, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
-    """Emit min(max(x, low), high), by RELU or RELU6 for their bounds."""
+    """Emit min(max(x, low), high), NaN where x is NaN.
+
+    None is no bound; without bounds the values of x are returned. The float32 bounds 0 and (0, 6) become RELU and
+    RELU6.
+    """
     if x.dtype == "float32" and low == 0 and high in (None, 6):
         result = elementwise.unary(builder, "RELU" if high is None else "RELU6", x)
         result.is_nonnegative = True
@@ -91,7 +95,10 @@ def _clip_keeping_nan(builder: Builder, x: Handle, low: Optional[float], high: O
 
 
 def _bound(x: Handle, value: float, rounding: Callable[[float], float]) -> Handle:
-    """Return a bound as a scalar of x's dtype. For integers it is the nearest integer inside the range of the dtype."""
+    """Return a bound as a scalar of x's dtype.
+
+    For integers it is limited to their range, then rounded by `rounding`.
+    """
     kind = np.dtype(x.dtype)
     if kind.kind == "f":
         return Handle.of(np.asarray(value).astype(kind))

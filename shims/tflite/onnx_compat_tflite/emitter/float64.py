@@ -10,7 +10,7 @@ __all__ = ["abs", "false_on_nan", "is_inf", "is_nan", "is_viewed", "neg", "propa
 
 
 def is_viewed(builder: Builder, x: Handle) -> bool:
-    """Whether x is a float64 whose bits can be read."""
+    """Whether x is a float64 whose bits the runtime can read as int64 (it has BITCAST)."""
     return x.dtype == "float64" and int64_views.has_bitcast(builder)
 
 
@@ -44,7 +44,7 @@ def _magnitude_bits(builder: Builder, x: Handle) -> Handle:
 
 
 def propagate_nan(builder: Builder, extreme: Handle, x: Handle, y: Handle) -> Handle:
-    """Return an extreme, NaN where an operand is a NaN of float64."""
+    """Return `extreme` (of x and y), NaN where an operand is a NaN of float64; for another dtype `extreme` itself."""
     for operand in (x, y):
         if _may_be_nan(operand):
             extreme = comparison.where(builder, comparison.is_nan(builder, operand), operand, extreme)
@@ -52,7 +52,10 @@ def propagate_nan(builder: Builder, extreme: Handle, x: Handle, y: Handle) -> Ha
 
 
 def false_on_nan(builder: Builder, comparison_result: Handle, x: Handle, y: Handle) -> Handle:
-    """Return a comparison of x and y, false where an operand is a NaN of float64."""
+    """Return a comparison of x and y, false where an operand is a NaN of float64.
+
+    For another dtype, return `comparison_result` itself.
+    """
     for operand in (x, y):
         if _may_be_nan(operand):
             is_number = comparison.logical_not(builder, comparison.is_nan(builder, operand))
@@ -61,5 +64,5 @@ def false_on_nan(builder: Builder, comparison_result: Handle, x: Handle, y: Hand
 
 
 def _may_be_nan(x: Handle) -> bool:
-    """Whether x is a float64 that may hold NaN."""
+    """Whether x is float64, and no constant without NaN."""
     return x.dtype == "float64" and not (x.is_constant and not np.isnan(x.array).any())

@@ -40,14 +40,17 @@ __all__ = [
 
 @widen_for("GATHER")
 def gather(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Return the slices of x at indices of an axis."""
+    """Append GATHER: return the slices of x at indices of an axis, which the axes of the indices replace."""
     dims = x.dims[:axis] + indices.dims + x.dims[axis + 1 :]
     return builder.add_op("GATHER", [x, indices], x.dtype, dims, axis=axis)
 
 
 @primitive
 def take(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Gather slices of x at indices of an axis."""
+    """Gather slices of x at indices, of any integer dtype, of an axis. Strings are gathered along axis 0 only.
+
+    Raises UnsupportedError for strings along another axis.
+    """
     if indices.dtype not in ("int32", "int64"):
         indices = casting.to(builder, indices, "int32")
     if x.is_constant and not x.array.size:
@@ -58,7 +61,7 @@ def take(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
 
 
 def _take_text(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Gather strings by GATHER_ND, the only kernel for them: along the first axis."""
+    """Gather strings by GATHER_ND, their only kernel. Raises UnsupportedError if the axis is not the first."""
     if axis != 0:
         raise builder.kernel_error("GATHER", x.dtype)
     return add_gather_nd(builder, x, reshaping.append_axis(builder, indices), indices.dims + x.dims[1:])
@@ -66,7 +69,7 @@ def _take_text(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handl
 
 @widen_for("GATHER_ND")
 def add_gather_nd(builder: Builder, x: Handle, coordinates: Handle, dims: Sequence[Any]) -> Handle:
-    """Append GATHER_ND, which gathers slices at rows of coordinates."""
+    """Append GATHER_ND, which gathers slices at rows of coordinates. `dims` are the sizes of the result."""
     return builder.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
 
 
@@ -89,12 +92,15 @@ def take_along(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handl
 
 
 def narrow_indices(builder: Builder, indices: Handle) -> Handle:
-    """Return indices as int32 where they provably fit, else unchanged."""
+    """Return integer indices as int32; int64 indices that may not fit stay unchanged."""
     return indices if may_overflow(indices) else casting.to(builder, indices, "int32")
 
 
 def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Handle) -> Handle:
-    """Return the row-major index of the elements at coordinates of the first axes of x."""
+    """Return the row-major index of the elements at coordinates of the first axes of x; 0 without coordinates.
+
+    `coordinates` has a tensor for each of these axes.
+    """
     total: Any = None
     for axis, coordinate in enumerate(coordinates):
         if total is not None:
@@ -105,7 +111,11 @@ def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Hand
 
 @primitive
 def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> Handle:
-    """Gather slices of x at rows of coordinates, for each batch."""
+    """Gather slices of x at rows of coordinates.
+
+    The first `batch_dims` axes of x and `indices` are common batch axes. Raises UnsupportedError for empty rows of
+    coordinates, if a size of x or of the result is unknown.
+    """
     depth = int(indices.dims[-1])
     dims = builder.out.shape
     if depth == 0:
@@ -124,7 +134,7 @@ def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> 
 
 
 def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handle:
-    """Return a grid over the rows of `indices` as a column of coordinates."""
+    """Broadcast a grid over the rows of `indices` to a column: the shape of `indices`, but with the last size 1."""
     dims = indices.dims[:-1]
     column = (*dims, 1)
     if all(isinstance(size, int) for size in dims):
@@ -136,7 +146,10 @@ def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handl
 
 
 def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
-    """Return all of x, or of its batch, for every empty row of coordinates."""
+    """Return all of x, or of its batch, for every empty row of coordinates.
+
+    Raises UnsupportedError if a size is unknown.
+    """
     if not all(isinstance(size, int) for size in dims) or not x.is_static:
         raise builder.kernel_error("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
     between = len(dims) - x.rank
@@ -148,7 +161,10 @@ def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[A
 
 @primitive
 def nonzero(builder: Builder, x: Handle) -> Handle:
-    """Return the coordinates of the elements that are not zero, a column for each."""
+    """Return the int64 coordinates of the elements that are not zero, a column for each.
+
+    For a scalar there are no rows.
+    """
     if x.dtype != "bool":
         x = comparison.logical_not(builder, comparison.equal(builder, x, builder.like(x, 0)))
     if x.rank == 0:
@@ -160,5 +176,5 @@ def nonzero(builder: Builder, x: Handle) -> Handle:
 
 
 def add_where(builder: Builder, x: Handle) -> Handle:
-    """Append WHERE, which returns the coordinates of the elements that are true, a row for each."""
+    """Append WHERE of a boolean x, which returns the int64 coordinates of the elements that are true, a row for each."""
     return builder.add_op("WHERE", [x], "int64", (None, x.rank))

@@ -18,7 +18,10 @@ _TOLERANCE = 1e-5  # the difference of coordinates, relative to the size of the 
 
 
 class _Resize(NamedTuple):
-    """A Resize or an Upsample of the two axes of an image."""
+    """A Resize or an Upsample of the two axes of an image.
+
+    The transformation and the rounding have their names in ONNX.
+    """
 
     linear: bool
     transformation: str
@@ -51,7 +54,11 @@ class _Kernel(NamedTuple):
         return self.builtin == "RESIZE_NEAREST_NEIGHBOR"
 
     def agrees(self, resize: _Resize, scaled: ResizedAxis) -> bool:
-        """Whether the kernel takes the same pixels as ONNX, or interpolates at the same coordinates."""
+        """Whether the kernel takes the same pixels of an axis as ONNX, or interpolates at the same coordinates.
+
+        Coordinates may differ by `_TOLERANCE` times the size. `_trial_sizes` are compared, so `_is_decidable` must
+        hold.
+        """
         before, after = _trial_sizes(scaled)
         exact = ResizedAxis(before, after, scaled.factor)
         expected = source_positions(resize.transformation, exact, None, None)
@@ -71,28 +78,34 @@ _KERNELS = [
 
 
 def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
-    """Return the sizes of an axis for which a kernel is compared with ONNX."""
+    """Return the sizes (before, after) for which a kernel is compared with ONNX: trial sizes if a size is unknown."""
     if is_static(scaled.before) and is_static(scaled.after):
         return int(scaled.before), int(scaled.after)
     return _TRIAL_SIZE, int(_TRIAL_SIZE * (scaled.factor or 1))
 
 
 def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
-    """Return the axis with its factor. Without a given factor it is the ratio of the sizes."""
+    """Return the axis with its factor. Without a given factor, an axis of known size `before` keeps None.
+
+    An unknown size `before` gets the exact quotient of the sizes; None without one.
+    """
     if factor is None and not is_static(before):
         factor = exact_quotient(after, before)
     return ResizedAxis(before, after, factor)
 
 
 def _is_decidable(scaled: ResizedAxis) -> bool:
-    """Whether the trace can decide how the kernels resize the axis."""
+    """Whether kernels can be compared with ONNX on this axis.
+
+    The sizes must be known and positive; or the size before is unknown, and grows 1, 2, 4 or 8 times.
+    """
     if is_static(scaled.before) and is_static(scaled.after):
         return bool(scaled.before > 0 and scaled.after > 0)
     return not is_static(scaled.before) and scaled.factor in (1, 2, 4, 8)
 
 
 def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
-    """Return the kernel that agrees with ONNX on both axes; None without one."""
+    """Return the kernel that agrees with ONNX on both axes; else None (also without a resize, or if undecidable)."""
     if resize is None or not (_is_decidable(resize.height) and _is_decidable(resize.width)):
         return None
     for kernel in _KERNELS:
@@ -115,7 +128,11 @@ def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bo
 
 
 def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attributes: Attributes) -> Optional[_Resize]:
-    """Return the resize of an ONNX node; None if it is no image, or changes other axes than the two of an image."""
+    """Return the resize of an ONNX node; None if kernels can not express it.
+
+    It needs rank 4, a dtype and a mode of the kernels, known scales or sizes, and an unchanged batch and channels. The
+    attributes antialias, exclude_outside, axes, keep_aspect_ratio_policy and tf_crop_and_resize are not expressed.
+    """
     x, optional_inputs = inputs[0], [*inputs[1:], None, None, None]
     linear, transformation, rounding = _resize_modes(node.operator, node.opset, attributes)
     dtypes_of_kernel = ("float32",) if linear else ("float32", "int8", "uint8", "int16")
@@ -147,13 +164,16 @@ def _accepts_resize(node: GraphNode, inputs: Sequence[Any], attributes: Attribut
 
 
 def _accepts_lrn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this LRN: the window has the same number of channels on either side."""
+    """Whether the kernel computes this LRN: float32 of rank 4, and a window of an odd number of channels."""
     return bool(inputs[0].rank == 4 and inputs[0].dtype.name == "float32" and attributes["size"] % 2)
 
 
 @native("Resize", _accepts_resize, spatial=True)
 def resize_image(builder: Builder, x: Handle, *inputs: Optional[Handle], **attributes: Any) -> Handle:
-    """Emit Resize by the kernel that gives the same results as ONNX. `_accepts_resize` has shown that there is one."""
+    """Emit Resize by the kernel that gives the same results as ONNX. `_accepts_resize` has shown that there is one.
+
+    `inputs` are those after x: roi, scales and sizes (opset 11 on), or the scales. Any may be omitted.
+    """
     arrays = [x.array for x in inputs if x is not None and x.is_constant and x.dtype == "float32"]
     scales = next((array for array in arrays if array.size == 4), None)  # the roi has 8 elements, or none
     factors = [None] * 4 if scales is None else scales.reshape(-1).tolist()

@@ -18,13 +18,17 @@ __all__ = ["average_pool_same", "conv_same", "max_pool_same"]
 
 
 def _window(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attributes) -> Window:
-    """Return the window that the attributes describe."""
+    """Return the window that the attributes describe. `kernel` is the size of the window."""
     explicit = [attributes.get(name) for name in ("pads", "strides", "dilations")]
     return window_from_attributes(space, kernel, attributes.get("auto_pad", "NOTSET"), *explicit)
 
 
 def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> bool:
-    """Whether the padding is what kernels call SAME, and at least a window fits every size."""
+    """Whether the padding is what kernels call SAME, and the kernels take x.
+
+    They take float32 with one or two spatial axes, known channels, a known kernel, and no axis of known length 0. They
+    round the number of windows down (no `ceil_mode`).
+    """
     space = x.shape[2:]
     if x.rank not in (3, 4) or x.dtype.name != "float32" or not is_static(x.shape[1]) or attributes.get("ceil_mode"):
         return False
@@ -54,7 +58,7 @@ def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -
 
 
 def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this MaxPool."""
+    """Whether the kernel computes this MaxPool: SAME padding of an unknown size, no dilation, and no output of indices."""
     x, dense = inputs[0], all(step == 1 for step in attributes.get("dilations") or ())
     has_one_output = not any(node.outputs[1:])
     return (
@@ -66,7 +70,7 @@ def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attribu
 
 
 def _accepts_convolution(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this Conv."""
+    """Whether the kernel computes this Conv: SAME padding of an unknown size, and a known filter."""
     x, w, *_rest = inputs
     return bool(_has_open_padding(x, attributes) and w.known and _is_same(x, w.shape[2:], attributes))
 

@@ -21,7 +21,10 @@ _NARROWER = frozenset("bool int8 uint8 int16 uint16 int32".split())
 
 
 def int32_array(values: Union[int, np.integer, np.ndarray, Sequence[int]]) -> Any:
-    """Return known sizes as int32; raise UnsupportedError if a size does not fit. numpy before 1.24 would wrap it."""
+    """Return known sizes as an int32 array, of rank 0 for a number; raise UnsupportedError if a size does not fit.
+
+    numpy before 1.24 would wrap the size.
+    """
     array = np.asarray(values, np.int64) if np.size(values) else np.asarray(values, np.int32)
     if array.size and (array.max() > MAX or array.min() < -MAX - 1):
         raise UnsupportedError(
@@ -31,7 +34,10 @@ def int32_array(values: Union[int, np.integer, np.ndarray, Sequence[int]]) -> An
 
 
 def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
-    """Whether an int64 result of an operator provably fits int32."""
+    """Whether an int64 result provably fits int32: a count, a cast of a narrower dtype, or moved elements that fit.
+
+    False for an operator that is in none of the lists, such as ADD.
+    """
     if builtin in _COUNTS_OR_LOCATES:
         return True
     if builtin == "CAST":
@@ -42,7 +48,7 @@ def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
 
 
 def may_overflow(x: Handle) -> bool:
-    """Whether an element of an int64 tensor may exceed int32."""
+    """Whether an element of an int64 tensor may exceed int32. False for another dtype."""
     if x.dtype != "int64" or x.fits_int32:
         return False
     if x.is_constant:

@@ -12,7 +12,10 @@ __all__ = ["concat", "concatenate", "pack"]
 
 @primitive
 def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
-    """Concatenate tensors along an axis. Tensors without elements are left out."""
+    """Concatenate tensors along an axis. Tensors of known length 0 along it are left out.
+
+    A single remaining tensor is returned itself; if no tensor remains, the first.
+    """
     parts = [x for x in xs if not (isinstance(x.dims[axis], int) and x.dims[axis] == 0)] or list(xs[:1])
     if len(parts) == 1:
         return parts[0]
@@ -21,7 +24,7 @@ def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
 
 @widen_for("CONCATENATION")
 def concatenate(builder: Builder, first: Handle, other_parts: Sequence[Handle], axis: int) -> Handle:
-    """Append CONCATENATION of two tensors or more."""
+    """Append CONCATENATION of `first` and the other tensors along an axis of 0 or greater."""
     parts = [first, *other_parts]
     dims: List[Any] = list(first.dims)
     lengths = [part.dims[axis] for part in parts]
@@ -31,7 +34,7 @@ def concatenate(builder: Builder, first: Handle, other_parts: Sequence[Handle], 
 
 @widen_for("PACK")
 def pack(builder: Builder, first: Handle, other_rows: Sequence[Handle]) -> Handle:
-    """Append PACK: stack tensors of equal shape along a new first axis."""
+    """Append PACK: stack `first` and the other tensors, of equal shape, along a new first axis."""
     rows = [first, *other_rows]
     dims = (len(rows), *first.dims)
     return builder.add_op("PACK", rows, first.dtype, dims, values_count=len(rows), axis=0)

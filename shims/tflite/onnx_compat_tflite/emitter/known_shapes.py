@@ -11,23 +11,32 @@ __all__ = ["broadcast_dims", "choose_known_size", "is_same_shape", "is_viewable"
 
 
 def choose_known_size(a: Size, b: Size) -> Any:
-    """Return the more informative of two descriptions of a size."""
+    """Return the more informative of two descriptions of a size: an int, else a symbolic size, else None.
+
+    Prefers `a`.
+    """
     return a if isinstance(a, int) or b is None else b
 
 
 def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two shapes are provably equal."""
+    """Whether two shapes are provably equal. An unknown size (None) equals no size."""
     return len(a) == len(b) and all(x is not None and y is not None and is_equal(x, y) for x, y in zip(a, b))
 
 
 def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
-    """Return the shape of operands after broadcasting, None for a size that is unknown."""
+    """Return the shape of operands after broadcasting, None for a size that is unknown.
+
+    The shapes must be compatible.
+    """
     rank = max(map(len, shapes))
     return tuple(_broadcast_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))
 
 
 def _broadcast_size(sizes: Sequence[Any]) -> Any:
-    """Return the size of an axis after broadcasting; None if it is unknown."""
+    """Return the size of an axis after broadcasting: an int other than 1 wins.
+
+    Else the result is 1 if all sizes are 1, the symbolic size if all others are equal to it, and None otherwise.
+    """
     wide_sizes = [size for size in sizes if not (isinstance(size, int) and size == 1)]
     known = [size for size in wide_sizes if isinstance(size, int)]
     if known or not wide_sizes:
@@ -37,11 +46,11 @@ def _broadcast_size(sizes: Sequence[Any]) -> Any:
 
 
 def product(sizes: Sequence[Any]) -> Any:
-    """Return the product of sizes; None if a size is unknown."""
+    """Return the product of sizes, which may be symbolic; None if a size is unknown. Raises TypeError without sizes."""
     return None if any(size is None for size in sizes) else functools.reduce(operator.mul, sizes)
 
 
 def is_viewable(dims: Sequence[Any]) -> bool:
-    """Whether RESHAPE can express the shape: at most one unknown size, and no zero beside it."""
+    """Whether RESHAPE can express the shape: at most one size is no int, and then no size is zero."""
     unknown = sum(not isinstance(size, int) for size in dims)
     return unknown == 0 or (unknown == 1 and not any(is_equal(size, 0) for size in dims))

@@ -54,7 +54,11 @@ def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optiona
 
 
 def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Return x @ y by BATCH_MATMUL. Batch axes of a rank above 4 are merged first; an empty product is a constant."""
+    """Return x @ y by BATCH_MATMUL. An empty product of known sizes is a constant.
+
+    For a rank above 4, the batch axes of static operands are merged first. Raises UnsupportedError if they are not
+    static, and the runtime does not broadcast so many axes.
+    """
     rank = max(x.rank, y.rank)
     # The kernels give wrong results for a transposed x whose batch axes broadcast with those of y.
     if transpose_x and not is_same_shape(x.dims[:-2], y.dims[:-2]):
@@ -74,7 +78,7 @@ def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, tra
 def _matmul_merged(
     builder: Builder, x: Handle, y: Handle, dims: Sequence[int], transpose_x: bool, transpose_y: bool
 ) -> Handle:
-    """Multiply with all batch axes merged into a single axis."""
+    """Multiply static matrices with all batch axes merged into a single axis. `dims` are the sizes of the product."""
     count = int(np.prod(dims[:-2]))
     flat: List[Handle] = []
     for operand in (x, y):

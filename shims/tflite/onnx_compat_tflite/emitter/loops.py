@@ -18,7 +18,7 @@ EmptyState = Union[Handle, Tuple[int, Handle], None]
 
 @primitive
 def while_loop(builder: Builder, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-    """Emit WHILE: run the second body while the first returns true."""
+    """Emit WHILE: run the second body while the first returns true; return the final state."""
     shapes = [tuple(ref.spec.shape) for ref in builder.node.outputs]
 
     def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
@@ -38,9 +38,10 @@ def loop(
     captures: Sequence[Handle],
     shapes: Sequence[Sequence[Any]],
 ) -> List[Handle]:
-    """Append WHILE over the state, and over the captures, which each iteration returns unchanged.
+    """Append WHILE over the state and the captures, which stay unchanged; return the final state.
 
-    No runtime passes a tensor without elements through a loop: see `EmptyState`.
+    `test` and `body` take (state, captures). `shapes` are the sizes that the state has in all iterations. No runtime
+    passes a tensor without elements through a loop: see `EmptyState`.
     """
     empty_states = [_empty_state(handle, dims) for handle, dims in zip(state, shapes)]
     if any(empty_state is not None for empty_state in empty_states):
@@ -101,7 +102,7 @@ def _loop_with_empty_states(
 
 
 def _drop_first(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Return x without its first element along an axis."""
+    """Return x without its first element along an axis of unknown length."""
     begin = [1 if k == axis else 0 for k in range(x.rank)]
     return slicing.add_strided_slice(
         builder, x, builder.ints(*begin), builder.ints(*[2**31 - 1] * x.rank), [1] * x.rank, x.dims
@@ -109,7 +110,7 @@ def _drop_first(builder: Builder, x: Handle, axis: int) -> Handle:
 
 
 def _prepend(builder: Builder, x: Handle, axis: int, first: Handle) -> Handle:
-    """Return x with an element before it along an axis."""
+    """Return x with `first`, of length 1 along an axis, before it."""
     result: Handle = joining.concatenate(builder, first, [x], axis)
     return result
 
@@ -117,7 +118,11 @@ def _prepend(builder: Builder, x: Handle, axis: int, first: Handle) -> Handle:
 def _empty_state(handle: Handle, dims: Sequence[Any]) -> EmptyState:
     """Return how a loop passes a state that is empty at first: see `EmptyState`.
 
-    None for a state with elements, or if its size is not known.
+    `dims` are its sizes in all iterations.
+
+    - the constant, if a size is 0 and all sizes are known
+    - (axis, first row), if one size is unknown and the handle is empty; not for strings
+    - None otherwise
     """
     open_axes = [axis for axis, size in enumerate(dims) if not isinstance(size, int)]
     if 0 in [size for size in dims if isinstance(size, int)]:

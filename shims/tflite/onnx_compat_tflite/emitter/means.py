@@ -33,7 +33,10 @@ class _AxisRun(NamedTuple):
 
 
 def reduce_axes(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Reduce x along axes with a single operator; MEAN and SUM of many floats with two or more."""
+    """Reduce x along axes by the operator `builtin`. A MEAN or SUM of more than 2^14 float32 may take several steps.
+
+    The axes are sorted and not negative. The axes remain with length 1 if `keepdims`.
+    """
     long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
     if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or _is_dequantized(builder):
         return _add_reduction(builder, builtin, x, axes, keepdims)
@@ -55,7 +58,7 @@ def reduce_axes(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], 
 
 
 def _add_reduction(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Append a reduction operator."""
+    """Append a reduction operator along all axes at once."""
     dims = reduced_dims(x.dims, axes, keepdims)
     return builder.add_op(builtin, [x, builder.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
 
@@ -89,7 +92,9 @@ def _producer(node: Node) -> Optional[Node]:
 def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
     """Return the axes as a run whose length is factored near its square root.
 
-    None if the axes are not adjacent, if a size from the first axis on is unknown, or if a step sums too many elements.
+    - None if the axes are not adjacent, apart from axes of length 1 between them.
+    - None if a size from the first axis on is unknown, or a size is 0, or several sizes before are unknown.
+    - None if a step sums too many elements.
     """
     first, last = axes[0], axes[-1]
     around, inside, after = list(dims[:first]), list(dims[first : last + 1]), list(dims[last + 1 :])
@@ -107,7 +112,7 @@ def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
 
 
 def reduced_dims(dims: Sequence[Any], axes: Sequence[int], keepdims: bool) -> List[Any]:
-    """Return the sizes after a reduction."""
+    """Return the sizes after a reduction: the axes have length 1 (`keepdims`), or are removed."""
     if keepdims:
         return [1 if axis in axes else size for axis, size in enumerate(dims)]
     return [size for axis, size in enumerate(dims) if axis not in axes]

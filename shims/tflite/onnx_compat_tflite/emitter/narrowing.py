@@ -26,7 +26,7 @@ INVALID = -2
 
 
 def narrow_clamped(builder: Builder, x: Handle) -> Handle:
-    """Return x as int32, clamped to its range."""
+    """Return x as int32, clamped to +-(2^31 - 1) where it may not fit."""
     if may_overflow(x):
         x = builder.add_op("MAXIMUM", [builder.like(x, -MAX), x], "int64", x.dims)
         x = builder.add_op("MINIMUM", [builder.like(x, MAX), x], "int64", x.dims)
@@ -45,7 +45,12 @@ def narrow_checked(builder: Builder, x: Handle) -> Handle:
 
 
 def narrow_stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
-    """Return scalars, some of them int64, as a vector that suits the primitive that is being emitted."""
+    """Return scalars, some of them int64, as a vector for the primitive that is being emitted.
+
+    - slice: int32, clamped
+    - extents, whose result the vector is: of the dtype that the node requests, int32 or int64, not checked
+    - another primitive: int32, with `INVALID` for a value that does not fit
+    """
     handles = [x if isinstance(x, Handle) else Handle.of(np.asarray(x, np.int64)) for x in scalars]
     handles = [casting.to(builder, x, "int64") for x in handles]
     vector: Handle = builder.add_op("PACK", handles, "int64", (len(handles),), values_count=len(handles), axis=0)

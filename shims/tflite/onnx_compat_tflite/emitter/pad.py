@@ -29,7 +29,10 @@ _ROW_ELEMENTS = 8  # from here on a row is long enough that GATHER copies it fas
 
 @primitive
 def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle, mode: str) -> Handle:
-    """Pad x at the ends of each axis: with a value, or with its own elements by the mode of ONNX."""
+    """Pad x at the ends of each axis: with a value (constant), or with its own elements by the mode of ONNX.
+
+    `mode` is constant, edge, reflect or wrap. `value` is read for constant only. The counts are not negative.
+    """
     low, high = before.known, after.known
     if mode == "constant":
         if low is not None and high is not None:
@@ -52,7 +55,10 @@ def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle,
 
 
 def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
-    """Pad x with known (before, after) numbers of elements at each axis: with the value, or with zeros."""
+    """Pad x with known (before, after) numbers of elements at each axis: with the value, or with zeros.
+
+    No pads return x. Raises UnsupportedError if x has more than five axes, of known sizes, that cannot be merged.
+    """
     if not any(low or high for low, high in pads):
         return x
     dims = [size + low + high if isinstance(size, int) else None for size, (low, high) in zip(x.dims, pads)]
@@ -67,7 +73,10 @@ def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[
 def _pad_merged(
     builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle], dims: Sequence[Any]
 ) -> Handle:
-    """Pad with adjacent axes merged that are not padded."""
+    """Pad with adjacent axes merged that are not padded. Raises UnsupportedError if more than five axes remain.
+
+    `x` is static. `dims` are the sizes of the result.
+    """
     sizes: List[int] = []
     ends: List[Any] = []
     for size, pair in zip(x.dims, pads):
@@ -118,7 +127,10 @@ def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int
 def _source_indices(
     builder: Builder, length: Union[int, Handle], before: Union[int, Handle], after: Union[int, Handle], mode: str
 ) -> Handle:
-    """Return the index of the source element for each position of a padded axis."""
+    """Return the index of the source element for each position of a padded axis; a constant if all numbers are known.
+
+    `mode` is edge, reflect or wrap.
+    """
     if isinstance(length, int) and isinstance(before, int) and isinstance(after, int):
         numpy_mode: Any = mode  # numpy has the same names of modes
         return Handle.of(np.pad(np.arange(length, dtype=np.int32), (before, after), numpy_mode))
@@ -132,13 +144,11 @@ def _source_indices(
         return division.mod(builder, position, size)
     period = extremes.maximum(builder, builder.like(size, 1), elementwise.mul(builder, end, builder.like(end, 2)))
     periodic = division.mod(builder, position, period)
-    if mode != "reflect":
-        return periodic
     return extremes.minimum(builder, periodic, elementwise.sub(builder, period, periodic))
 
 
 def _known_elements(dims: Sequence[Any]) -> int:
-    """Return the product of the known sizes."""
+    """Return the product of the known sizes; unknown sizes count as 1."""
     return int(np.prod([size for size in dims if isinstance(size, int)]))
 
 

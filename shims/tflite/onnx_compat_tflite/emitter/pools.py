@@ -22,7 +22,10 @@ Combine = Callable[[Builder, Handle, Handle], Handle]
 
 @primitive
 def max_pool(builder: Builder, x: Handle, window: Window) -> Handle:
-    """Emit the maximum of each window."""
+    """Emit the maximum of each window.
+
+    Pads hold the least value of the dtype; zeros if x is known to be not negative.
+    """
     rank = len(window.kernel)
     if x.dtype == "float16":
         return casting.call_in_float32(builder, max_pool, x, window=window)
@@ -53,7 +56,10 @@ def _pad_with_least(builder: Builder, x: Handle, pads: Sequence[Tuple[int, int]]
 
 @primitive
 def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
-    """Emit the mean of each window."""
+    """Emit the mean of each window. Pads are not supported: those of the window are ignored.
+
+    Raises UnsupportedError for another dtype than float32 and float16.
+    """
     rank = len(window.kernel)
     if x.dtype == "float16":
         return casting.call_in_float32(builder, avg_pool, x, window=window)
@@ -72,7 +78,10 @@ def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
 
 
 def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding: str) -> Handle:
-    """Append a pool operator."""
+    """Append a pool operator over two spatial axes, with the padding VALID or SAME, and return its result.
+
+    Without an operator, return x for 1x1 windows with stride 1, and zeros if x and the result are known to be empty.
+    """
     kernel, strides = window.kernel, window.strides
     if all(size == 1 for size in (*kernel, *strides)):  # a step of `_pool_3d` without an effect
         return x
@@ -88,7 +97,7 @@ def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding:
 
 
 def _pool_3d(builder: Builder, builtin: str, x: Handle, window: Window) -> Handle:
-    """Pool height and width, then depth."""
+    """Pool height and width, then depth, without padding. `_can_merge_axes` must hold for x."""
     batch, depth, height, width, channels = x.dims
     kernel, strides = window.kernel, window.strides
     rows = batch * depth if isinstance(batch, int) else None
@@ -101,7 +110,7 @@ def _pool_3d(builder: Builder, builtin: str, x: Handle, window: Window) -> Handl
 
 
 def _pool_by_slices(builder: Builder, x: Handle, window: Window, combine: Combine) -> Handle:
-    """Combine shifted slices, axis by axis."""
+    """Combine shifted slices, axis by axis, without padding. An axis with one tap and stride 1 is skipped."""
     for axis, along in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
         if along[:2] != (1, 1):
             x = _pool_axis(builder, x, axis, along, combine)
@@ -109,7 +118,7 @@ def _pool_by_slices(builder: Builder, x: Handle, window: Window, combine: Combin
 
 
 def _pool_axis(builder: Builder, x: Handle, axis: int, along: Tuple[int, int, int], combine: Combine) -> Handle:
-    """Combine the slices of each tap along an axis."""
+    """Combine the slices of each tap along an axis. `along`: (taps, stride, dilation)."""
     taps, stride, dilation = along
     total: Optional[Handle] = None
     for k in range(taps):
@@ -121,17 +130,20 @@ def _pool_axis(builder: Builder, x: Handle, axis: int, along: Tuple[int, int, in
 
 
 def _slice_every(builder: Builder, x: Handle, axis: int, start: int, stop: int, stride: int) -> Handle:
-    """Return every `stride`-th element along an axis."""
+    """Return every `stride`-th element along an axis, from `start` up to `stop`.
+
+    A negative `stop` counts from the end.
+    """
     begin, end, steps = [0] * x.rank, [2**31 - 1] * x.rank, [1] * x.rank
     begin[axis], end[axis], steps[axis] = start, stop, stride
     return slicing.slice_known(builder, x, begin, end, steps)
 
 
 def _can_merge_axes(x: Handle) -> bool:
-    """Whether axes can be merged and split again: all sizes are known, or all but the batch."""
+    """Whether axes can be merged and split again: all sizes are known; or all but the batch, and these are not zero."""
     return x.is_static or all(isinstance(size, int) and size for size in x.dims[1:])
 
 
 def _is_dense(window: Window) -> bool:
-    """Whether the window has no gaps."""
+    """Whether no axis with several taps is dilated."""
     return all(dilation == 1 or taps == 1 for taps, dilation in zip(window.kernel, window.dilations))

@@ -25,7 +25,10 @@ __all__ = ["pow"]
 
 @primitive
 def pow(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x to the power of y. A small known exponent becomes products."""
+    """Emit x to the power of y. A known exponent is multiplied out: up to 64 for integers, 1 to 3 for floats.
+
+    It must be a single number, and not broadcast x to a higher rank.
+    """
     exponent = y.array.reshape(-1)[0].item() if y.is_constant and y.array.size == 1 else None
     if x.rank < y.rank or exponent is None or not 0 < exponent <= 64 or exponent != int(exponent):
         return _integer_power(builder, x, y) if division.is_integer(x) else _power(builder, x, y)
@@ -40,7 +43,7 @@ def _power(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _power_by_squaring(builder: Builder, x: Handle, exponent: int) -> Handle:
-    """Emit x to the power of a small known exponent, by squaring."""
+    """Emit x to the power of a known exponent of 1 or more, by squaring. For 1, return x."""
     if exponent == 1:
         return x
     half = _power_by_squaring(builder, x, exponent // 2)
@@ -50,8 +53,9 @@ def _power_by_squaring(builder: Builder, x: Handle, exponent: int) -> Handle:
 
 @widen_for("FLOOR_MOD", "MUL", "LESS")
 def _integer_power(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x^y by squaring in a loop, until no exponent has bits left. For y < 0 the result is 0, unless x is 1 or
-    -1.
+    """Emit x^y by squaring in a loop, until no exponent has bits left.
+
+    For y < 0 the result is 0 (also for x = 0), unless x is 1 or -1.
     """
     zero, unit = builder.like(x, 0), builder.like(x, 1)
     shape = broadcast_dims([x.dims, y.dims])

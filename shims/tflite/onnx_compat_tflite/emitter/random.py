@@ -16,13 +16,13 @@ __all__ = ["random_normal", "random_uniform"]
 
 @primitive
 def random_uniform(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-    """Emit uniform random numbers from 0 to 1, without 1."""
+    """Emit uniform random numbers from 0 to 1, without 1. Without a seed, each run gives other numbers."""
     return _add_random(builder, "RANDOM_UNIFORM", sizes, dtype, seed)
 
 
 @primitive
 def random_normal(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-    """Emit random numbers of the standard normal distribution."""
+    """Emit random numbers of the standard normal distribution. Without a seed, each run gives other numbers."""
     return _add_random(builder, "RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
 
 
@@ -53,5 +53,5 @@ def _normal_cdf(builder: Builder, x: Handle) -> Handle:
 
 
 def _bits(seed: float) -> int:
-    """Return the bits of a float32 seed as an integer."""
+    """Return the bits of a seed, rounded to float32, as a signed integer."""
     return int(struct.unpack("<i", struct.pack("<f", seed))[0])

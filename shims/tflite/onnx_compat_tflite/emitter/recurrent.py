@@ -76,7 +76,7 @@ def lstm(
     initial_h: Optional[Handle] = None, initial_c: Optional[Handle] = None, P: Optional[Handle] = None,
     **attributes: Any
 ) -> Tuple[Handle, ...]:  # fmt: skip
-    """Emit LSTM, and the final states that a node reads."""
+    """Emit LSTM: return the steps, and the final states that the node has as outputs."""
     are_backwards = directions(attributes)
     states = _initial_states(builder, [initial_h, initial_c], len(are_backwards), X.dims[1], R.dims[2])
     weights = [
@@ -101,7 +101,7 @@ def rnn(
     builder: Builder, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Optional[Handle] = None,
     initial_h: Optional[Handle] = None, **attributes: Any
 ) -> Tuple[Handle, ...]:  # fmt: skip
-    """Emit RNN, and the final state if a node reads it."""
+    """Emit RNN: return the steps, and the final state if the node has it as output."""
     are_backwards, names = directions(attributes), activations("RNN", attributes)
     states = _initial_states(builder, [initial_h], len(are_backwards), X.dims[1], R.dims[2], flat=True)
     parts = []
@@ -125,9 +125,10 @@ def _initial_states(
     cells: int,
     flat: bool = False,
 ) -> List[List[Handle]]:
-    """Return for each direction variables that hold the initial states, or zeros, whenever the kernel starts.
+    """Return for each direction variables that hold the initial states whenever the kernel starts.
 
-    With `flat` they have rank 2, as the kernel of RNN requires.
+    `initial` holds for each state a tensor [directions, batch, cells], or None for zeros. With `flat` the variables
+    have rank 2, as the kernel of RNN requires.
     """
     zeros = np.zeros((direction_count, batch, cells), np.float32)
     states = [Handle.of(zeros) if state is None else state for state in initial]
@@ -149,10 +150,10 @@ def _initial_states(
 def _final_states(
     builder: Builder, result: Handle, states: Sequence[Handle], is_reversed: bool = False
 ) -> List[Handle]:
-    """Return the final states that an operator reads: the last step of the result, or the first if it
-    `is_reversed`.
+    """Return the final states that the node has as outputs: the last step of `result`, or (`is_reversed`) the first.
 
-    If the number of steps is unknown, it may be zero. The final states are then the initial ones.
+    `states` are the variables of the direction: h, and c of LSTM. If the number of steps is unknown, it may be zero.
+    The final states are then the initial ones.
     """
     steps, state_count = result.dims[0], len(builder.node.outputs) - 1
     if not isinstance(steps, int):
@@ -168,7 +169,10 @@ def _final_states(
 
 
 def _final_state(builder: Builder, result: Handle, state: Handle) -> Handle:
-    """Return the last row of the state and the result: the state itself if there is no step."""
+    """Return the final state for an unknown number of steps: the last row of `state` and `result`.
+
+    The operators read both, so that they run after the kernel.
+    """
     if state.rank == result.rank:
         return _slice_last_rows(builder, joining.concatenate(builder, result, [state], 0), 1)
     rows = joining.concatenate(builder, _reshape_rows(builder, result, (-1, state.dims[1])), [state], 0)
@@ -176,7 +180,7 @@ def _final_state(builder: Builder, result: Handle, state: Handle) -> Handle:
 
 
 def _slice_last_rows(builder: Builder, x: Handle, count: int) -> Handle:
-    """Return the last rows."""
+    """Return the last `count` rows along the first axis."""
     zeros = [0] * (x.rank - 1)
     open_ends = builder.ints(2**31 - 1, *x.dims[1:])
     inputs = [x, builder.ints(-count, *zeros), open_ends, builder.ints(*[1] * x.rank)]
@@ -184,7 +188,7 @@ def _slice_last_rows(builder: Builder, x: Handle, count: int) -> Handle:
 
 
 def _reshape_rows(builder: Builder, x: Handle, dims: Sequence[int]) -> Handle:
-    """Reshape x to sizes, of which -1 is computed."""
+    """Reshape x to sizes, of which -1 is computed. A constant stays a constant."""
     if x.is_constant:
         return Handle.of(x.array.reshape(dims))
     known = [size if size >= 0 else None for size in dims]
@@ -192,7 +196,11 @@ def _reshape_rows(builder: Builder, x: Handle, dims: Sequence[int]) -> Handle:
 
 
 def _join_directions(builder: Builder, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
-    """Return the results of all directions: the steps side by side, the final states one behind the other."""
+    """Return the results of all directions: the steps side by side, the final states one behind the other.
+
+    `parts` has for each direction the steps [steps, batch, cells], then the final states. The steps become [steps,
+    batch, directions, cells].
+    """
     steps, *states = [_concatenate_parts(builder, tensors, 2 if k == 0 else 0) for k, tensors in enumerate(zip(*parts))]
     rows, batch, cells = [size if isinstance(size, int) else -1 for size in parts[0][0].dims]
     return (_reshape_rows(builder, steps, (rows, batch, len(parts), cells)), *states)
@@ -203,14 +211,15 @@ def _concatenate_parts(builder: Builder, parts: Sequence[Handle], axis: int) -> 
 
 
 def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:
-    """Return the sizes of the result of a direction."""
+    """Return the sizes (steps, batch, cells) of the result of a direction; None for an unknown number of steps."""
     return (X.dims[0] if isinstance(X.dims[0], int) else None, X.dims[1], R.dims[2])
 
 
 def _weights(W: np.ndarray, R: np.ndarray, B: Optional[np.ndarray], P: Optional[np.ndarray]) -> List[Optional[Handle]]:
     """Return the weights in the order of the kernel: of the input, of the state, peepholes, biases, no projection.
 
-    The gates of the kernel are input, forget, cell, output. Those of ONNX are input, output, forget, cell.
+    Without B the biases are zeros, without P the peepholes None. The gates of the kernel are input, forget, cell,
+    output. Those of ONNX are input, output, forget, cell.
     """
     cells = R.shape[1]
     bias = np.zeros(4 * cells, np.float32) if B is None else B[: 4 * cells] + B[4 * cells :]

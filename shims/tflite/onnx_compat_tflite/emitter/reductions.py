@@ -18,7 +18,10 @@ Reduction = Callable[[Builder, Handle, Sequence[int], bool], Handle]
 
 
 def _reduction(builtin: str, neutral: Neutral) -> Reduction:
-    """Return a function that emits a reduction; `neutral` gives the result of reducing no elements, for a dtype."""
+    """Return a function that emits a reduction.
+
+    For a static x without elements it returns a constant of `neutral(dtype)`.
+    """
 
     def emit(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
         if x.is_empty and x.is_static:
@@ -63,12 +66,12 @@ def _extreme(builtin: str, logical: str, neutral: Neutral) -> Reduction:
 
 
 def _least_value(kind: "np.dtype[Any]") -> Scalar:
-    """Return the least value of a dtype."""
+    """Return the least value of a dtype: -inf for floats, False for booleans."""
     return -np.inf if kind.kind == "f" else False if kind.kind == "b" else np.iinfo(kind).min
 
 
 def _greatest_value(kind: "np.dtype[Any]") -> Scalar:
-    """Return the greatest value of a dtype."""
+    """Return the greatest value of a dtype: inf for floats, True for booleans."""
     return np.inf if kind.kind == "f" else True if kind.kind == "b" else np.iinfo(kind).max
 
 
@@ -85,7 +88,7 @@ def _fill_reduced(x: Handle, axes: Sequence[int], keepdims: bool, value: Scalar)
 
 @primitive
 def reduce_mean(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Reduce axes to their mean. The mean of integers is rounded towards zero."""
+    """Reduce axes to their mean. The mean of integers is rounded towards zero. The mean of no floats is NaN."""
     if np.dtype(x.dtype).kind == "f":
         return _mean(builder, x, axes, keepdims)
     total = reduce_sum(builder, casting.to(builder, x, "int64"), axes, keepdims)
@@ -108,7 +111,7 @@ def _float_mean(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool
 
 
 def _count_elements(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
-    """Return the number of elements that are reduced to each element of the result, as a scalar."""
+    """Return the number of elements that are reduced to each element of the result, as an int32 scalar; 1 without axes."""
     count = runtime_sizes.scalar(builder, 1)
     for axis in axes:
         count = runtime_sizes.fold_op(builder, "MUL", count, runtime_sizes.scalar(builder, builder.dim(x, axis)))
@@ -118,6 +121,6 @@ def _count_elements(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
 @primitive
 @widen_for("CUMSUM")
 def cumsum(builder: Builder, x: Handle, axis: int, exclusive: bool, reverse: bool) -> Handle:
-    """Return the cumulative sum along an axis."""
+    """Return the cumulative sum along an axis: without the element itself (`exclusive`), from the end (`reverse`)."""
     axis_tensor = Handle.of(np.asarray(axis, np.int32))
     return builder.add_op("CUMSUM", [x, axis_tensor], x.dtype, x.dims, exclusive=exclusive, reverse=reverse)

@@ -22,7 +22,10 @@ def register(name: str, function: F) -> F:
 
 
 def primitive(function: F) -> F:
-    """Decorate the function that emits the primitive of its name."""
+    """Register a function as the emitter of the primitive of its name, and return it.
+
+    Raises ValueError if the name is registered already.
+    """
     return register(function.__name__, function)
 
 
@@ -33,7 +36,11 @@ def native(
     spatial: bool = False,
     stored: Optional[Tuple[int, ...]] = None,
 ) -> Callable[[F], F]:
-    """Decorate a function that emits a whole ONNX operator. The arguments are those of `onnx_compat.shim.native`."""
+    """Return a decorator that registers a function as the emitter of a whole ONNX operator.
+
+    The arguments are those of `onnx_compat.shim.native`. The decorator raises ValueError if the function's name is
+    taken.
+    """
 
     def decorate(function: F) -> F:
         declared: F = declare_native(operator, accepts, domain, spatial, stored=stored)(function)

@@ -16,7 +16,7 @@ __all__ = ["broadcast_known", "broadcast_to", "tile"]
 
 @primitive
 def broadcast_to(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
-    """Broadcast x to sizes."""
+    """Broadcast x to sizes, known or computed at run time."""
     known = sizes.known
     target = builder.ints(*known) if known is not None else sizes.tensor
     if x.dtype == "string":
@@ -29,7 +29,7 @@ def broadcast_to(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
 
 
 def broadcast_known(builder: Builder, x: Handle, sizes: Sequence[int]) -> Handle:
-    """Broadcast x to known sizes."""
+    """Broadcast x to known sizes; return x itself if it has them."""
     if x.dims == tuple(sizes):
         return x
     if len(sizes) > 6:
@@ -38,7 +38,7 @@ def broadcast_known(builder: Builder, x: Handle, sizes: Sequence[int]) -> Handle
 
 
 def _broadcast_merged(builder: Builder, x: Handle, sizes: Sequence[int]) -> Handle:
-    """Broadcast with adjacent axes merged that are not repeated."""
+    """Broadcast a static x to known sizes, with adjacent axes merged that are not repeated."""
     full = (1,) * (len(sizes) - x.rank) + x.dims
     runs = slicing.merge_unchanged_axes([source_size != target_size for source_size, target_size in zip(full, sizes)])
     narrow, wide = ([int(np.prod([dims[axis] for axis in run])) for run in runs] for dims in (full, sizes))
@@ -47,7 +47,10 @@ def _broadcast_merged(builder: Builder, x: Handle, sizes: Sequence[int]) -> Hand
 
 
 def _tile_text(builder: Builder, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
-    """Broadcast strings by TILE: each axis is repeated target size / size times."""
+    """Broadcast strings by TILE: each axis is repeated target size / size times.
+
+    `known` are the target sizes, or None.
+    """
     dims = builder.out.shape
     if known is None or not x.is_static:
         leading_ones = builder.ints(*[1] * (len(dims) - x.rank))
@@ -65,7 +68,7 @@ def _tile_text(builder: Builder, x: Handle, known: Optional[Sequence[int]], targ
 
 @primitive
 def tile(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
-    """Repeat x along each axis."""
+    """Repeat x along each axis: `sizes` are the numbers of repetitions, one for each axis."""
     repeats = builder.ints(*sizes.known) if sizes.known is not None else sizes.tensor
     return _add_tile(builder, x, repeats, builder.out.shape)
 

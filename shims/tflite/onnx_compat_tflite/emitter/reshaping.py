@@ -36,7 +36,10 @@ def reshape(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
 
 
 def reshape_to(builder: Builder, x: Handle, dims: Sequence[Any]) -> Handle:
-    """Return x with another shape, of which one size may be unknown if none is zero."""
+    """Return x with another shape: x itself if the shape is equal, a constant for a constant, else by RESHAPE.
+
+    One size may be no int, if no other size is zero.
+    """
     if is_same_shape(x.dims, dims):
         return x
     if x.is_constant:
@@ -48,14 +51,14 @@ def reshape_to(builder: Builder, x: Handle, dims: Sequence[Any]) -> Handle:
 
 
 def flatten(builder: Builder, x: Handle) -> Handle:
-    """Reshape x to a vector."""
+    """Reshape x to a vector, of one element for a scalar."""
     if x.is_static:
         return reshape_to(builder, x, (int(np.prod(x.dims)),))
     return builder.add_op("RESHAPE", [x, builder.ints(-1)], x.dtype, (None,))
 
 
 def append_axis(builder: Builder, x: Handle) -> Handle:
-    """Append an axis of length 1."""
+    """Return x with a new last axis of length 1."""
     if x.is_static:
         return reshape_to(builder, x, (*x.dims, 1))
     last = Handle.of(np.asarray(x.rank, np.int32))
@@ -63,7 +66,7 @@ def append_axis(builder: Builder, x: Handle) -> Handle:
 
 
 def insert_axis(builder: Builder, x: Handle, offset: int) -> Handle:
-    """Insert an axis of length 1: before the last for -1, before the last two for -2, at the end for 0."""
+    """Insert an axis of length 1 at `offset` from the end: 0 makes it the last axis, -1 the last but one."""
     axis = x.rank + offset
     dims = x.dims[:axis] + (1,) + x.dims[axis:]
     if x.is_static:
@@ -72,7 +75,10 @@ def insert_axis(builder: Builder, x: Handle, offset: int) -> Handle:
 
 
 def prepend_axes(builder: Builder, x: Handle, rank: int) -> Handle:
-    """Reshape x to a rank by axes of length 1 before its own."""
+    """Reshape x to a rank by axes of length 1 before its own; return x if it has the rank.
+
+    The rank must not be lower.
+    """
     if x.rank == rank:
         return x
     dims: Tuple[Any, ...] = (1,) * (rank - x.rank) + x.dims
@@ -86,7 +92,7 @@ def prepend_axes(builder: Builder, x: Handle, rank: int) -> Handle:
 
 
 def insert_height(builder: Builder, x: Handle) -> Handle:
-    """Insert an axis of length 1 before a single spatial axis."""
+    """Insert an axis of length 1 after the first axis: [n, w, c] becomes [n, 1, w, c]."""
     dims = (x.dims[0], 1, *x.dims[1:])
     if x.is_static:
         return reshape_to(builder, x, dims)
@@ -94,7 +100,7 @@ def insert_height(builder: Builder, x: Handle) -> Handle:
 
 
 def remove_height(builder: Builder, x: Handle) -> Handle:
-    """Remove the axis that `insert_height` inserted."""
+    """Remove the second axis, which `insert_height` inserted and which has length 1."""
     dims = (x.dims[0], *x.dims[2:])
     if x.is_static:
         return reshape_to(builder, x, dims)

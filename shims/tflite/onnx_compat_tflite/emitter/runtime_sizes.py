@@ -11,9 +11,10 @@ __all__ = ["element", "fold_op", "promote", "scalar", "size_product", "stack"]
 
 
 def element(builder: Builder, handle: Handle, index: Optional[int]) -> Any:
-    """Return an element of an integer vector: an int if it is known, else a scalar.
+    """Return an element of an integer vector; with the `index` None, that of a scalar.
 
-    The scalar is int64 where the element may exceed int32, else int32. See `promote` and `stack`.
+    An int if known, else a scalar. The scalar is int64 where the element may exceed int32, else int32. See `promote`
+    and `stack`.
     """
     if handle.is_constant:
         return int(handle.array.reshape(-1)[index or 0])
@@ -25,15 +26,20 @@ def element(builder: Builder, handle: Handle, index: Optional[int]) -> Any:
 
 
 def promote(builder: Builder, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
-    """Return two sizes in one dtype: int64 if either is int64. They are narrowed where a kernel takes them."""
+    """Return two sizes in one dtype: unchanged if their dtypes are equal, else as int64.
+
+    `scalar` and `stack` narrow sizes where a kernel takes them.
+    """
     if a.dtype == b.dtype:
         return a, b
     return casting.to(builder, a, "int64"), casting.to(builder, b, "int64")
 
 
 def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
-    """Return sizes as an int32 vector. Among int64 elements, bounds of a slice are clamped, and other sizes
-    checked.
+    """Return sizes (ints and scalar handles) as a vector: a constant if all are known, else by PACK.
+
+    The vector is int32. If a handle is int64, `narrowing.narrow_stack` decides. Raises UnsupportedError if all sizes
+    are known and a size does not fit int32.
     """
     if any(isinstance(size, Handle) and size.dtype == "int64" for size in scalars):
         return narrowing.narrow_stack(builder, scalars)
@@ -44,14 +50,21 @@ def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
 
 
 def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
-    """Return a size (an int or a scalar handle) as an int32 scalar. An int64 handle is narrowed with a run-time check."""
+    """Return a size (an int or a scalar handle) as an int32 scalar.
+
+    An int64 handle that does not fit becomes `narrowing.INVALID` at run time. An int that does not fit raises
+    UnsupportedError.
+    """
     if isinstance(size, Handle):
         return narrowing.narrow_checked(builder, size) if size.dtype == "int64" else size
     return Handle.of(int32_array(size))
 
 
 def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
-    """Append ADD or MUL of two sizes, or fold it if both are known."""
+    """Append ADD or MUL of two sizes or vectors, and return the result: a constant, without an operator, if both are.
+
+    For MUL by a known y of 1, return x.
+    """
     x, y = promote(builder, x, y)
     if x.is_constant and y.is_constant:
         return Handle.of((x.array * y.array if builtin == "MUL" else x.array + y.array).astype(x.dtype))
@@ -61,7 +74,10 @@ def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
 
 
 def size_product(builder: Builder, x: Handle, depth: int, after: bool = False) -> Any:
-    """Return the number of elements along the first `depth` axes, or along the other axes: an int or a scalar."""
+    """Return the product of the first `depth` sizes, or (`after`) of the other sizes; 1 without axes.
+
+    The product is an int if it is known, else an int32 scalar.
+    """
     axes = range(depth, x.rank) if after else range(depth)
     total: Any = 1
     for axis in axes:

@@ -22,14 +22,14 @@ __all__ = ["can_drop_spare_rows", "drop_spare_rows", "pack_rows", "split_rows", 
 
 
 def split_rows(builder: Builder, x: Handle, length: int) -> Sequence[Handle]:
-    """Return the rows of x along the first axis."""
+    """Return the rows of x along the first axis, which has the known length `length`."""
     if x.is_constant or not builder.accepts("UNPACK", x.dtype):
         return [take_row(builder, x, Handle.of(np.asarray(k, np.int32))) for k in range(length)]
     return builder.add_ops("UNPACK", [x], [(x.dtype, x.dims[1:])] * length, num=length, axis=0)
 
 
 def take_row(builder: Builder, x: Handle, index: Handle) -> Handle:
-    """Return a row of x."""
+    """Return the row of x at an index, an int32 scalar, without the first axis."""
     return gathering.gather(builder, x, index, 0)
 
 
@@ -39,7 +39,7 @@ def pack_rows(builder: Builder, rows: Sequence[Handle]) -> Handle:
 
 
 def take_block(builder: Builder, x: Handle, index: Handle, count: int) -> Sequence[Handle]:
-    """Return `count` rows of x from an index on."""
+    """Return `count` rows of x, each without the first axis, from an index (an int32 scalar) on."""
     if count == 1:
         return [take_row(builder, x, index)]
     # GATHER, since a SLICE with a variable start has a dynamic shape: runtimes plan its consumers at each iteration.
@@ -48,7 +48,10 @@ def take_block(builder: Builder, x: Handle, index: Handle, count: int) -> Sequen
 
 
 def write_rows(builder: Builder, buffer: Handle, rows: Sequence[Handle], index: Handle) -> Handle:
-    """Return the buffer with rows written at an index: by DYNAMIC_UPDATE_SLICE, or by SELECT_V2."""
+    """Return the buffer with rows written from an index (an int32 scalar) on: by DYNAMIC_UPDATE_SLICE, or by SELECT_V2.
+
+    SELECT_V2 writes a single row: `rows` must then have one element.
+    """
     block = pack_rows(builder, rows) if len(rows) > 1 else _prepend_row_axis(builder, rows[0])
     if builder.accepts("DYNAMIC_UPDATE_SLICE", buffer.dtype):
         start = runtime_sizes.stack(builder, [index, *[0] * rows[0].rank])
@@ -68,7 +71,7 @@ def _prepend_row_axis(builder: Builder, row: Handle) -> Handle:
 
 
 def can_drop_spare_rows(builder: Builder, ref: Ref) -> bool:
-    """Whether the kernels can write into spare rows and slice them off."""
+    """Whether the kernels can write a result of this type into spare rows, and slice these off."""
     feature = "rank 6" if ref.spec.rank > 5 else "plain"
     return builder.accepts("DYNAMIC_UPDATE_SLICE", subgraph_inputs.stored_type(ref)) and builder.accepts(
         "STRIDED_SLICE", subgraph_inputs.stored_type(ref), feature
@@ -76,7 +79,7 @@ def can_drop_spare_rows(builder: Builder, ref: Ref) -> bool:
 
 
 def drop_spare_rows(builder: Builder, buffer: Handle, rows: int, ref: Ref) -> Handle:
-    """Return a result buffer without its spare rows."""
+    """Return a result buffer without its last `rows` rows; the buffer itself for 0. `ref` is the result."""
     if not rows:
         return buffer
     begin, end = [0] * buffer.rank, [-rows, *[2**31 - 1] * (buffer.rank - 1)]

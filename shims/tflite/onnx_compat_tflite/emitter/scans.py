@@ -43,7 +43,10 @@ def scan(
     bodies: Bodies,
     captures: Sequence[Handle],
 ) -> Tuple[Handle, ...]:
-    """Run the body for each row of `xs`, and return the final states and the stacked results."""
+    """Run the body for each row of `xs`, and return the final states, then the stacked results.
+
+    With `reverse` the last row is first. The results are in the order of the rows of `xs`.
+    """
     known = length.known
     if known is not None and (0 < known[0] <= _ALWAYS_UNROLLED or _can_unroll(builder, known[0])):
         return _unroll(builder, state, xs, known[0], reverse, bodies[0], captures)
@@ -105,8 +108,10 @@ def _scan_in_loop(
 
 
 def _steps_per_iteration(builder: Builder, length: Sizes, collected: Sequence[Ref]) -> int:
-    """Return how many steps an iteration runs. Each iteration passes on every tensor that the loop reads or
-    collects.
+    """Return how many steps an iteration runs.
+
+    Each iteration passes on every tensor that the loop reads or collects. The number is 1 if the kernels cannot write
+    several rows of `collected`, the results per step, or if the body has subgraphs.
     """
     nodes = builder.node.regions[0].live()
     kernels = ("DYNAMIC_UPDATE_SLICE", "STRIDED_SLICE")
@@ -135,9 +140,11 @@ def _run_iterations(
     reverse: bool,
     body: Body,
 ) -> List[Handle]:
-    """Append a loop that runs `step_count` steps in an iteration, while that many steps remain.
+    """Append a loop of `step_count` steps per iteration, while that many steps remain; return its final values.
 
-    `values` are the number of steps that are done, the states, and the result buffers.
+    values: the number of steps that are done, the states, and the result buffers
+    outer: the number of all steps, `xs`, and the captures
+    shapes: the sizes of `values`
     """
     states, scanned = len(builder.node.regions[0].inputs) - len(xs), len(xs)
     step_count_tensor = Handle.of(np.asarray(step_count, np.int32))
@@ -194,10 +201,10 @@ def _zero_buffers(
     spares: Sequence[int],
     run_first: Callable[[], Sequence[Handle]],
 ) -> List[Handle]:
-    """Return zeros into which the rows are written, with spare rows at the end.
+    """Return for each of `refs` zeros (or empty strings) into which the rows are written, with spare rows at the end.
 
-    No runtime plans a loop that writes more rows than the buffer has, even a loop without an iteration. If the
-    trace does not know the size of a row, a first step computes it.
+    No runtime plans a loop that writes more rows than the buffer has, even a loop without an iteration. If the trace
+    does not know the size of a row, a first step computes it: `run_first`, which is not called otherwise.
     """
     inner_refs = set(refs)
     has_known_rows = [
@@ -228,5 +235,8 @@ def _constant_bytes(nodes: Sequence[Node]) -> int:
 
 
 def is_short_scan(length: int, nodes: int, bytes_read: int) -> bool:
-    """Whether a scan of known length is unrolled, whose step has this many nodes and reads this many bytes."""
+    """Whether a scan of known length is unrolled, whose step has this many nodes and reads this many bytes.
+
+    False for no steps, or a step without nodes.
+    """
     return 0 < length * nodes <= _UNROLLED_NODES and length * bytes_read <= _UNROLLED_BYTES

@@ -38,7 +38,10 @@ _COMBINING = ("mul", "max", "min")  # reductions that combine two updates of a r
 
 @primitive
 def scatter_nd(builder: Builder, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
-    """Put or combine updates at rows of coordinates of x. The maximum and minimum of uint64 are taken of their ranks."""
+    """Put or combine updates at rows of coordinates of x. The `reduction` can be none, add, mul, max or min.
+
+    With none, the last update of a row remains. The maximum and minimum of uint64 are taken of their ranks.
+    """
     if x.dtype == "uint64" and reduction in ("max", "min") and int64_views.has_bitcast(builder):
         ranks, update_ranks = (int64_views.to_rank(builder, values) for values in (x, updates))
         return int64_views.from_rank(builder, _scatter(builder, ranks, update_ranks, indices, reduction), "uint64")
@@ -64,7 +67,10 @@ def _scatter(builder: Builder, x: Handle, updates: Handle, indices: Handle, redu
 
 
 def _row_indices(builder: Builder, indices: Handle, x: Handle, depth: int) -> Handle:
-    """Return the index of the row that each row of `indices` addresses."""
+    """Return the index of the row of x that each row of `indices` addresses, as an int32 vector.
+
+    `depth`: the number of coordinates in a row.
+    """
     if indices.is_constant:
         columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0) if depth else []
         count = int(np.prod(indices.dims[:-1]))
@@ -85,7 +91,7 @@ def _slice_column(builder: Builder, x: Handle, k: int) -> Handle:
 
 
 def _as_rows(builder: Builder, x: Handle, depth: int) -> Handle:
-    """Reshape x to a matrix, with the first `depth` axes merged."""
+    """Reshape x to a matrix: the first `depth` axes merged, and the other axes merged."""
     width, count = _product(x.dims[depth:]), _product(x.dims[:depth])
     if isinstance(width, int) and isinstance(count, int):
         return reshaping.reshape_to(builder, x, (count, width))
@@ -97,7 +103,7 @@ def _as_rows(builder: Builder, x: Handle, depth: int) -> Handle:
 
 
 def _restore_shape(builder: Builder, rows: Handle, x: Handle) -> Handle:
-    """Reshape rows to the shape of x."""
+    """Reshape rows to the shape of x, which may be known at run time only."""
     if x.is_static:
         return reshaping.reshape_to(builder, rows, x.dims)
     return builder.add_op("RESHAPE", [rows, builder.shape_tensor(x)], x.dtype, x.dims)
@@ -115,8 +121,9 @@ def _sum_rows(builder: Builder, values: Handle, row_indices: Handle, rows: Handl
 def _replace_rows(
     builder: Builder, rows: Handle, values: Handle, row_indices: Handle, reduction: str, count: Union[int, Handle]
 ) -> Handle:
-    """Replace the rows at distinct indices by the values, or combine them. An index beyond the last row has no
-    effect.
+    """Replace the rows at distinct indices by the values, or (for `_COMBINING`) combine rows and values.
+
+    `count` is the number of rows. The index `count` has no effect.
     """
     if isinstance(count, int):
         padded_count: Union[int, Handle] = count + 1
@@ -135,7 +142,7 @@ def _replace_rows(
 
 
 def _combine(builder: Builder, reduction: str, x: Handle, y: Handle) -> Handle:
-    """Combine elements by a reduction of `_COMBINING`."""
+    """Combine the elements of x and y by the reduction mul, max or min."""
     if reduction == "mul":
         return elementwise.mul(builder, x, y)
     return extremes.maximum(builder, x, y) if reduction == "max" else extremes.minimum(builder, x, y)
@@ -148,7 +155,10 @@ def _slice_first_rows(builder: Builder, x: Handle, count: Union[int, Handle]) ->
 
 
 def _put_rows(builder: Builder, rows: Handle, values: Handle, row_indices: np.ndarray) -> Handle:
-    """Put the values at known distinct row indices: by CONCATENATION if they are adjacent, else by GATHER."""
+    """Replace the rows at known distinct indices: by CONCATENATION if these are consecutive, else by GATHER.
+
+    There must be an index, and a known number of rows.
+    """
     count = rows.dims[0]
     first, last = int(row_indices[0]), int(row_indices[-1])
     if np.array_equal(row_indices, np.arange(first, last + 1)):
@@ -163,7 +173,9 @@ def _put_rows(builder: Builder, rows: Handle, values: Handle, row_indices: np.nd
 def _merge_duplicates(
     builder: Builder, values: Handle, row_indices: Handle, reduction: str, count: Union[int, Handle]
 ) -> Tuple[Handle, Handle]:
-    """Sort the rows by index and merge equal indices: the first row holds the result, the others get the index
+    """Sort the values by row index and merge those of equal indices; return the values and their new indices.
+
+    The first value of equal indices holds the result: for reduction none, the last update. The others get the index
     `count`.
     """
     total = runtime_sizes.scalar(builder, builder.dim(row_indices, 0))
@@ -181,7 +193,7 @@ def _merge_duplicates(
 
 
 def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: str) -> Handle:
-    """Combine each row with the row 1, 2, 4, ... behind it, if both have the same index."""
+    """Combine each row with the row 1, 2, 4, ... behind it, if both have the same index in `ordered`."""
     length = ordered.dims[0]
     if isinstance(length, int):
         step = 1
@@ -206,7 +218,7 @@ def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: st
 def _combine_with_later(
     builder: Builder, rows: Handle, ordered: Handle, step: Handle, length: Union[int, Handle], reduction: str
 ) -> Handle:
-    """Combine each row with the row `step` behind it, if both have the same index."""
+    """Combine each row with the row `step` behind it, if both have the same index. `length` is the number of rows."""
     count = runtime_sizes.scalar(builder, length)
     later = elementwise.add(builder, counting.count_to(builder, length), step)
     has_later = broadcasting.add_op(builder, "LESS", [later, count], "bool")
@@ -218,7 +230,7 @@ def _combine_with_later(
 
 
 def _drop_last(builder: Builder, x: Handle, step: int) -> Handle:
-    """Return a vector without its last elements."""
+    """Return a vector without its last `step` elements."""
     length = x.dims[0]
     dims = (length - step,) if isinstance(length, int) else (None,)
     return slicing.add_strided_slice(builder, x, builder.ints(0), builder.ints(-step), [1], dims)

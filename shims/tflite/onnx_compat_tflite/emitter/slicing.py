@@ -25,7 +25,7 @@ _OPEN_END = 2**31 - 1  # an end beyond every axis
 
 
 def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
-    """Group the axes: adjacent axes that do not change form a group."""
+    """Group all axes in order: adjacent axes that do not change form a group, each other axis a group of its own."""
     runs: List[List[int]] = []
     for axis, is_changed in enumerate(changes):
         if runs and not is_changed and not changes[runs[-1][-1]]:
@@ -36,7 +36,10 @@ def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
 
 
 def slice_tensor(builder: Builder, x: Handle, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Handle:
-    """Slice x along all axes: by SLICE where all steps are 1 and the sizes are known, else by STRIDED_SLICE."""
+    """Slice x along all axes: by SLICE where all steps are 1 and the sizes are known, else by STRIDED_SLICE.
+
+    Raises UnsupportedError if more than five axes remain that the kernel of the runtime does not slice.
+    """
     begin, end = starts.known, ends.known
     if x.is_constant:
         x = builder.graph.copy(x)
@@ -57,7 +60,10 @@ register("slice", slice_tensor)
 
 
 def slice_known(builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
-    """Slice with known bounds, with unchanged axes merged for a rank above 5."""
+    """Slice with known bounds; a static x of a rank above 5 has its unchanged axes merged.
+
+    Raises UnsupportedError if more than five axes remain that the kernel of the runtime does not slice.
+    """
     dims = [_slice_length(*along) for along in zip(x.dims, begin, end, steps)]
     is_changed = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
     is_changed = [changes or step != 1 for changes, step in zip(is_changed, steps)]
@@ -86,7 +92,10 @@ def _slice_between(
 
 @widen_for("SLICE")
 def add_slice(builder: Builder, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
-    """Append SLICE from `begin`, of these sizes."""
+    """Append SLICE from `begin`, of these sizes (-1: up to the end). `dims` are the sizes of the result.
+
+    Raises UnsupportedError for a rank above 5 that the kernel does not slice.
+    """
     if x.rank > 5:
         builder.demand("SLICE", x.dtype, "rank 6")
     return builder.add_op("SLICE", [x, begin, sizes], x.dtype, dims)
@@ -96,14 +105,17 @@ def add_slice(builder: Builder, x: Handle, begin: Handle, sizes: Handle, dims: S
 def add_strided_slice(
     builder: Builder, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any], **masks: int
 ) -> Handle:
-    """Append STRIDED_SLICE. `masks` are options, for example `end_mask`."""
+    """Append STRIDED_SLICE. `masks` are options, for example `end_mask`. `dims` are the sizes of the result.
+
+    Raises UnsupportedError for a rank above 5 that the kernel does not slice.
+    """
     if x.rank > 5:
         builder.demand("STRIDED_SLICE", x.dtype, "rank 6")
     return builder.add_op("STRIDED_SLICE", [x, begin, end, builder.ints(*steps)], x.dtype, dims, **masks)
 
 
 def slice_axis(builder: Builder, x: Handle, axis: int, start: int, stop: int) -> Handle:
-    """Return x[start:stop] along an axis, for known bounds."""
+    """Return x[start:stop] along an axis, for 0 <= start <= stop <= length. A constant stays a constant."""
     if x.is_constant:
         return Handle.of(x.array[(slice(None),) * axis + (slice(start, stop),)])
     begin, size = [0] * x.rank, [-1] * x.rank
@@ -114,7 +126,7 @@ def slice_axis(builder: Builder, x: Handle, axis: int, start: int, stop: int) ->
 
 @primitive
 def reverse(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
-    """Reverse axes by slices with negative steps: all axes at once, for every dtype that has a STRIDED_SLICE."""
+    """Reverse all `axes` by one STRIDED_SLICE with negative steps; above rank 5 by `slice_known`."""
     steps = [-1 if axis in axes else 1 for axis in range(x.rank)]
     before_start = -(2**31) + 1
     begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
@@ -144,7 +156,10 @@ def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
 
 
 def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int]:
-    """Return the bounds of a slice, clamped if it runs forward along an axis of known length."""
+    """Return the bounds of a slice, clamped if it runs forward along an axis of known length.
+
+    A forward slice that ends at 0, without elements, gets the bounds (1, 1).
+    """
     if step > 0 and isinstance(size, int):
         begin, end = slice(begin, end).indices(size)[:2]
     # An empty slice: XNNPACK from LiteRT 2.0 on reads an end of 0 as the end of the axis.

@@ -25,8 +25,9 @@ def log_softmax(builder: Builder, x: Handle, axis: int) -> Handle:
 
 
 def _apply_along(builder: Builder, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
-    """Append an operator that works along the last axis: other axes are transposed, and a rank above 5 is
-    flattened.
+    """Append an operator that works along the last axis: another axis is transposed.
+
+    An x without elements is returned. A static rank above 5 is flattened to rows if the axis is the last.
     """
     last = x.rank - 1
     if x.is_empty:
@@ -44,7 +45,7 @@ def _apply_along(builder: Builder, x: Handle, axis: int, builtin: str, **options
 
 
 def _add_softmax(builder: Builder, x: Handle, builtin: str, options: Mapping[str, Any]) -> Handle:
-    """Append SOFTMAX or LOG_SOFTMAX, in float32 for float16."""
+    """Append SOFTMAX or LOG_SOFTMAX, in float32 for float16. Raises UnsupportedError if the kernel lacks the dtype."""
     if x.dtype == "float16":
         return casting.to(
             builder, _add_softmax(builder, casting.to(builder, x, "float32"), builtin, options), "float16"

@@ -16,7 +16,10 @@ __all__ = ["add_top_k", "argmax", "argmin", "sort_last", "top_k"]
 
 @primitive
 def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -> Tuple[Handle, ...]:
-    """Return the k largest or smallest elements along an axis in order, and their indices."""
+    """Return the k largest or smallest elements along an axis in order, and their int64 indices.
+
+    `sizes` holds k alone. Equal elements keep their order. A k beyond the axis is an error of the kernel at run time.
+    """
     (count,) = sizes.scalars
     # For a negative k, the kernel of LiteRT returns no elements. It refuses a k beyond the axis.
     k = narrowing.narrow_clamped(builder, count) if isinstance(count, Handle) else runtime_sizes.scalar(builder, count)
@@ -34,7 +37,10 @@ def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -
 
 
 def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
-    """Return the first k elements in order along the last axis, and their int32 indices. The sort is stable."""
+    """Return the first k elements along the last axis, the largest or smallest first, and their int32 indices.
+
+    `k` is an int32 scalar. Equal elements keep their order.
+    """
     if not largest:
         values, indices = sort_last(builder, _reverse_order(builder, x), k)
         return _reverse_order(builder, values), indices
@@ -44,9 +50,10 @@ def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> T
 
 @widen_for("TOPK_V2")
 def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
-    """Append TOPK_V2; where k may be 0, sort one element at least and slice it off.
+    """Return values and int32 indices by TOPK_V2. A known k of 0 needs no TOPK_V2.
 
-    The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows.
+    The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows. There, where k may be 0, one
+    element at least is sorted, and sliced off.
     """
     if builder.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
         return add_top_k(builder, x, k)
@@ -62,13 +69,17 @@ def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
 
 
 def add_top_k(builder: Builder, x: Handle, k: Handle) -> Tuple[Handle, ...]:
-    """Append TOPK_V2 along the last axis."""
+    """Append TOPK_V2 along the last axis, and return values and int32 indices. `k` is an int32 scalar."""
     dims = (*x.dims[:-1], int(k.array) if k.is_constant else None)
     return tuple(builder.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
 
 
 def _reverse_order(builder: Builder, x: Handle) -> Handle:
-    """Return values in the opposite order. The function is its own inverse, and no integer overflows."""
+    """Map values to the opposite order.
+
+    That is -x for floats, -1 - x for signed integers, the greatest number - x for unsigned. The function is its own
+    inverse, and no integer overflows.
+    """
     if np.dtype(x.dtype).kind == "f":
         return elementwise.neg(builder, x)
     last = np.iinfo(x.dtype).max if x.dtype.startswith("uint") else -1
@@ -77,7 +88,10 @@ def _reverse_order(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def argmax(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Return the index of the greatest element along an axis, the first of equal elements."""
+    """Return the int64 index of the greatest element along an axis, the first of equal elements.
+
+    The axis is removed.
+    """
     if x.dtype == "int64" or not builder.accepts("ARG_MAX", "int32"):
         return _arg_by_sorting(builder, x, axis, True)
     return _add_arg(builder, x, axis, "ARG_MAX")
@@ -85,7 +99,7 @@ def argmax(builder: Builder, x: Handle, axis: int) -> Handle:
 
 @primitive
 def argmin(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Return the index of the least element along an axis, the first of equal elements."""
+    """Return the int64 index of the least element along an axis, the first of equal elements. The axis is removed."""
     return _arg_by_sorting(builder, x, axis, False) if x.dtype == "int64" else _add_arg(builder, x, axis, "ARG_MIN")
 
 
@@ -102,7 +116,7 @@ def _arg_in_wider_type(builder: Builder, x: Handle, axis: int, builtin: str) -> 
 
 
 def _arg_by_sorting(builder: Builder, x: Handle, axis: int, largest: bool) -> Handle:
-    """Return the index of the extreme element from a TOPK_V2 with k = 1."""
+    """Return the int64 index of the largest (or smallest) element along an axis by a TOPK_V2 with k = 1."""
     perm = [a for a in range(x.rank) if a != axis] + [axis]
     transposed = transposing.transpose(builder, x, perm)
     _, indices = sort_last(builder, transposed, Handle.of(np.asarray(1, np.int32)), largest)

@@ -55,7 +55,11 @@ def _known_scalar(x: Optional[Tensor]) -> Any:
 
 
 def _accepts_suppression(_node: GraphNode, inputs: Sequence[Any], _attributes: Attributes) -> bool:
-    """Whether sizes, limit and overlap are known, and the kernel supports them."""
+    """Whether the kernel computes this NonMaxSuppression.
+
+    The sizes, the limit (above 0) and the overlap (from 0, below 1) must be known, and no size 0. A threshold has one
+    element.
+    """
     boxes, scores, limit, overlap, threshold = [*inputs, None, None, None][:5]
     sizes = [*scores.shape, boxes.shape[1]]
     if (
@@ -79,7 +83,7 @@ def suppress_boxes(
     threshold: Optional[Handle] = None,
     center_point_box: int = 0,
 ) -> Handle:
-    """Emit NonMaxSuppression: return rows of image, class and box."""
+    """Emit NonMaxSuppression: return int64 rows of (image, class, box)."""
     batch, count = int(scores.dims[0]), int(scores.dims[2])
     largest_count = min(int(limit.array.reshape(-1)[0]), count)
     score_threshold = None if threshold is None else reshaping.reshape_to(builder, threshold, ())
@@ -108,7 +112,7 @@ def suppress_boxes(
 
 
 def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> Handle:
-    """Return which boxes are selected, at most `largest_count` of each class."""
+    """Return which boxes are selected: the first `largest_count` of each class at most."""
     selections = casting.to(builder, is_selected, "int32")
     selected_so_far = reductions.cumsum(builder, selections, axis=2, exclusive=False, reverse=False)
     is_within_count = comparison.less_equal(builder, selected_so_far, builder.like(selected_so_far, largest_count))
@@ -116,12 +120,12 @@ def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> H
 
 
 def _and_optional(builder: Builder, lhs: Handle, rhs: Optional[Handle]) -> Handle:
-    """Return the logical AND, or the first operand without a second."""
+    """Return the logical AND of two tensors; the first itself if there is no second."""
     return lhs if rhs is None else comparison.logical_and(builder, lhs, rhs)
 
 
 def _to_corners(builder: Builder, boxes: Handle) -> Handle:
-    """Convert boxes of a centre and a size to corners, of which the upper is not below the lower."""
+    """Convert boxes of a centre and a size to corners (low, high). For a negative size, high equals low."""
     half = builder.like(boxes, 0.5)
     middle = slicing.slice_axis(builder, boxes, 2, 0, 2)
     size = elementwise.mul(builder, slicing.slice_axis(builder, boxes, 2, 2, 4), half)
@@ -130,7 +134,10 @@ def _to_corners(builder: Builder, boxes: Handle) -> Handle:
 
 
 def _has_area(builder: Builder, corners: Handle) -> Handle:
-    """Return where a box overlaps with itself. Some kernels clamp infinity to the largest number."""
+    """Return where a box overlaps with itself: its area is positive and below 2^127, and its sides are finite.
+
+    Some kernels clamp infinity to the largest number, so the sides must be below that number.
+    """
     high, low = slicing.slice_axis(builder, corners, 2, 2, 4), slicing.slice_axis(builder, corners, 2, 0, 2)
     sides = elementwise.abs(builder, elementwise.sub(builder, high, low))
     height, width = slicing.slice_axis(builder, sides, 2, 0, 1), slicing.slice_axis(builder, sides, 2, 1, 2)
@@ -144,7 +151,10 @@ def _has_area(builder: Builder, corners: Handle) -> Handle:
 
 
 def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
-    """Return the k highest scores in order, and their indices, where k covers all scores above the threshold."""
+    """Return the k highest scores in order, and their indices, where k covers all scores above the threshold.
+
+    Without a threshold, k is the number of boxes.
+    """
     k = runtime_sizes.scalar(builder, scores.dims[2])
     if threshold is not None:
         above = comparison.less(builder, threshold, scores)
@@ -158,7 +168,10 @@ def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) 
 
 
 def _unpack_classes(builder: Builder, x: Handle, rows: int) -> List[Handle]:
-    """Split a tensor into the tensors of each class of each image."""
+    """Split a tensor into the tensors of each class of each image.
+
+    `rows` is the number of images times that of classes.
+    """
     dims = (rows, *x.dims[2:])
     sizes = [size if isinstance(size, int) else -1 for size in dims]
     flat = builder.add_op("RESHAPE", [x, builder.ints(*sizes)], x.dtype, dims)

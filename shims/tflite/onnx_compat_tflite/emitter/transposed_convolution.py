@@ -25,10 +25,11 @@ def conv_transpose(
     groups: int,
     beyond: Optional[Ints] = None,
 ) -> Handle:
-    """Emit a transposed convolution: the full result, or the padding SAME with `beyond`.
+    """Emit a transposed convolution: the full result without `beyond`, else the padding SAME.
 
     `beyond` is the length of the result less stride times length of the input, for each axis (see
-    `conv_transpose_same`).
+    `conv_transpose_same`). Raises UnsupportedError for another dtype than float32 and float16, more than three spatial
+    axes, or unknown sizes of the filter or of the channels.
     """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, conv_transpose, x, w, bias, window=window, groups=groups, beyond=beyond)
@@ -64,7 +65,10 @@ def conv_transpose_same(builder: Builder, x: Handle, w: Handle, bias: Optional[H
 def _conv_transpose_groups(
     builder: Builder, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
 ) -> Handle:
-    """Apply the transposed convolution to each group of channels, and concatenate the results."""
+    """Apply the transposed convolution to each group of channels, and concatenate the results. Then add the bias.
+
+    Raises UnsupportedError for unknown sizes of the filter or of the channels.
+    """
     where: Any = {"strides": strides, "padding": "VALID" if beyond is None else SAME}
     if beyond is None:
         beyond = [convolution.require_known(taps) - stride for taps, stride in zip(w.dims[1:], strides)]

@@ -15,7 +15,11 @@ __all__ = ["swap_last_axes", "transpose"]
 
 @primitive
 def transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
-    """Permute the axes of x."""
+    """Permute the axes of x: axis k of the result is axis perm[k] of x.
+
+    The identity returns x, a constant stays a constant. Raises UnsupportedError if more than five axes remain that no
+    kernel of the runtime permutes.
+    """
     if x.is_constant:
         return Handle.of(x.array.transpose(perm))
     if list(perm) == sorted(perm):
@@ -66,6 +70,6 @@ def _transpose_stepwise(builder: Builder, x: Handle, perm: Sequence[int]) -> Han
 
 
 def swap_last_axes(builder: Builder, x: Handle) -> Handle:
-    """Swap the last two axes. A constant is transposed as a view."""
+    """Swap the last two axes of x, of rank 2 or more. A constant is transposed as a view."""
     last = x.rank - 1
     return transpose(builder, x, [*range(last - 1), last, last - 1])

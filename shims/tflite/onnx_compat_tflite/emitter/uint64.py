@@ -10,7 +10,10 @@ __all__ = ["can_cast", "cast", "div", "is_viewed", "limit_shift", "mod", "shift_
 
 
 def can_cast(builder: Builder, x: Handle, dtype: str) -> bool:
-    """Whether `cast` casts x to a dtype: one of both is uint64, and the other is not float64."""
+    """Whether `cast` casts x to a dtype: x or the dtype is uint64, neither is float64, and the runtime has BITCAST.
+
+    False for a constant of integers, which needs no operator.
+    """
     is_known_integer = x.is_constant and x.array.dtype.kind != "f"
     return (
         "uint64" in (x.dtype, dtype)
@@ -57,12 +60,15 @@ def _halve(builder: Builder, bits: Handle) -> Handle:
 
 
 def is_viewed(builder: Builder, x: Handle) -> bool:
-    """Whether x is a uint64 whose bits can be read as int64."""
+    """Whether x is a uint64 whose bits the runtime can read as int64 (it has BITCAST)."""
     return x.dtype == "uint64" and int64_views.has_bitcast(builder)
 
 
 def div(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Divide: double the quotient of x / 2, then add 1 where the remainder allows it. For y from 2^63 on it is 0 or 1."""
+    """Divide uint64: double the quotient of x / 2, then add 1 where the remainder allows it. x / 0 is undefined.
+
+    For y from 2^63 on, the quotient is 0 or 1.
+    """
     dividend, divisor = int64_views.view_as(builder, x, "int64"), int64_views.view_as(builder, y, "int64")
     zero = builder.like(dividend, 0)
     is_one = casting.to(builder, comparison.less_equal(builder, y, x), "int64")
@@ -76,17 +82,20 @@ def div(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder: x - (x / y) y."""
+    """Return the remainder of uint64: x - (x / y) y."""
     return elementwise.sub(builder, x, elementwise.mul(builder, division.div(builder, x, y), y))
 
 
 def limit_shift(builder: Builder, y: Handle) -> Handle:
-    """Return the shift, at most 64, so that int64 kernels read it as positive."""
+    """Return a uint64 shift as at most 64, so that int64 kernels read it as positive.
+
+    Return y if `is_viewed` is false.
+    """
     return extremes.minimum(builder, builder.like(y, 64), y) if is_viewed(builder, y) else y
 
 
 def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit a shift: by one bit as uint64, then by the others as int64."""
+    """Emit a shift of uint64: by one bit as uint64, then by y - 1 bits as int64; x where y is 0."""
     bits = int64_views.view_as(builder, x, "int64")
     shift = int64_views.view_as(builder, limit_shift(builder, y), "int64")
     is_zero = comparison.equal(builder, shift, builder.like(shift, 0))

@@ -12,9 +12,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def widen_for(*builtins: str) -> Callable[[F], F]:
-    """Decorate a function that needs these kernels: it widens the operands where a kernel lacks their dtype.
+    """Return a decorator of functions that need these kernels: it widens operands where a kernel lacks x's dtype.
 
-    A name may have a feature of the kernel behind it: "MIRROR_PAD reflect". See `casting.call_widened`.
+    x is the first argument after the builder. A name may have a feature of the kernel behind it: "MIRROR_PAD reflect".
+    The call
+    raises UnsupportedError without a wider dtype: see `casting.call_widened`.
     """
 
     def decorate(function: F) -> F:

@@ -12,7 +12,10 @@ SAME = "SAME"
 
 
 def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
-    """Return TFLite's name of the padding of a window: VALID; SAME if it means these pads; None for other pads."""
+    """Return TFLite's name of a padding: VALID without pads, SAME if it means these pads, None for other pads.
+
+    `space` are the spatial sizes before padding. An unknown size is SAME only if SAME means these pads for every size.
+    """
     if not window.is_padded:
         return "VALID"
     sizes = [size if isinstance(size, int) else None for size in space]
@@ -21,7 +24,7 @@ def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
 
 
 def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any]:
-    """Return the spatial sizes of the result."""
+    """Return the spatial sizes of the result; None for an unknown size. For VALID, `space` includes the pads."""
     if padding == SAME:
         return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, window.strides)]
     return [window_count(*along) for along in zip(space, window.kernel, window.strides, window.dilations)]
