@@ -17,9 +17,10 @@ _MAX_ELEMENTS = 2**20
 
 
 def allocate(interpreter: Interpreter) -> None:
-    """Allocate the tensors of the model. Open sizes (-1) become 1, or the first of 8, 32, ... that all kernels accept.
+    """Allocate the tensors of the model. Open sizes (-1) become 1, or the first of 8, 32, ...
 
-    Raises the runtime's error for the first size if the kernels accept no size.
+    that all kernels accept. Raises the runtime's error for the first size, RuntimeError or ValueError, if the kernels
+    accept no size.
     """
     details = interpreter.get_input_details()
     inputs = [(detail["index"], [int(size) for size in detail["shape_signature"]]) for detail in details]

@@ -16,10 +16,11 @@ SIGNATURE = "serving_default"
 
 
 def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec:
-    """Emit a recorded program, run the graph passes, and return the TFLite model. It uses only ops that `kernels` has.
+    """Emit a recorded program, run the graph passes, and return the TFLite model.
 
-    The weights of the model are views of the program's arrays until the model is written to a file. `own`: no other caller
-    uses the program, so weights that a pass replaces are released.
+    It uses only ops that `kernels` has. The weights of the model are views of the program's arrays until the model is
+    written to a file. `own`: no other caller uses the program, so weights that a pass replaces are released. Raises
+    UnsupportedError if the kernels cannot compute the program.
     """
     model = _emit_program(program, kernels)
     if own:

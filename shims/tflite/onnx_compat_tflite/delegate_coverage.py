@@ -33,9 +33,10 @@ class Coverage(NamedTuple):
 
 
 def delegate_coverage(path: str, operator_count: int) -> Coverage:
-    """Return which operators of the first subgraph of a .tflite file run in XNNPACK, or why the runtime refuses the file.
+    """Return which operators of the first subgraph of a .tflite file run in XNNPACK, or why the runtime refuses it.
 
-    `operator_count` is the number of operators of that subgraph. The tensors are allocated in a child process.
+    `operator_count` is the number of operators of that subgraph. The tensors are allocated in a child process. Without
+    a runtime, or if the child process fails, the result has a `refusal`.
     """
     runtime, reason = features.find_runtime()
     if runtime is None:

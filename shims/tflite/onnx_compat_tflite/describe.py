@@ -70,7 +70,8 @@ def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[
 def _signature_rows(model: fb.ModelSpec) -> Iterator[Row]:
     """Yield a row for each input and each output of each signature.
 
-    If the first subgraph has no signature, its ports come first, with the key "" and the names of their tensors.
+    If the first subgraph has no signature, the ports of this subgraph come first, with the key "" and the names of
+    their tensors.
     """
     signatures = list(model.signatures)
     if not any(signature.subgraph == 0 for signature in signatures):
@@ -201,7 +202,10 @@ def _largest(model: fb.ModelSpec) -> List[Row]:
 
 
 def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
-    """Return, by tensor index, "OP result": the first operator that reads the tensor, and the name of its first result."""
+    """Return, by tensor index, "OP result": the first operator that reads the tensor, and the name of its first result.
+
+    A tensor that no operator reads is missing. The key None stands for omitted inputs.
+    """
     readers: Dict[Optional[int], str] = {}
     for operator in graph.operators:
         result = graph.tensors[operator.outputs[0]].name if operator.outputs else ""
@@ -214,7 +218,7 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 def _quantization(model: fb.ModelSpec) -> Row:
     """Count quantised tensors by dtype and scheme, such as {"int8 per tensor, computed": 12}, the most frequent first.
 
-    float16 and bfloat16 constants count too. float32 tensors and integers without a scale are left out.
+    float16 and bfloat16 constants count too. Other tensors without a scale are left out, so a float32 model gives {}.
     """
     counts: Counter[str] = Counter()
     for graph in model.subgraphs:

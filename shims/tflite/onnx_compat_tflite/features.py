@@ -113,7 +113,10 @@ def _installed_version(package: str) -> str:
 
 
 def kernels() -> Kernels:
-    """Return the `Kernels` of the installed runtime; without a runtime, those that every supported runtime has."""
+    """Return the `Kernels` of the installed runtime; without a runtime, those that every supported runtime has.
+
+    Both are created once.
+    """
     if "kernels" not in _CACHE:
         runtime = find_runtime()[0]
         _CACHE["kernels"] = (
@@ -124,7 +127,10 @@ def kernels() -> Kernels:
 
 
 def features() -> Dict[str, bool]:
-    """Return, for each feature such as "float16 arithmetic", whether the runtime has it. Loads tiny models to find out."""
+    """Return, for each feature such as "float16 arithmetic", whether the runtime has it.
+
+    Without a runtime: whether every supported runtime has it. Loads tiny models to find out, each once.
+    """
     return {name: kernels().has(*requirement) for name, requirement in _REQUIRED_OPERATORS.items()}
 
 

@@ -31,7 +31,7 @@ Ports = Tuple[Port, ...]
 def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
     """Return (input ports, output ports) of the first subgraph, in the order of the subgraph.
 
-    Names come from its signature, or from the tensors if there is no signature.
+    Names come from the subgraph's signature, or from the tensors if there is no signature. An open size becomes None.
     """
     main = model.subgraphs[0]
     signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
@@ -46,8 +46,9 @@ def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 def must_reject_empty_inputs(model: fb.ModelSpec, kernels: Kernels) -> bool:
     """Whether a kernel of the model would end the process, or return stale memory, for an input without elements.
 
-    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On older runtimes, convolutions, pools, means, transposes
-    and matrix products of open sizes do too.
+    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On older runtimes, convolutions, pools, means,
+    transposes and matrix products of open sizes do too. `kernels` must be those of a given runtime: see
+    `supports_empty_windows`.
     """
     operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
     return any(_fails_for_empty(graph, operator, kernels) for graph, operator in operators)
@@ -81,15 +82,20 @@ def _keeps_first_axis(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
 
 
 def supports_empty_windows(kernels: Kernels) -> bool:
-    """Whether convolutions, pools and reductions of an empty tensor run, and return an empty result.
+    """Whether convolutions, pools and reductions of an empty tensor run on a runtime, and return an empty result.
 
     The newest runtimes (the last column of `kernel_facts`) do, and those before tflite-runtime 2.9, which lack GELU.
+    `kernels` must be those of a given runtime. `Kernels()`, for all runtimes, lacks GELU too: the answer True is then
+    not the worst case.
     """
     return kernels.accepts("REDUCE_MAX", "float32", "none") or not kernels.has("GELU")
 
 
 def open_window_outputs(model: fb.ModelSpec) -> List[int]:
-    """Return the output tensors of the convolutions and pools of the first subgraph whose input has an open size."""
+    """Return the output tensors of the convolutions and pools of the first subgraph whose input has an open size.
+
+    An open batch or an open number of channels counts too.
+    """
     main = model.subgraphs[0]
     return [
         operator.outputs[0]
@@ -99,7 +105,7 @@ def open_window_outputs(model: fb.ModelSpec) -> List[int]:
 
 
 def resizes_inside_branches(model: fb.ModelSpec) -> bool:
-    """Whether a branch, a loop condition or a loop body has a tensor with an open size.
+    """Whether a subgraph other than the first, such as a branch or a loop body, has a tensor with an open size.
 
     If an input of the model is a string tensor, the tensors of the first subgraph count too.
     """
@@ -123,7 +129,10 @@ def has_open_slices(model: fb.ModelSpec) -> bool:
 
 
 def has_shifted_factors(model: fb.ModelSpec) -> bool:
-    """Whether the second operand of a quantised BATCH_MATMUL has a zero point other than 0."""
+    """Whether the second operand of a BATCH_MATMUL has a zero point other than 0.
+
+    False for operands that are not quantised.
+    """
     quantizations = [
         graph.tensors[operator.inputs[1] or 0].quantization
         for graph in model.subgraphs

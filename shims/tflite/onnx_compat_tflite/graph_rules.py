@@ -36,14 +36,20 @@ class Use:
         return tensor
 
     def sizes(self, index: int) -> Sizes:
-        """Return the sizes of an input, -1 for an unknown size."""
+        """Return the sizes of an input, -1 for an unknown size.
+
+        Raises VerificationError if the operator lacks the input.
+        """
         return sizes_of(self.input(index))
 
     def dtype(self, index: int) -> str:
         return self.input(index).dtype
 
     def constant(self, index: int) -> Optional[List[int]]:
-        """Return the elements of a constant integer input as a flat list; None if the input is no constant."""
+        """Return the elements of a constant integer input as a flat list; None if the input is no constant.
+
+        Raises VerificationError if the operator lacks the input.
+        """
         buffer = self.input(index).buffer
         return None if buffer is None else [int(value) for value in np.asarray(buffer).reshape(-1)]
 
@@ -82,7 +88,7 @@ def sizes_of(tensor: fb.TensorSpec) -> Sizes:
 
 
 def agree(lhs: Sizes, rhs: Sizes) -> bool:
-    """Whether two shapes can be equal at run time: equal ranks, and on each axis equal sizes or an unknown size (-1)."""
+    """Whether two shapes can be equal at run time: equal ranks, and equal or unknown (-1) sizes on each axis."""
     return len(lhs) == len(rhs) and all(a == b or a < 0 or b < 0 for a, b in zip(lhs, rhs))
 
 
@@ -306,7 +312,7 @@ def _batch_matmul(use: Use) -> None:
 
 
 def _window_counts(use: Use, sizes: Sizes, kernel: Sizes) -> List[int]:
-    """Return the output height and width of a convolution or pool, -1 if unknown.
+    """Return the output height and width of a convolution or pool, -1 if unknown; at least 0.
 
     `sizes` and `kernel` are (height, width). Raises VerificationError if a stride is not positive.
     """

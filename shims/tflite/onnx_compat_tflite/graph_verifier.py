@@ -64,7 +64,10 @@ class _OperatorDefect(VerificationError):
 
 
 def _verify_subgraph(model: fb.ModelSpec, graph: fb.SubGraph) -> None:
-    """Check the tensors of a subgraph, then its operators in order, then its outputs; raise VerificationError for a defect."""
+    """Raise VerificationError unless the tensors, then the operators in order, then the outputs are valid.
+
+    The error is an `_OperatorDefect` for a defect of an operator, and can be another OnnxCompatError for a constant.
+    """
     _check_indices(graph, [*graph.inputs, *graph.outputs])
     require(len(set(graph.inputs)) == len(graph.inputs), "a tensor is an input twice")
     for tensor in graph.tensors:
@@ -95,7 +98,10 @@ def _check_indices(graph: fb.SubGraph, indices: Sequence[Any]) -> None:
 
 
 def _check_flow(graph: fb.SubGraph, operator: fb.OperatorSpec, readable: Set[int], written: Set[int]) -> None:
-    """Check that an operator reads only `readable` tensors and writes no constant, no input and no `written` tensor."""
+    """Raise VerificationError unless an operator reads only `readable` tensors.
+
+    It may write no constant, no input, no `written` tensor, and no tensor twice.
+    """
     read = [index for index in operator.inputs if index is not None]
     _check_indices(graph, [*read, *operator.outputs, *operator.intermediates])
     unavailable = [graph.tensors[index].name for index in read if index not in readable]
@@ -143,7 +149,10 @@ def _verify_quantization(tensor: fb.TensorSpec) -> None:
 
 
 def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
-    """Check the arguments and results of an IF or a WHILE against its subgraphs; check any other op by its rule."""
+    """Raise VerificationError unless an IF or WHILE fits its subgraphs, or any other op its rule.
+
+    Ops without a rule pass.
+    """
     for name, value in operator.options.items():
         if "subgraph" in name:
             for number in value if isinstance(value, (list, tuple)) else [value]:
@@ -167,9 +176,10 @@ def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.Opera
 
 
 def _check_passed_values(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices: Sequence[int], verb: str) -> None:
-    """Check that the tensors passed to a subgraph, or returned by it, match its inputs or outputs in dtype and shape.
+    """Raise VerificationError unless `outer` matches the tensors `indices` of a subgraph in number, dtype and shape.
 
-    `indices` are the inputs or outputs of the subgraph. `verb`, "takes" or "gives", is a word of the message.
+    `outer` are the tensors that the caller passes or gets, `indices` the inputs or outputs of the subgraph. `verb`,
+    "takes" or "gives", is a word of the message.
     """
     _check_indices(graph, indices)
     require(len(outer) == len(indices), "'%s' %s %d values, not %d", graph.name, verb, len(indices), len(outer))
@@ -180,7 +190,7 @@ def _check_passed_values(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices
 
 
 def _check_condition(test: fb.SubGraph) -> None:
-    """Check that the condition subgraph of a WHILE has a single output, of dtype bool."""
+    """Raise VerificationError unless the condition subgraph of a WHILE has a single output, of dtype bool."""
     require(len(test.outputs) == 1, "the condition '%s' gives %d values", test.name, len(test.outputs))
     result = test.tensors[test.outputs[0]]
     require(result.dtype == "bool", "the condition '%s' is %s", test.name, result.dtype)

@@ -107,7 +107,8 @@ class Kernels:
     def accepts(self, operator: str, dtype: str, feature: str = "plain") -> bool:
         """Whether the kernel of `operator` accepts this dtype in this use, and returns the right numbers.
 
-        `feature` is a use that `kernel_facts` lists, such as "broadcast rank 5". False if the use was not measured.
+        `feature` is a use that `kernel_facts` lists, such as "broadcast rank 5". False if the use was not measured. For
+        all runtimes: whether the oldest accepts it.
         """
         step = _USES.get((operator, feature), {}).get(dtype)
         return step is not None and (step == 0 or step <= self._step())
@@ -123,7 +124,11 @@ class Kernels:
         return self._runtime_step
 
     def has(self, operator: str, version: int = 1) -> bool:
-        """Whether the runtime has the op in this version; dtypes are not considered. For ops that USES does not list."""
+        """Whether the runtime has the op in this version; dtypes are not considered.
+
+        For all runtimes: whether the oldest has it. False for a version beyond those of `kernel_facts`. For ops that
+        USES does not list.
+        """
         versions = _VERSIONS.get(operator, [0])
         return version <= versions[0] or (version <= max(versions) and self._loads(operator, version))
 
@@ -138,7 +143,10 @@ class Kernels:
         return self._quirks
 
     def _loads(self, operator: str, version: int) -> bool:
-        """Whether the runtime has a kernel for this op version: load a model of it, once. False for all runtimes."""
+        """Whether the runtime has a kernel for this op version: a model of the op is loaded once.
+
+        False for all runtimes.
+        """
         if self._interpreter is None:
             return False
         if (operator, version) not in self._loadable:

@@ -45,7 +45,11 @@ class Precautions(NamedTuple):
 
 
 class InterpretedModel(Compiled):
-    """A TFLite model that runs: `native` is its interpreter. `source`: {"model_content": bytes} or {"model_path": path}."""
+    """A TFLite model that runs: `native` is its interpreter.
+
+    `source`: {"model_content": bytes} or {"model_path": path}. Raises UnsupportedError if the runtime loads the model
+    neither with nor without the delegate.
+    """
 
     def __init__(
         self,
@@ -80,7 +84,11 @@ class InterpretedModel(Compiled):
         self._shapes = None
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the model; inputs and outputs are in the order of the ports. Raises UnsupportedError if the runtime fails."""
+        """Run the model; inputs and outputs are in the order of the ports.
+
+        Raises UnsupportedError if the runtime fails, for an empty input that a kernel does not support, or for an input
+        smaller than a window. A failure with the delegate is repeated without it, as are all later runs.
+        """
         with self._lock:
             is_empty = any(array.size == 0 for array in arrays)
             if self._precautions.has_open_windows and not self._has_no_delegate and is_empty:
@@ -168,7 +176,10 @@ class InterpretedModel(Compiled):
 
 
 def encode_input(array: np.ndarray) -> np.ndarray:
-    """Return an array that `set_tensor` accepts: contiguous, strings as UTF-8 bytes, a scalar string with dtype S."""
+    """Return an array that `set_tensor` accepts: contiguous, strings as UTF-8 bytes, a scalar string with dtype S.
+
+    An element of an object array that is no `str` is converted by `str`.
+    """
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)
     if array.ndim == 0:
@@ -181,7 +192,7 @@ def encode_input(array: np.ndarray) -> np.ndarray:
 
 
 def decode_strings(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
-    """Return the elements of a string tensor, bytes, as an object array of str with this shape."""
+    """Return the elements of a string tensor, bytes in UTF-8, as an object array of str with this shape."""
     decoded = np.empty(shape, object)
     items: Any = np.asarray(array, object).reshape(shape)
     for position in np.ndindex(*shape):

@@ -65,7 +65,10 @@ def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterprete
 
 
 def _resizes_branches(open_interpreter: OpenInterpreter) -> bool:
-    """Whether the result of an IF has the shape [3, 2] after its input is resized from [1, 2] to [3, 2]."""
+    """Whether the result of an IF has the shape [3, 2] after its input is resized from [1, 2] to [3, 2].
+
+    False if the run fails.
+    """
     main, *branches = (fb.SubGraph() for _ in range(3))
     for graph, builtin in zip(branches, ("NEG", "ABS")):
         graph.inputs = [graph.add(fb.TensorSpec("x", "float32", (-1, 2)))]
@@ -90,7 +93,7 @@ def _resizes_branches(open_interpreter: OpenInterpreter) -> bool:
 
 
 def _uses_zero_points(open_interpreter: OpenInterpreter) -> bool:
-    """Whether BATCH_MATMUL subtracts the zero point of its second operand.
+    """Whether BATCH_MATMUL subtracts the zero point of its second operand; False if the run fails.
 
     The product of 2x2 ones and twos must be 4. The twos are stored as 12 with the zero point 10.
     """
@@ -110,7 +113,10 @@ def _uses_zero_points(open_interpreter: OpenInterpreter) -> bool:
 
 
 def _slices_to_empty(open_interpreter: OpenInterpreter) -> bool:
-    """Whether STRIDED_SLICE x[1:-1] of x with two rows, stored with the sizes [-1, 2], has the shape [0, 2]."""
+    """Whether STRIDED_SLICE x[1:-1] of x with two rows, stored with the sizes [-1, 2], has the shape [0, 2].
+
+    False if the run fails.
+    """
     graph = fb.SubGraph()
     x, y, z = (graph.add(fb.TensorSpec(name, "float32", (-1, 2))) for name in "xyz")
     bounds = [

@@ -80,7 +80,7 @@ class TFLiteShim(Shim):
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """Yield an emitter for trials. The model that it builds is discarded."""
+        """Return a context of an emitter for trials. The model that it builds is discarded."""
         yield self.emitter()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
@@ -101,7 +101,8 @@ class TFLiteShim(Shim):
     def _stores_outside(self, model: fb.ModelSpec) -> bool:
         """Whether the constants are stored after the flatbuffer: True if the model is larger than 2 GB.
 
-        Raises ConversionError if it is larger and the target runtime does not read constants that are stored there.
+        Raises ConversionError if the model is larger and the target runtime does not read constants that are stored
+        there.
         """
         if not fb.is_oversized(model):
             return False
@@ -118,7 +119,10 @@ class TFLiteShim(Shim):
         quantize(path, how, self._runtime(), self._kernels, self.check_loads)
 
     def check_loads(self, path: str) -> None:
-        """Load a .tflite file without the delegate, and allocate its tensors; raise ConversionError if that fails."""
+        """Load a .tflite file without the delegate, and allocate its tensors; raise ConversionError if that fails.
+
+        Raises ShimError without a runtime.
+        """
         try:
             allocate(self._runtime().interpreter(plain=True, model_path=path))
         except (RuntimeError, ValueError) as error:
@@ -158,7 +162,8 @@ class TFLiteShim(Shim):
     ) -> InterpretedModel:
         """Open a model in an interpreter of the installed runtime, with workarounds for the defects of that runtime.
 
-        Raises UnsupportedError if the runtime would multiply int4 weights of the model wrongly.
+        Raises UnsupportedError if the runtime would multiply int4 weights of the model wrongly or does not load the
+        model, ShimError without a runtime.
         """
         kernels = features.kernels()
         quirks, int4 = kernels.quirks, int4_products(model)

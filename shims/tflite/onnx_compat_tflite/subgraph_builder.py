@@ -102,7 +102,10 @@ class Graph:
         self._named_tensors: Set[int] = set()  # tensors that have the name of a value of the model
 
     def add_input(self, name: str, dtype: str, dims: Sequence[Any]) -> Handle:
-        """Append an input tensor to the subgraph and return its handle."""
+        """Append an input tensor to the subgraph and return its handle.
+
+        Later calls of `name_tensor` do not rename it.
+        """
         handle = self._add_tensor(name, dtype, dims)
         self.spec.inputs.append(handle.index)
         self._named_tensors.add(handle.index)
@@ -113,16 +116,17 @@ class Graph:
         self.spec.tensors[handle.index].is_variable = True
 
     def name_tensor(self, handle: Handle, name: str) -> None:
-        """Rename a tensor to `name`, the name of its value in the ONNX model, unless it is an input or was renamed before.
+        """Rename a tensor to `name`, the name of its value in the model, unless it is an input or was renamed before.
 
-        A name that is not printable is ignored: readers of files decode names as UTF-8.
+        A name that is not printable is ignored: readers of files decode names as UTF-8. The handle must not be a
+        constant.
         """
         if handle.index not in self._named_tensors and name.isprintable():
             self._named_tensors.add(handle.index)
             self.spec.tensors[handle.index].name = name
 
     def finish(self, outputs: Sequence[Handle], names: Sequence[Optional[str]]) -> None:
-        """Set the outputs of the subgraph, and their names where a name is not None.
+        """Append to the outputs of the subgraph, and rename them where a name is not None.
 
         A constant, an input, or a tensor that is already an output is copied by a RESHAPE: an interpreter may return no
         data for an output that no operator writes, or that has two names.

@@ -22,7 +22,10 @@ _OPAQUE = ("resource", "variant")
 
 
 class TensorDump(OpenedFile):
-    """A .tflite file whose tensors can be read by name. Inputs and outputs have the names of the signature, if any."""
+    """A .tflite file whose tensors can be read by name. Inputs and outputs have the names of the signature, if any.
+
+    Of several tensors of a name, the first is read. Raises InvalidModelError if the file is not a valid model.
+    """
 
     notes = ("the values in between are those without the default delegate (XNNPACK)",)
 
@@ -78,8 +81,8 @@ class TensorDump(OpenedFile):
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
         """Compute the tensor `name` from the `given` tensors, and run only the operators between them.
 
-        Returns its value, dequantised. Raises UnsupportedError if the tensor also depends on a tensor that is not given, or
-        if it has no data.
+        Returns its value, dequantised. Raises UnsupportedError if the tensor also depends on a tensor that is not
+        given, if it has no data, or if the run fails. Raises KeyError if the file computes no tensor of a name.
         """
         target = self._indices[name]
         known = {self._indices[given_name] for given_name in given}
@@ -135,8 +138,9 @@ class TensorDump(OpenedFile):
     def _run_graph(self, graph: fb.SubGraph, feed: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
         """Run `graph` in place of the first subgraph; return its outputs, dequantised, None for an output without data.
 
-        `feed` has (tensor index, array) of each input. `experimental_preserve_all_tensors` is no substitute for outputs:
-        some runtimes overwrite inputs of kernels with that option too.
+        `feed` has (tensor index, array) of each input, in the order of the inputs. `experimental_preserve_all_tensors`
+        is no substitute for outputs: some runtimes overwrite inputs of kernels with that option too. Raises
+        UnsupportedError if the run fails.
         """
         content = fb.to_bytes(fb.ModelSpec([graph, *self._model.subgraphs[1:]]))
         try:
@@ -158,7 +162,10 @@ class TensorDump(OpenedFile):
 
 
 def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
-    """Return the value of an output, dequantised; None if the runtime has no data for it."""
+    """Return the value of an output, dequantised; None if the runtime has no data for it.
+
+    An output without elements is zeros of its stored dtype. Strings are `str`.
+    """
     shape = tuple(detail["shape"])
     if 0 in shape:
         return np.zeros(shape, fb.storage(tensor.dtype, ())[0] or object)
@@ -182,7 +189,7 @@ def _along_axis(values: Sequence[float], tensor: fb.TensorSpec, rank: int) -> np
 
 
 def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """Return (array - zero_point) * scale as float32; return the array unchanged if the tensor is not quantised."""
+    """Return (array - zero_point) * scale as float32; the array itself if it is of floats, or the tensor not quantised."""
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind == "f":
         return array
@@ -192,7 +199,10 @@ def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
 
 
 def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """Return round(array / scale) + zero_point, clipped to the tensor's dtype; the array itself if it is not quantised."""
+    """Return round(array / scale) + zero_point, clipped to the tensor's dtype, for an array of floats.
+
+    Return the array itself if the tensor is not quantised, or the array is integers.
+    """
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind != "f" or tensor.dtype.startswith("float"):
         return array

@@ -23,7 +23,11 @@ _STRIDE = 1024
 
 
 class Constants:
-    """The buffers of a model's constants. Buffer 0 is empty; the numbers 1, 2, ... follow the first use of each constant."""
+    """The buffers of a model's constants. Buffer 0 is empty; the numbers 1, 2, ...
+
+    follow the first use of each constant. Raises ConversionError for a constant that does not match the dtype and the
+    shape of its tensor.
+    """
 
     def __init__(self, model: ModelSpec) -> None:
         self._items: List[Tuple[int, TensorSpec]] = []
@@ -56,7 +60,10 @@ class Constants:
 
 
 def check_constant(tensor: TensorSpec) -> None:
-    """Raise ConversionError if the array of a constant does not match the dtype and the shape of its tensor."""
+    """Raise ConversionError if the array of a constant does not match the dtype and the shape of its tensor.
+
+    The array of a sparse tensor may have any size. Raises ConversionError too for the dtypes "resource" and "variant".
+    """
     _size(tensor)
 
 

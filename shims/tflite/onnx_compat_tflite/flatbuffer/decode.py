@@ -91,7 +91,10 @@ class _Decoder:
     def _union(
         self, field: Field, start: int, offsets: Tuple[int, ...], size: int
     ) -> Optional[Tuple[str, Dict[str, Any]]]:
-        """Return (name, fields) of the table in a union field; None if the field is absent or its member is unknown."""
+        """Return (name, fields) of the table in a union field; None if the field is absent or its member is unknown.
+
+        Raises InvalidModelError for a malformed table.
+        """
         kind = self._field_position(field.slot, 1, start, offsets, size)
         position = self._field_position(field.slot + 1, 4, start, offsets, size)
         members = UNION_MEMBERS[field.type]

@@ -36,7 +36,9 @@ class Hole(NamedTuple):
 def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
     """Return (bytes of a flatbuffer with the root table `table` and the fields `values`, holes of its `Later` values).
 
-    Raises ConversionError if the table has no field of a given name, or if a scalar field cannot hold a value.
+    A field that is missing in `values`, or None there, is left out. Raises ConversionError for a name that is no field
+    of the table. Raises ConversionError too for a value that a scalar field cannot hold, and for an unknown name of an
+    enumeration.
     """
     encoder = _Encoder()
     encoder.out += b"\0\0\0\0" + identifier

@@ -23,8 +23,9 @@ _OPAQUE = ("string", "resource", "variant")
 def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]], int]":
     """Return (numpy dtype that stores the elements, size in bytes of a constant of this shape).
 
-    A type that numpy lacks is stored in unsigned integers of its width: bfloat16 in uint16. Types below a byte are packed,
-    the first element in the low bits. Returns (None, 0) for "string", "resource" and "variant", which have no fixed width.
+    A type that numpy lacks is stored in unsigned integers of its width: bfloat16 in uint16. Types below a byte are
+    packed, the first element in the low bits, and stored in uint8. Returns (None, 0) for "string", "resource" and
+    "variant", which have no fixed width.
     """
     if dtype in _OPAQUE:
         return None, 0
@@ -54,8 +55,9 @@ class Quantization:
 class TensorSpec:
     """A tensor of a subgraph. A tensor with a `buffer` is a constant; runtimes ignore a buffer without elements.
 
-    A size of -1 in `shape` is open, known at run time only. `shape_signature` keeps the -1; `shape` gets 1 in its place, as
-    runtimes expect.
+    A size of -1 in `shape` is open, known at run time only. `shape_signature` keeps the -1; `shape` gets 1 in its
+    place, as runtimes expect. Without an open size, `shape_signature` stays None. Raises ConversionError for an unknown
+    `dtype`.
     """
 
     name: str

@@ -10,7 +10,8 @@ __all__ = ["ENUMS", "OPERATORS", "PLACEHOLDER", "Enum"]
 class Enum(NamedTuple):
     """An enumeration: names with the numbers 0, 1, 2, …, stored as the scalar type `base`.
 
-    `number` accepts a name or a number. `name` returns the number itself if no name has this number.
+    `number` accepts a name or a number; it raises ConversionError for an unknown name. `name` returns the number itself
+    if no name has this number.
     """
 
     base: str

@@ -144,7 +144,8 @@ def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: 
 def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> Optional[ByteArray]:
     """Return the bytes of a constant as an array of its dtype and shape, with strings as `bytes`; None without data.
 
-    Sparse data, and data whose size does not match the shape, are returned as a vector.
+    Sparse data, and data whose size does not match dtype and shape, stay a vector of uint8. Strings that do not fill
+    the shape stay a vector. Packed types (int4) are a vector of bytes. Raises InvalidModelError for malformed strings.
     """
     if data is None:
         return None

@@ -80,7 +80,7 @@ _MINORS = _parse(_NEWER)
 def minimum_runtime(operators: Iterable[Tuple[str, int]]) -> str:
     """Return the version of the oldest TFLite runtime that has all (op, version) pairs, such as "2.12.0".
 
-    The result is at least "2.7.0".
+    The result is at least "2.7.0". An op or a version that `_NEWER` does not list counts as present there.
     """
     minor = FLOOR[1]
     for name, version in operators:

@@ -108,16 +108,19 @@ _OPTIONS = _options_by_operator()
 
 
 def options_table(operator: str) -> Optional[str]:
-    """Return the name of an operator's options table; None if the operator has no options (RELU, SIN, …)."""
+    """Return the name of an op's options table; None if the op has no options (RELU, SIN, …), or is unknown."""
     return _OPTIONS.get(operator)
 
 
 def options_of(operator: str) -> Dict[str, Any]:
-    """Return {option: default} of an op: {"beta": 0.0} for SOFTMAX, {} for RELU."""
+    """Return {option: default} of an op: {"beta": 0.0} for SOFTMAX, {} for RELU and for an unknown op."""
     table = options_table(operator)
     return complete(table, {}) if table else {}
 
 
 def complete(table: str, values: Dict[str, Any]) -> Dict[str, Any]:
-    """Return {field: value} of a table: the value in `values`, or the field's default if `values` lacks the field."""
+    """Return {field: value} of a table: the value in `values`, or the field's default if `values` lacks the field.
+
+    Names in `values` that are no fields are left out. Raises KeyError for an unknown table.
+    """
     return {field.name: values.get(field.name, field.default) for field in TABLES[table].fields}

@@ -18,10 +18,11 @@ LARGEST_SIZE = 2**31 - 1
 
 
 def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, Any]:
-    """Return {field: value} of the root table "Model". The data of buffer n, a constant, is the placeholder `Later(n)`.
+    """Return {field: value} of the root table "Model".
 
-    `outside`: constants are stored after the flatbuffer, so a buffer has their position and size in place of the data. Raises
-    ConversionError for an invalid model.
+    The data of buffer n, a constant, is the placeholder `Later(n)`. `outside`: constants are stored after the
+    flatbuffer, so a buffer has their position and size in place of the data. Raises ConversionError for a model without
+    subgraphs, an index out of range, a size over 2^31 - 1, or options of an op without options.
     """
     if not model.subgraphs:
         raise ConversionError("a model without a graph cannot be written")

@@ -11,7 +11,7 @@ __all__ = ["pack", "unpack"]
 
 
 def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> bytes:
-    """Return the buffer of a string tensor with these elements; a `str` is encoded in UTF-8."""
+    """Return the buffer of a string tensor with these elements: `bytes` as they are, others as `str` in UTF-8."""
     items = np.asarray(values, dtype=object).reshape(-1).tolist()
     encoded = [item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape") for item in items]
     ends = np.cumsum([4 * (len(encoded) + 2)] + [len(item) for item in encoded])

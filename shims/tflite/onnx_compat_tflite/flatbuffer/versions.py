@@ -42,7 +42,10 @@ Rule = Callable[[_Use], int]
 
 
 def required_version(operator: OperatorSpec, graph: SubGraph) -> int:
-    """Return the lowest version of an op that supports the operator's dtypes, shapes and options."""
+    """Return the lowest version of an op that supports the operator's dtypes, shapes and options.
+
+    The version of an op without rules is 1.
+    """
     inputs = tuple(None if index is None else graph.tensors[index] for index in operator.inputs)
     use = _Use(operator.options, inputs, tuple(graph.tensors[index] for index in operator.outputs))
     return max([1] + [rule(use) for rule in _RULES.get(operator.builtin, ())])

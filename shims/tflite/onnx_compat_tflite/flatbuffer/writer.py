@@ -27,7 +27,10 @@ _ALIGNMENT = 16
 
 
 def is_oversized(model: ModelSpec) -> bool:
-    """Whether a flatbuffer that contains the constants would exceed 2 GB, so that they must be stored after it."""
+    """Whether a flatbuffer that contains the constants would exceed 2 GB, so that they must be stored after it.
+
+    Raises ConversionError for an invalid model, if the constants take 1 GB or more.
+    """
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
     constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)
     if 2 * constant_bytes < LIMIT:  # far below the limit: skip the costly layout
@@ -43,9 +46,12 @@ def write(
 ) -> None:
     """Write a model to a path or to an open binary file.
 
-    `outside`: store the constants after the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read these files,
-    older runtimes do not. `check` is called with the path of the temporary file; if it raises, the file is removed and `target`
-    stays as it was. Raises ConversionError if the model is invalid, or exceeds 2 GB without `outside`.
+    outside: store the constants after the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read these
+    files.
+    check: a function of the path of the temporary file. If it raises, the file is removed and `target` stays as it was.
+
+    `check` is not called for an open file. Raises ConversionError if the model is invalid, or exceeds 2 GB without
+    `outside`, OSError if the file cannot be written.
     """
     layout = _lay_out(model, outside)
     if not isinstance(target, (str, os.PathLike)):

@@ -77,9 +77,10 @@ GRAPH = Schedule(
 
 
 def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
-    """Run the graph passes on every subgraph of the model, in place. The model is verified after each pass.
+    """Run the graph passes on every subgraph of the model, in place.
 
-    `kernels` are those of the target runtime: passes insert only ops that it has.
+    With ONNX_COMPAT_VERIFY=1 the model is verified after each pass, and a defect raises VerificationError. `kernels`
+    are those of the target runtime: passes insert only ops that this runtime has.
     """
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)

@@ -81,8 +81,9 @@ def _find_producers(
 ) -> Optional[List[fb.OperatorSpec]]:
     """Return the operators that compute the inputs of `reader` at `positions`, in order of execution.
 
-    The operators are of `fusing`, or of `_MOVES`: these are followed backwards. Returns None if an input comes from another
-    op, from an operator with an activation, or from a result that several operators read.
+    The operators are of `fusing`, or of `_MOVES` with float32 results: moves are followed backwards. Returns None if an
+    input comes from another op or an operator with an activation. Returns None too for an output, or a result that is
+    read more than once.
     """
     producers: List[fb.OperatorSpec] = []
     for position in positions:

@@ -1,4 +1,6 @@
-"""CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
+"""Fold products and sums with constants into the layers before or after them.
+
+    CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
     CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for 1x1 filters
 
 Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D.
@@ -97,8 +99,12 @@ def _fold_into(
 ) -> Optional[Tuple[Array, Array]]:
     """Return the (filters, bias) with which `layer` computes layer(x * factor + summand) from x.
 
-    `source`: the tensor x * factor + summand. Returns None if the layer has no constant 1x1 filters, does not read `source`
-    once, or would lose precision.
+    `source`: the tensor x * factor + summand. Without a bias of the layer, the new bias is that of the summand. Returns
+    None if
+    - the layer is no CONV_2D or FULLY_CONNECTED with constant float32 1x1 filters and, if any, a constant bias,
+    - the layer does not read `source` exactly once, or has groups,
+    - filters of more than `_MAX_COPIED` bytes have other readers,
+    - a new weight would be infinite, or a filter denormal or zero.
     """
     if layer.builtin not in ("CONV_2D", "FULLY_CONNECTED") or list(layer.inputs).count(source) != 1:
         return None
@@ -143,7 +149,7 @@ def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) 
 def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> bool:
     """Multiply the filters and the bias of a layer by a number, in place; return whether that was possible.
 
-    False, without a change, if they are no float32 constants, or if a product overflows or underflows.
+    `layer` is an op of `_LAYERS`. Returns False, without a change, in the cases of `_apply_affine`.
     """
     return _apply_affine(graph, layer, _Affine(np.float32(factor), np.float32(0)), {})
 
@@ -151,8 +157,9 @@ def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> 
 def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[_Affine]:
     """Return the affine map that `op` applies to the tensor `source`, as numbers per channel of the last axis.
 
-    Returns None if `op` is not ADD, SUB, MUL, DIV or NEG, or if its other operand is no constant. Returns None too if the
-    constant varies along another axis, or has a higher rank than `source`.
+    Returns None for another op than ADD, SUB, MUL, DIV or NEG, or another operand that is no constant. Returns None for
+    a DIV by zero, and for a constant divided by `source`. Returns None too if the constant varies along another axis,
+    or has a higher rank than `source`.
     """
     if op.builtin == "NEG":
         return _Affine(np.float32(-1), np.float32(0))
@@ -173,10 +180,13 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
 
 
 def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine, scaled: _Scaled) -> bool:
-    """Fold an affine map of a layer's result into its filters and its bias, in place; return whether that was possible.
+    """Fold an affine map of a layer's result into the layer's weights, in place; return whether that was possible.
 
-    False, without a change, if they are no float32 constants, or if a product overflows or underflows. `scaled` caches the
-    tensor index of new filters by (filters, axis, factor).
+    Without a bias, the layer gets a bias. `scaled` caches the tensor index of new filters by (filters, axis, factor).
+    The layer stays unchanged, and the result is False, if
+    - the filters are no float32 constant, or the bias is not constant,
+    - a product overflows or underflows,
+    - the filters would change, take more than `_MAX_COPIED` bytes, and have other readers.
     """
     index = layer.inputs[1]
     filters = graph.constant(index)

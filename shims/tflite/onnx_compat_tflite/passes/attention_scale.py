@@ -1,4 +1,6 @@
-"""BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
+"""Join the constant factors around a matrix product.
+
+    BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
     BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
 
 In attention, x and y are the queries and keys, and the result holds the scores. Exporters scale the queries and the keys, or
@@ -150,16 +152,17 @@ def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int)
 
 
 def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_Scale]:
-    """Return [scale] if the only reader of the product's result multiplies it by a number, else []."""
+    """Return [scale] if the only reader of the product's result multiplies it by a number; [] otherwise."""
     (result,) = product.outputs
     readers = [reader for reader in graph.readers(result) if graph.is_only_read_by(result, reader)]
     return [scale for scale in (_find_scale(graph, reader) for reader in readers) if scale is not None]
 
 
 def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
-    """Return a MUL or DIV by a scalar constant as a `_Scale`.
+    """Return a MUL or DIV by a scalar constant as a `_Scale`. For x / 4, the number is 1/4.
 
     Returns None for another op, a fused activation, a constant that is 0 or not finite, or a result of another shape.
+    Returns None too if x is a constant, or the divisor of the DIV.
     """
     if op.builtin not in ("MUL", "DIV") or not is_unfused(op):
         return None

@@ -84,8 +84,9 @@ def _layer_of_channels(
 ) -> Optional[fb.OperatorSpec]:
     """Return the layer that computes the tensor `index`, directly or through reshapes and sums, if its bias can change.
 
-    Returns None if there is no layer, or if an intermediate tensor has several readers or is broadcast by an ADD. Its last
-    axis must have `count` elements.
+    `reader` is the operator that reads the tensor. Returns None without such a layer. Returns None if the last axis of
+    the tensor, or of an intermediate tensor, has not `count` elements. Returns None too if such a tensor is an output,
+    has several readers, or is broadcast by an ADD.
     """
     sizes, result_sizes = graph.sizes(index), graph.sizes(reader.outputs[0])
     if not graph.is_only_read_by(index, reader) or not sizes or sizes[-1] != count:

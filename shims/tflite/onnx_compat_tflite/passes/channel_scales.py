@@ -61,7 +61,8 @@ def channel_scales(graph: GraphRewriter, context: Context) -> int:
 def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -> Optional[Tuple[int, np.ndarray]]:
     """Return (index of the NHWC tensor, vector with a number for each channel), the operands of `op`.
 
-    Returns None if `op` is not the op `builtin`, or its operands are not a rank-4 tensor and a float32 constant per channel.
+    Returns None if `op` is not the op `builtin`. Its operands must be a computed rank-4 tensor with a known number of
+    channels, and a float32 constant per channel; otherwise returns None.
     """
     if op.builtin != builtin:
         return None

@@ -98,7 +98,7 @@ def _find_shuffle(graph: GraphRewriter, transpose: fb.OperatorSpec) -> Optional[
 
 
 def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
-    """Whether the filters and the bias of a convolution are float32 constants."""
+    """Whether a convolution has filters and a bias, both float32 constants. False without a bias."""
     arrays = [graph.constant(index) for index in conv.inputs[1:3]]
     return len(arrays) == 2 and all(array is not None and np.asarray(array).dtype == np.float32 for array in arrays)
 
@@ -106,7 +106,10 @@ def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
 def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Any:
     """Return, for each channel of `result`, its channel in `source`, as a vector.
 
-    Returns None if the TRANSPOSE moves another axis too, or a size is open.
+    Returns None if
+    - `source` and `result` are not of rank 4 and of equal sizes, or a size other than the batch is open,
+    - the permutation is no constant,
+    - the TRANSPOSE moves more than parts of the channels.
     """
     whole, cut = graph.sizes(source), graph.sizes(transpose.inputs[0] or 0)
     perm = graph.constant(transpose.inputs[1])
@@ -123,7 +126,8 @@ def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec
 def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Whether an operator computes each channel from the same channel: PAD of other axes, or DEPTHWISE_CONV_2D.
 
-    A DEPTHWISE_CONV_2D needs constant weights and a depth multiplier of 1.
+    PAD needs constant paddings. A DEPTHWISE_CONV_2D needs constant float32 weights with a bias, and a depth multiplier
+    of 1.
     """
     if op.builtin == "PAD":
         ends = graph.constant(op.inputs[1])

@@ -91,7 +91,7 @@ def _number(arg: Arg) -> Optional[float]:
 
 
 def _addend(node: Optional[Node], number: float) -> Any:
-    """Return x if the node computes x + number, or x - (-number); else None."""
+    """Return x if the node computes x + number (in any order), or x - (-number), for exactly this number; else None."""
     if node is None or node.primitive not in ("add", "sub"):
         return None
     x, y = node.args
@@ -104,7 +104,8 @@ def _addend(node: Optional[Node], number: float) -> Any:
 def _product(arg: Arg) -> _Product:
     """Expand `arg` into a number times values: x * (y / 2) => 0.5, [x, y].
 
-    Expanded are `mul`, `div` by a constant, and `pow` of 2 or 3. Any other value is a product of itself and 1.
+    Expanded are `mul`, `div` by a constant other than 0, and `pow` of 2 or 3. A floating-point constant with a single
+    element is a number without values. Any other value is a product of itself and 1.
     """
     node = _producer(arg, "mul", "div", "pow")
     if node is None:
@@ -127,7 +128,7 @@ def _is_close(a: float, b: float) -> bool:
 
 
 def _equals(product: _Product, number: float, *values: Arg) -> bool:
-    """Whether a product is `number` (within 1e-5) times exactly these values."""
+    """Whether a product is `number` (within a relative 1e-5) times exactly these values, in any order."""
     return (
         _is_close(product.number, number)
         and len(product.values) == len(values)
@@ -232,7 +233,11 @@ def _relu_input(arg: Arg) -> Any:
 
 
 def _match_prelu(node: Node) -> _Match:
-    """Match prelu: x for x >= 0 and slope * x for x < 0, with a constant slope for each index of the last axis."""
+    """Match prelu: x for x >= 0 and slope * x for x < 0, with a constant slope for each index of the last axis.
+
+    None for an x of rank below 2, and for a slope that varies along another axis, or has a single element for several
+    channels.
+    """
     branch = _slope_below_zero(node)
     if branch is None:
         return None

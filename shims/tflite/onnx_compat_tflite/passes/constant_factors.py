@@ -1,4 +1,6 @@
-"""x * a * b            =>  x * (a * b)
+"""Join constant factors of consecutive operators, and distribute a factor over a sum.
+
+    x * a * b            =>  x * (a * b)
     x / a / b            =>  x / (a * b)
     (x * a + b) * c + d  =>  x * (a * c) + (b * c + d)
 
@@ -97,7 +99,7 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str) -> Optional[Tuple[int, np.ndarray]]:
     """Return (tensor, constant): the operands of `op`, if it is an op of `builtins` with a float32 constant; else None.
 
-    For DIV the constant is the divisor.
+    For DIV the constant is the divisor. None too if both operands are constants.
     """
     if op.builtin not in builtins:
         return None
@@ -114,7 +116,7 @@ def _unshared_producer(
 ) -> Optional[fb.OperatorSpec]:
     """Return the operator of `builtins` that computes the tensor `source`, if only `op` reads the tensor; else None.
 
-    Returns None for an operator with a fused activation, too.
+    Returns None for an operator with a fused activation, and for an output, too.
     """
     producer = graph.producer(source, *builtins)
     if producer is None or not graph.is_only_read_by(source, op) or not is_unfused(producer):

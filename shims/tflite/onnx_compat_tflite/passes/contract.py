@@ -108,7 +108,10 @@ class ExampleGraph:
         padding: str = "VALID",
         **options: Option,
     ) -> int:
-        """Append a convolution with a bias of zeros, and return the index of its result. Strides and dilations default to 1."""
+        """Append a convolution with a bias of zeros, and return the index of its result.
+
+        `shape` is that of the result. Strides, dilations and the depth multiplier default to 1.
+        """
         steps = dict.fromkeys(("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor"), 1)
         if builtin == "DEPTHWISE_CONV_2D":
             steps["depth_multiplier"] = 1

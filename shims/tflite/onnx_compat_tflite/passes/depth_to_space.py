@@ -86,9 +86,10 @@ def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List
 
 
 def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Optional[_Blocks]:
-    """Return the block size, result sizes and channel order, if `source` => `result` turns channels into blocks of pixels.
+    """Return the blocks of pixels into which the operators from `source` to `result` turn the channels.
 
-    The channels are split into (row, column, c) or (c, row, column). Returns None for any other permutation.
+    The channels are split into (row, column, c) or (c, row, column). Returns None for any other permutation, for a
+    permutation that is no constant, and for open sizes other than the batch.
     """
     whole, wide, split = (list(graph.sizes(index)) for index in (source, result, transpose.inputs[0] or 0))
     perm = graph.constant(transpose.inputs[1])
@@ -110,8 +111,8 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
 def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
     """Simplify a permutation: drop axes of size 1, merge axes that stay adjacent; return (sizes, permutation).
 
-    An open size is -1. Two permutations with equal results move the elements alike. Example: sizes [2, 3, 4] with the
-    permutation [2, 0, 1] become [6, 4] with [1, 0].
+    An open size is -1. Two permutations with equal results move the elements in the same way. Example: sizes [2, 3, 4]
+    with the permutation [2, 0, 1] become [6, 4] with [1, 0].
     """
     groups: List[List[int]] = []
     for axis in (axis for axis in perm if sizes[axis] != 1):
@@ -126,7 +127,8 @@ def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], Li
 def _permute_channels(graph: GraphRewriter, layer: fb.OperatorSpec, order: np.ndarray) -> bool:
     """Reorder the filters and the bias of a layer: channel k becomes the old channel order[k].
 
-    Returns False, without a change, if the weights are no float32 constants.
+    Returns whether that was done: False, without a change, if the layer has no bias, or its weights are no float32
+    constants.
     """
     arrays = [graph.constant(index) for index in layer.inputs[1:]]
     if len(arrays) != 2 or any(array is None or np.asarray(array).dtype != np.float32 for array in arrays):

@@ -50,7 +50,10 @@ def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Part]]:
-    """Return (rows, columns) of the filter for each part, with at most 25 taps; None if the operator is not to be split."""
+    """Return (rows, columns) of the filter for each part, with at most 25 taps.
+
+    Returns None for another op, for at most 25 taps, or if a condition of the module docstring fails.
+    """
     options = op.options
     if op.builtin != "DEPTHWISE_CONV_2D" or options.get("padding") != "SAME":
         return None

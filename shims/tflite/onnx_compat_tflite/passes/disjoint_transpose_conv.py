@@ -57,8 +57,11 @@ def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
 def _block_sizes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
     """Return the (height, width) of the block of results that each pixel of a TRANSPOSE_CONV becomes.
 
-    Returns None for another op, if blocks overlap, or if they are neither square nor a single row. The emitter requests the
-    whole result, so each pixel has a complete block.
+    The emitter requests the whole result, so each pixel has a complete block. Returns None for
+    - another op, and the padding SAME,
+    - filters or a bias that are no (float32) constants,
+    - strides that are not the filter sizes,
+    - blocks that are neither square, of more than a pixel, nor a single row of known sizes.
     """
     if op.builtin != "TRANSPOSE_CONV" or op.options["padding"] != "VALID":
         return None

@@ -1,4 +1,6 @@
-"""MINIMUM(MAXIMUM(x, -1), 1)              =>  RELU_N1_TO_1(x)
+"""Replace clamps, hard sigmoids and hard swishes by their kernels.
+
+    MINIMUM(MAXIMUM(x, -1), 1)              =>  RELU_N1_TO_1(x)
     MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
     x * (RELU6(x + 3) / 6)                  =>  HARD_SWISH(x)
 
@@ -53,7 +55,10 @@ def _rewrite_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
-    """Return (x, low, high) if a MINIMUM computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)); else None."""
+    """Return (x, low, high) if a MINIMUM computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)); else None.
+
+    `high` and `low` must be scalar constants, and the first operands, as the emitter writes them.
+    """
     high = graph.number(op.inputs[0])
     lower = graph.producer(op.inputs[1], "MAXIMUM", "RELU")
     if high is None or lower is None:
@@ -82,7 +87,7 @@ def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
 
 
 def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> Optional[int]:
-    """Return the operand of `op` that is not the scalar constant `number`.
+    """Return the operand of `op` beside the scalar constant `number` (within a relative 1e-5).
 
     Returns None if no operand is this constant, or if `op` has a fused activation.
     """
@@ -124,7 +129,10 @@ def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int], clamped: int) -> bool:
-    """Replace `op` by HARD_SWISH(x) if the tensor `clamped` is computed as RELU6(x + 3); return whether it was replaced."""
+    """Replace `op` by HARD_SWISH(x) if the tensor `clamped` is computed as RELU6(x + 3).
+
+    Returns whether `op` was replaced: False, too, if x is omitted (None), or the rank of the result is not that of x.
+    """
     if x is None or _plus_three(graph, clamped) != x or len(graph.sizes(x)) != len(graph.sizes(op.outputs[0])):
         return False
     graph.replace_op(op, "HARD_SWISH", [x])

@@ -41,7 +41,8 @@ def identities(graph: GraphRewriter, context: Context) -> int:
 def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
     """Return the operand x of an operator of x and its neutral element.
 
-    Returns None if no operand is the neutral element, or if x differs from the result in rank or quantization.
+    Returns None if no operand is the neutral element, which -0 is not. Returns None if x is a constant, or differs from
+    the result in rank or quantization, and for a fused activation.
     """
     if not is_unfused(op):
         return None

@@ -79,10 +79,10 @@ class _Buffers:
         self._guarded: Set[int] = set()
 
     def guard(self, index: int, op: fb.OperatorSpec, moment: int) -> bool:
-        """Whether `op` may overwrite a tensor in the buffer of its operand `index` that an operator after `moment` reads.
+        """Whether `op` may overwrite, through its operand `index`, a tensor that an operator after `moment` reads.
 
-        If so, the operand is recorded as guarded: with a second reader, its buffer is not overwritten. `moment`: the position
-        of `op` in the order of execution.
+        If so, the operand is recorded as guarded: with a second reader, its buffer is not overwritten. `moment`: the
+        position of `op` in the order of execution.
         """
         for first in self._overwritten(index, op):
             sharing = [tensor for tensor in self._sharing.get(first, []) if tensor != index]

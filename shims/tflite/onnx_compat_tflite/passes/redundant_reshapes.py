@@ -57,9 +57,9 @@ def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
 
 
 def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x), for a scalar x, if `op` is the RESHAPE; return whether it was.
+    """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x), for a scalar x, if `op` is this RESHAPE.
 
-    Loop counters that are compared with a size have this form.
+    Returns whether it was rewritten. Loop counters that are compared with a size have this form.
     """
     cast = graph.producer(op.inputs[0], "CAST")
     pack = None if cast is None else graph.producer(cast.inputs[0], "PACK")
@@ -82,7 +82,10 @@ def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional
 
 
 def _copied_tensor(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the input of a RESHAPE to the same shape, or of a CAST to the same dtype; None for any other operator."""
+    """Return the input of a RESHAPE to the same shape, or of a CAST to the same dtype; None for any other operator.
+
+    None, too, for a RESHAPE with several open sizes, or with an open size and a size of zero: the sizes may differ.
+    """
     source = op.inputs[0] if op.builtin in ("RESHAPE", "CAST") else None
     if source is None:
         return None

@@ -79,7 +79,10 @@ class GraphRewriter:
         return index in self._graph.outputs
 
     def producer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes a tensor, if it is one of the ops `builtins`; else None."""
+        """Return the operator that writes a tensor, if it is one of the ops `builtins`; else None.
+
+        None, too, for an input, a constant, a variable, and an omitted input (None).
+        """
         producer = self._producers.get(-1 if index is None else index)
         return producer if producer is not None and producer.builtin in builtins else None
 
@@ -88,7 +91,10 @@ class GraphRewriter:
         return self._producers[index]
 
     def readers(self, index: int) -> List[fb.OperatorSpec]:
-        """Return the operators that read a tensor, as a new list; an operator that reads it twice may be listed twice."""
+        """Return the operators that read a tensor, as a new list; an operator that reads it twice may be listed twice.
+
+        They are in the order of execution at the start of a pass; edits of the pass may change the order.
+        """
         return list(self._readers.get(index, []))
 
     def only_reader(self, index: int) -> Optional[fb.OperatorSpec]:
@@ -244,10 +250,11 @@ class GraphRewriter:
         self.replace_reads(old, new)
 
     def bypass(self, op: fb.OperatorSpec, source: int) -> bool:
-        """Let readers of the result of `op` read `source`, a tensor with the same value; return whether an edit was made.
+        """Let readers of the result of `op` read `source`, a tensor of the same value; return whether a reader changed.
 
-        If the result is an output, the producer of `source` writes the output instead, and `op` is removed. That is impossible,
-        and nothing is edited, if `source` is an input, a constant or another output.
+        If the result is no output, `op` stays, without readers; False if there was no reader. If the result is an
+        output, the producer of `source` writes the output instead, `op` is removed, and the method returns True. That
+        is impossible, and nothing is edited, if `source` is an input, a constant, a variable or another output: False.
         """
         result = op.outputs[0]
         if result not in self._graph.outputs:
@@ -265,7 +272,7 @@ class GraphRewriter:
 
     # -- inputs, outputs and dead code -------------------------------------------------------------------------------------
     def select_ports(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
-        """Keep only the inputs, and the outputs, of the subgraph at these positions; None keeps all."""
+        """Keep only the inputs, and the outputs, of the subgraph at these positions, in this order; None keeps all."""
         if inputs is not None:
             self._graph.inputs = [self._graph.inputs[position] for position in inputs]
         if outputs is not None:

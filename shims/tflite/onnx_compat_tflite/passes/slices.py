@@ -65,7 +65,10 @@ def slices_to_split(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slice(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Slice]:
-    """Return a SLICE with constant bounds along a single axis as a `_Slice`; None for any other operator or dtype."""
+    """Return a SLICE with constant bounds along a single axis as a `_Slice`; None for any other operator or dtype.
+
+    None, too, for a SLICE of the whole tensor, or along several axes.
+    """
     source = op.inputs[0] if op.builtin == "SLICE" else None
     if source is None or graph.tensor(source).dtype not in _TYPES:
         return None
@@ -125,7 +128,7 @@ def _is_only_reshaped(graph: GraphRewriter, index: int) -> bool:
 
 
 def _add_part(graph: GraphRewriter, source: int, part: int, count: int) -> int:
-    """Append a tensor with the shape of `source`, but 1/count of its last axis, and return its index.
+    """Append a tensor with the shape of `source`, but 1/`count` of its last axis, and return its index.
 
     `part`: the old result of the SPLIT, whose name begins the new name.
     """

@@ -23,7 +23,10 @@ _INNER_PREFIX = "inner graph %d: "
 
 
 def check_library(kind: str) -> None:
-    """Raise MissingDependencyError if ai-edge-quantizer cannot be imported. `kind` is the scheme, for the message."""
+    """Raise MissingDependencyError if ai-edge-quantizer or a package that it needs cannot be imported.
+
+    `kind` is the scheme, for the message.
+    """
     try:
         _module("quantizer")
     except ImportError as error:
@@ -41,8 +44,8 @@ def _module(name: str) -> Any:
 def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Ranges]) -> fb.ModelSpec:
     """Return the model quantised by ai-edge-quantizer. Its inputs and outputs stay float32.
 
-    `ranges` are the calibration results; the kind "dynamic" needs none, and passes None. Operators on tensors with unbounded
-    ranges stay float32. Raises ConversionError if the library fails.
+    The tensors of `model` are renamed in place. `ranges` are the calibration results; None for the kind "dynamic".
+    Operators on tensors with unbounded ranges stay float32. Raises ConversionError if the library fails.
     """
     _make_names_unique(model)
     main = model.subgraphs[0]
@@ -86,7 +89,7 @@ def _calibration_values(
 ) -> Dict[str, Dict[str, np.ndarray]]:
     """Return {tensor name: {"min": array, "max": array}}, the library's format of calibration results.
 
-    `limits` has (least, largest) by tensor index. A float tensor that no sample computed gets the range [0, 0].
+    `limits` has (least, largest) by tensor index. A computed float32 tensor without limits gets the range [0, 0].
     """
     values = {}
     for index, tensor in enumerate(graph.tensors):

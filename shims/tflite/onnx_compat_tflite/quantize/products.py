@@ -58,7 +58,7 @@ def _packable_weights(graph: fb.SubGraph) -> List[int]:
 
 
 def _is_packable(tensor: fb.TensorSpec) -> bool:
-    """Whether int4 can store the weights: float32, of rank 2, at least 32 elements, finite in float16.
+    """Whether int4 can store the weights: a float32 constant of rank 2, at least 32 elements, finite in float16.
 
     Rows must have an even length, because a byte holds two int4 numbers.
     """

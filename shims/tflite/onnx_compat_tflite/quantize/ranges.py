@@ -34,10 +34,10 @@ class Ranges(NamedTuple):
 def measure_ranges(
     path: str, model: fb.ModelSpec, samples: Iterable[Mapping[str, np.ndarray]], runtime: Runtime
 ) -> Ranges:
-    """Run the float model in the file `path` on all samples, and return the ranges of its float32 tensors.
+    """Run the float model in the file `path` on all samples; return the ranges of the float32 tensors of subgraph 0.
 
-    The model runs without the delegate, which does not keep intermediate tensors. Raises UnsupportedError if the model does
-    not run on a sample.
+    A tensor that no sample computes has no range. The model runs without the delegate, which does not keep intermediate
+    tensors. Raises UnsupportedError if the model does not run on a sample, KeyError if a sample lacks an input.
     """
     main = model.subgraphs[0]
     observed = [

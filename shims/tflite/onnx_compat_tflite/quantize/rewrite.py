@@ -26,8 +26,12 @@ _RUNTIME = "min_runtime_version"
 def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
     """Quantise the .tflite file `path` as `how` says, and replace it by the quantised file.
 
-    Before the replacement, the quantised file must run on a sample, if there is calibration data, and pass `check`. Raises
-    UnsupportedError if the model has nothing to quantise, ConversionError if the quantised file does not work.
+    Before the replacement, the quantised file must pass `check`, and for the kinds of `library` run on a sample of the
+    calibration data, if any. Raises
+    - UnsupportedError if the model has nothing to quantise, the runtime lacks int4, or the model does not run on a
+      sample,
+    - MissingDependencyError if the kind needs a package that is not installed,
+    - ConversionError if the library fails, or the quantised file does not work.
     """
     model = fb.read(path)
     kind = how.scheme.kind

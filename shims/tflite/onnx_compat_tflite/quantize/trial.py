@@ -15,7 +15,8 @@ _SECONDS = 600
 def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
     """Load a .tflite file in a child process and, if `arrays` is not empty, run the file on these inputs.
 
-    Raises ConversionError if the runtime refuses the file, the run fails or takes too long, or a result has a NaN.
+    Raises ConversionError if the runtime refuses the file, the run fails or takes more than `_SECONDS`, or a result has
+    a NaN. The inputs are written to a file beside `path`, which is removed afterwards.
     """
     input_path = path + ".npz"
     try:

@@ -97,7 +97,8 @@ def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]
 def _channel_axis(graph: fb.SubGraph, operator: fb.OperatorSpec, position: int) -> Optional[int]:
     """Return the axis of the output channels of the input at `position`; None if that input is no packable weights.
 
-    Packable weights are finite float32 constants of at least 64 elements.
+    Packable weights are finite float32 constants of at least 64 elements, at a position where the op has its weights.
+    GATHER must gather along axis 0.
     """
     tensor = graph.tensors[operator.inputs[position] or 0]
     array = np.asarray(tensor.buffer)
@@ -147,8 +148,8 @@ def round_to_integers(
 ) -> Tuple[np.ndarray, np.ndarray]:
     """Return (int8 integers, scales): array ~ integers * scales, with one scale for each index of `axis`.
 
-    The integers are between -largest and largest. Below 127, the scale with the least squared error of a few clippings is
-    chosen. Scales are float32 numbers that `scale_type` represents exactly.
+    The integers are between -largest and largest. For a `largest` below 127, the scale with the least squared error of
+    a few clippings is chosen. The scales are a float32 vector of numbers that `scale_type` represents exactly.
     """
     other_axes = tuple(k for k in range(array.ndim) if k != axis)
     highest = np.abs(array).max(axis=other_axes, keepdims=True)
@@ -167,7 +168,10 @@ def round_to_integers(
 
 
 def pack_nibbles(integers: np.ndarray) -> np.ndarray:
-    """Pack int8 integers between -8 and 7 into bytes, two per byte, the first in the low four bits."""
+    """Pack int8 integers between -8 and 7 into a vector of uint8, two per byte, the first in the low four bits.
+
+    After an odd number of integers, the last high bits are 0.
+    """
     flat = np.append(integers.ravel(), np.zeros(integers.size % 2, np.int8)).view(np.uint8) & 15
     return flat[::2] | flat[1::2] << 4
 

@@ -37,9 +37,9 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes", "hard_activations", "same_padding"),
 )  # fmt: skip
 def integer_kernels(graph: GraphRewriter, context: Context) -> int:
-    """Replace float operators before QuantizeLinears by integer kernels; return the number of rewritten QuantizeLinears.
+    """Replace float operators before QuantizeLinears by integer kernels; return the number of these QuantizeLinears.
 
-    If there is one, the metadata of the file gets the scheme of a model that is quantised in ONNX.
+    If the number is not 0, the metadata of the file gets the scheme of a model that is quantised in ONNX.
     """
     region, count = QuantizedRegion(graph), 0
     if not region.dequantized:

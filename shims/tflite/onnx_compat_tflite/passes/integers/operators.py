@@ -39,7 +39,8 @@ _ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
 def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer that computes the float tensor `index` as integers with these parameters.
 
-    Returns None if no integer kernel computes the tensor, or if several operators read it.
+    Returns None if no integer kernel computes the tensor with these parameters, or if the tensor is an output or has
+    several readers. A tensor that exists as integers (see `parameters_of`) may have several readers.
     """
     index, activation = _without_activation(region, index, parameters)
     if region.parameters_of(index) is not None:
@@ -154,7 +155,7 @@ def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Opera
 
 
 def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> Operand:
-    """Return a float constant as an integer operand; None if no scale and zero point represent it exactly."""
+    """Return a float constant as an integer operand of this dtype; None if no parameters represent it exactly."""
     parameters = parameters_of_constant(array, dtype)
     if parameters is None:
         return None
@@ -165,7 +166,8 @@ def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> 
 def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
     """Return a tensor x * number or x / number, where x is computed from integers, as an operand.
 
-    Its parameters are those of x with the scale times the number. Returns None for any other tensor.
+    Its parameters are those of x with the scale times the number, which must be positive. Returns None for any other
+    tensor, and if the tensor has several readers or is an output.
     """
     product = region.graph.producer(index, "MUL", "DIV")
     if product is None or not region.has_single_reader(index) or not is_unfused(product):
@@ -187,7 +189,7 @@ def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
 def _factors(region: QuantizedRegion, op: fb.OperatorSpec) -> List[Tuple[Optional[int], float]]:
     """Return the (tensor, number) pairs of a MUL or DIV by a scalar constant: x * 3 => [(x, 3)], x / 4 => [(x, 1/4)].
 
-    Returns [] if no operand is a scalar constant.
+    Returns [] if no operand is a scalar constant, and for a DIV by 0 or of a constant by a tensor.
     """
     left, right = op.inputs
     numbers = [(x, region.graph.number(factor)) for x, factor in ((left, right), (right, left))]
@@ -288,7 +290,7 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of DIV by a scalar constant: a MUL, or a MEAN if a SUM is divided by its number of elements.
 
-    Returns None for a DIV by a tensor, or if the dividend has no integer tensor.
+    Returns None for a DIV by a tensor, for a rank above 4, or if the dividend has no integers of the result's dtype.
     """
     total = _total(region, op)
     if total is not None:
@@ -310,7 +312,10 @@ def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPar
 
 
 def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
-    """Return the SUM whose result the DIV `op` divides by the number of summed elements; else None."""
+    """Return the SUM whose result the DIV `op` divides by the number of summed elements; else None.
+
+    None, too, if that number is unknown, or the sum has several readers.
+    """
     total = region.graph.producer(op.inputs[0], "SUM")
     if total is None or not region.has_single_reader(total.outputs[0]):
         return None

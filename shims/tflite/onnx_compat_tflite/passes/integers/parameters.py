@@ -76,7 +76,10 @@ def bias_type(data: QuantParams) -> str:
 
 
 def quantize(array: ArrayLike, parameters: QuantParams) -> np.ndarray:
-    """Return round(array / scale) + zero, clipped to the dtype, as QuantizeLinear computes it."""
+    """Return round(array / scale) + zero, clipped to the dtype, as QuantizeLinear computes it.
+
+    NaN gives an undefined number.
+    """
     kind = np.iinfo(parameters.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         stored = np.round(np.asarray(array, np.float32) / np.float32(parameters.scale)) + parameters.zero
@@ -85,16 +88,20 @@ def quantize(array: ArrayLike, parameters: QuantParams) -> np.ndarray:
 
 
 def are_exact(array: ArrayLike, parameters: QuantParams) -> bool:
-    """Whether the parameters store all elements of `array` exactly (within 2**-21), without rounding or clipping."""
+    """Whether the parameters store all elements of `array` exactly (within a relative 2**-21).
+
+    False for NaN and infinity.
+    """
     exact = np.asarray(array, np.float32)
     stored = (quantize(exact, parameters).astype(np.float32) - parameters.zero) * np.float32(parameters.scale)
     return bool(np.isfinite(exact).all() and (np.abs(stored - exact) <= _TOLERANCE * np.abs(exact)).all())
 
 
 def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams]:
-    """Return parameters with this dtype that store a float constant exactly; None if no parameters do.
+    """Return parameters with this dtype that store a float constant exactly.
 
-    For int16, the zero point is 0 and the largest element is +-32767.
+    Returns None if no parameters do, also for a constant without elements, or with NaN or infinity. For int16, the zero
+    point is 0 and the largest element is +-32767.
     """
     flat = np.asarray(array, np.float32).reshape(1, -1)
     if not flat.size or not np.isfinite(flat).all():
@@ -115,8 +122,9 @@ def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams
 def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndarray, np.ndarray]]:
     """Return (int8 integers, scales) with integers * scales == rows, to recover weights that were dequantized.
 
-    The scales have a single element if one scale serves all rows and `whole` is true, else an element for each row. Returns
-    None if no scales reproduce the rows exactly.
+    The scales have a single element if one scale serves all rows and `whole` is true, else an element for each row.
+    Returns None if no scales reproduce the rows exactly, for rows without elements, with NaN or infinity, and for zeros
+    alone.
     """
     rows = np.asarray(rows, np.float32)
     if not rows.size or not np.isfinite(rows).all() or not rows.any():
@@ -135,9 +143,10 @@ def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndar
 
 
 def _find_scale(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
-    """Return a scale of which all numbers are integer multiples; None if there is no such scale.
+    """Return a scale of which all numbers are integer multiples; None if no candidate is such a scale.
 
-    The candidates are (largest absolute number) / count, for each of `counts`. Returns 1 if all numbers are 0.
+    The candidates are (largest absolute number) / count, for each of `counts`. Returns 1 if all numbers are 0. There
+    must be a number.
     """
     sizes = np.abs(numbers)
     largest = float(sizes.max())

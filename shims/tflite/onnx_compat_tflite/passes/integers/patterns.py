@@ -102,9 +102,9 @@ def _has_kernel(parameters: QuantParams) -> bool:
 
 
 def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:
-    """Return (number, other operand) if the tensor `index` is written by the op `builtin` with a scalar constant operand.
+    """Return (number, other operand) of the op `builtin` that writes the tensor `index` from a scalar constant.
 
-    Returns None for any other producer, or one with a fused activation.
+    Returns None for any other producer, without a producer, and for a fused activation.
     """
     op = graph.producer(index, builtin)
     if op is None or not is_unfused(op):

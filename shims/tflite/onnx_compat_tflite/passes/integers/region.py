@@ -51,7 +51,12 @@ class QuantizedRegion:
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
-        """Return the parameters of the integer tensor (counterpart) that can represent a float tensor; None without one."""
+        """Return the parameters of the integer tensor (counterpart) that can represent a float tensor.
+
+        Returns None if the tensor is neither the result of a DequantizeLinear nor a move of such a result. Returns None
+        too if the integers are also used with other parameters, or if a PADV2 inserts a constant that integers cannot
+        store.
+        """
         if index is None:
             return None
         if index in self.dequantized:
@@ -76,7 +81,10 @@ class QuantizedRegion:
         return are_exact(value, parameters) or (is_below and is_pooled and not self.graph.is_output(result))
 
     def move_of(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes a tensor, if it is a move (see `_MOVES`) of a computed tensor; else None."""
+        """Return the operator that writes a tensor, if it is a move (see `_MOVES`) of a computed tensor; else None.
+
+        None, too, for a PADV2 whose inserted value is no constant.
+        """
         op = self.graph.producer(index, *_MOVES)
         if op is None or self.graph.constant(op.inputs[0]) is not None:
             return None
@@ -85,7 +93,8 @@ class QuantizedRegion:
     def without_guard(self, index: int) -> Optional[int]:
         """Return the tensor t of a guard SELECT_V2(condition, y, t) that writes the tensor `index`; else None.
 
-        A guard restores NaN, which integers cannot store, or corrects the last digits of a LOGISTIC.
+        The guard is recorded, for `has_single_reader`. A guard restores NaN, which integers cannot store, or corrects
+        the last digits of a LOGISTIC.
         """
         guard = self.graph.producer(index, "SELECT_V2")
         test = None if guard is None else self.graph.producer(guard.inputs[0], "NOT_EQUAL", "LESS")

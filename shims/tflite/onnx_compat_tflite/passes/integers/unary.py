@@ -23,7 +23,8 @@ __all__ = [
 def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of MEAN.
 
-    Returns None without integer inputs, or for 2**16 int16 elements or more per mean: the kernel sums them in 32 bits.
+    Returns None if the input has no integers, or of another dtype than the result. Returns None for an int16 mean of
+    2**16 elements or more, or of an unknown number: the kernel sums them in 32 bits.
     """
     x, count = op.inputs[0], count_reduced(region, op)
     data = region.parameters_of(x)
@@ -35,14 +36,20 @@ def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) 
 
 
 def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the number of elements that a reduction combines into one; None if the axes are no constant or a size is open."""
+    """Return the number of elements that a reduction combines into one.
+
+    Returns None if the axes are no constant, or if the size of a reduced axis is open.
+    """
     sizes, axes = region.graph.sizes(op.inputs[0] or 0), region.graph.constant(op.inputs[1])
     lengths = None if axes is None else [sizes[axis] for axis in axes.reshape(-1)]
     return None if lengths is None or min(lengths, default=0) < 0 else int(np.prod(lengths))
 
 
 def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of LEAKY_RELU for MAXIMUM(x, slope * x) with 0 < slope <= 1; None for any other MAXIMUM."""
+    """Return a Writer of LEAKY_RELU for MAXIMUM(x, slope * x) with 0 < slope <= 1; None for any other MAXIMUM.
+
+    None, too, if x has no integers, or of another dtype than the result.
+    """
     for x, part in (op.inputs, list(op.inputs)[::-1]):
         product = region.graph.producer(part, "MUL")
         slope = None if product is None or product.inputs[0] != x else region.graph.number(product.inputs[1])
@@ -73,8 +80,9 @@ def _then_quantize(
 ) -> MaybeWriter:
     """Return a Writer of an op whose integer kernel requires the parameters `own` for its result, then a QUANTIZE.
 
-    Without a difference there is no QUANTIZE. Returns None if the scale of `own` is more than `most` times the scale of
-    `parameters`, or if the kernel does not accept the dtypes.
+    Without a difference between `own` and `parameters` there is no QUANTIZE. Returns None if the input has no integers,
+    or if the kernel does not accept the dtypes together. Returns None too if the scale of `own` is more than `most`
+    times the scale of `parameters`.
     """
     x = op.inputs[0]
     data = region.parameters_of(x)
@@ -121,7 +129,8 @@ def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Quant
 def resize_bilinear(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of RESIZE_BILINEAR, which rounds sampling positions to 1/1024 pixel.
 
-    Returns None if the ratio of the sizes is no multiple of 1/1024, or if a size is open.
+    Returns None if the input has no quantization parameters, or if a size is open. Returns None if the ratio of the
+    sizes (each less 1 with align_corners) is no multiple of 1/1024, or if `_then_quantize` does.
     """
     data = region.parameters_of(op.inputs[0])
     aligned = op.options.get("align_corners", False)
@@ -145,6 +154,7 @@ RANGES = {
 def fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of LOGISTIC, TANH or SOFTMAX, whose result has the parameters of `RANGES`.
 
-    A QUANTIZE follows if the model has other parameters. Returns None if those of `RANGES` are too coarse.
+    A QUANTIZE follows if the model has other parameters. Returns None if those of `RANGES` are too coarse, or if the
+    input has no int8 integers.
     """
     return _then_quantize(region, op, parameters, *RANGES[op.builtin])

@@ -36,7 +36,7 @@ class _Weights:
     def of(region: QuantizedRegion, index: Optional[int], axis: int) -> "Optional[_Weights]":
         """Return the integer weights of a float32 constant whose output channels are along `axis`.
 
-        Returns None if the tensor is no constant, or if no scale and zero point reproduce the constant exactly.
+        Returns None if the tensor is no float32 constant, or if no scale and zero point reproduce the constant exactly.
         """
         array = region.graph.constant(index)
         if array is None or array.dtype != np.float32:
@@ -84,8 +84,8 @@ class _Weights:
     ) -> Optional[Any]:
         """Return (integers, quantization) of the bias `index`, with the scales (data scale * weight scale).
 
-        Without an `index`, the integers are 0. Returns None if the bias is no constant, overflows 32 bits, or if rounding
-        changes it by more than 1/64 of the result's scale.
+        For an `index` of None, the integers are 0. Returns None if the bias is no constant, overflows 32 bits, or if
+        rounding changes it by more than 1/64 of the result's scale.
         """
         steps = (self.steps * np.float32(data.scale)).astype(np.float32)
         floats = region.graph.constant(index) if index is not None else np.zeros(1, np.float32)
@@ -101,7 +101,8 @@ class _Weights:
 def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
     """Return a Writer of the integer kernel of CONV_2D or DEPTHWISE_CONV_2D with a fused activation.
 
-    Returns None if the input has no integers, or if rounding to integers would change the weights or, too much, the bias.
+    Returns None if the input has no integers, or if the kernel does not accept the dtypes together. Returns None too if
+    rounding to integers would change the weights or, too much, the bias.
     """
     x, w, b = op.inputs
     data = region.parameters_of(x)
@@ -122,7 +123,8 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
 def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of TRANSPOSE_CONV.
 
-    Returns None if the input has no integers, or if rounding to integers would change the weights or, too much, the bias.
+    Returns None if the input has no integers, or if the kernel does not accept the dtypes together. Returns None too if
+    rounding to integers would change the weights or, too much, the bias.
     """
     shape, w, x = op.inputs[:3]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
@@ -146,8 +148,8 @@ def fully_connected(
 ) -> MaybeWriter:
     """Return a Writer of the integer kernel of FULLY_CONNECTED with a fused activation.
 
-    For per-channel scales, which some runtimes refuse there, the Writer appends a CONV_2D with 1x1 filters. Returns None if the
-    input has no integers, or if rounding to integers would change the weights or, too much, the bias.
+    For per-channel scales, which some runtimes refuse there, the Writer appends a CONV_2D with 1x1 filters. Returns
+    None where `convolution` does, and for per-channel scales if the result has several open sizes, or a size of 0.
     """
     x, w = op.inputs[:2]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
