@@ -47,11 +47,16 @@ Readers of an intermediate value are counted: a value that another operator read
 - `ONNX_COMPAT_VERIFY=1` verifies the program or the graph behind every pass, and names the pass that leaves a defect.
 """
 
+_PROGRAM = """\
+The first pass runs for every shim; its module is in `onnx_compat/passes`. The others run for TFLite; their modules, and
+those of the graph passes, are in `shims/tflite/onnx_compat_tflite/passes`.\
+"""
+
 
 def page() -> str:
     """Return the text of docs/passes.md."""
     core, program, graph = _schedules()
-    lines = [_HEAD, "## Program passes", "", "The first runs for every shim, the others for TFLite.", ""]
+    lines = [_HEAD, "## Program passes", "", _PROGRAM, ""]
     lines += _table([*core.passes, *program.passes])
     lines += ["", "## Graph passes of TFLite", ""]
     return "\n".join([*lines, *_table(graph.passes)]) + "\n"
@@ -74,11 +79,16 @@ def _schedules() -> Any:
 
 def _table(passes: Any) -> List[str]:
     """Return the lines of a Markdown table with a row for each pass, in the order in which the passes first run."""
-    lines = ["| runs | pass | before => after | runs after |", "|---|---|---|---|"]
+    lines = ["| runs | pass | module | before => after | runs after |", "|---|---|---|---|---|"]
     for pass_ in {entry.name: entry for entry in passes}.values():
         runs = ", ".join(str(position) for position, later in enumerate(passes, 1) if later is pass_)
         earlier = [*pass_.after, *(later.name for later in dict.fromkeys(passes) if pass_.name in later.before)]
         names = ", ".join("every other pass" if name == "*" else name for name in dict.fromkeys(earlier))
         name = pass_.name + " (legalizes)" * pass_.legalizes
-        lines.append(f"| {runs} | {name} | `{pass_.summary}` | {names} |")
+        lines.append(f"| {runs} | {name} | {_module(pass_)} | `{pass_.summary}` | {names} |")
     return lines
+
+
+def _module(pass_: Any) -> str:
+    """Return the last name of the module that declares a pass: of `onnx_compat.passes` or `onnx_compat_tflite.passes`."""
+    return f"`{pass_.apply.__module__.rpartition('.')[2]}`"
