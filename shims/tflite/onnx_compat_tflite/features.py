@@ -52,7 +52,11 @@ _CACHE: Dict[str, Any] = {}
 
 
 def find_runtime() -> Tuple[Optional[Runtime], str]:
-    """Return (runtime, reason for this choice), or (None, reason) if no runtime can be imported."""
+    """Return (runtime, reason for this choice), or (None, reason) if no runtime can be imported.
+
+    The interpreter of TensorFlow is found only if the user has imported TensorFlow, and no other runtime can be
+    imported.
+    """
     if "runtime" not in _CACHE:
         _CACHE["runtime"], _CACHE["reason"] = _import_runtime()
     if _CACHE["runtime"] is None and "tensorflow" in sys.modules:

@@ -87,7 +87,7 @@ class InterpretedModel(Compiled):
         """Run the model; inputs and outputs are in the order of the ports.
 
         Raises UnsupportedError if the runtime fails, for an empty input that a kernel does not support, or for an input
-        smaller than a window. A failure with the delegate is repeated without it, as are all later runs.
+        smaller than a window. After a failure with the delegate, these and all later inputs run without the delegate.
         """
         with self._lock:
             is_empty = any(array.size == 0 for array in arrays)

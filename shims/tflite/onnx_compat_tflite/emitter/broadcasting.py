@@ -21,8 +21,10 @@ _BROADCAST_AXES = 4  # axes that every kernel broadcasts
 def add_op(
     builder: Builder, builtin: str, operands: Sequence[Handle], dtype: Optional[str] = None, **options: Any
 ) -> Handle:
-    """Append an operator over operands that broadcast together. The result has `dtype`, or that of the last
-    operand.
+    """Append an operator over operands that broadcast together, and return its result in their common shape.
+
+    The result has `dtype`, by default that of the last operand. `options` are those of the operator. The kernel is not
+    checked for the dtype.
     """
     aligned, restore = align_operands(builder, operands)
     result = builder.add_op(
@@ -67,7 +69,9 @@ def align_operands(builder: Builder, operands: Sequence[Handle]) -> Tuple[List[H
 def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
     """Return x broadcast to the sizes `dims`, which the tensor `target` holds at run time.
 
-    The result is x itself if its shape is equal, a small constant, a TILE, or a BROADCAST_TO.
+    The result is x itself if its shape is provably `dims`, or a constant for a constant x and at most 64 elements.
+    Otherwise it is the result of TILE, or of BROADCAST_TO. Raises UnsupportedError if BROADCAST_TO has neither x's
+    dtype nor a wider dtype.
     """
     if is_same_shape(x.dims, dims):
         return x

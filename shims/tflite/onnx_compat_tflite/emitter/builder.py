@@ -140,7 +140,7 @@ class Builder:
         return self.kernels.accepts(name, dtype, named or feature)
 
     def require_type(self, dtype: str) -> str:
-        """Return the dtype; raise UnsupportedError if the runtime has no tensors of it."""
+        """Return the dtype; raise UnsupportedError if the runtime has no tensors of this dtype."""
         if not self.accepts("RESHAPE", dtype):
             raise UnsupportedError("this TFLite runtime has no tensors of %s" % dtype)
         return dtype

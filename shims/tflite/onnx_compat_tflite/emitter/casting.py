@@ -36,8 +36,8 @@ def cast(builder: Builder, x: Handle, dtype: DType) -> Handle:
 def to(builder: Builder, x: Handle, dtype: str) -> Handle:
     """Cast x to a dtype, as C does it; return x if it has the dtype.
 
-    Constants of integers and booleans stay constants. A kernel that lacks int8 casts it as int32 (pass `int8_casts`).
-    Raises UnsupportedError if the runtime cannot cast x.
+    Constants of integers and booleans stay constants. A CAST from or to int8 is appended where the kernel casts int32:
+    the pass `int8_casts` replaces it if the kernel lacks int8. Raises UnsupportedError if the runtime cannot cast x.
     """
     if x.dtype == dtype:
         return x

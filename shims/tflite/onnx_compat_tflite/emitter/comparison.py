@@ -88,7 +88,10 @@ def logical_xor(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def where(builder: Builder, condition: Handle, x: Handle, y: Handle) -> Handle:
-    """Return x where the condition holds, and y elsewhere."""
+    """Return x where the condition, a boolean, holds, and y elsewhere.
+
+    x and y have the same dtype; all three broadcast.
+    """
     return _select(builder, x, y, condition)
 
 

@@ -33,7 +33,7 @@ def _widen_for_arithmetic(function: Callable[..., Handle]) -> Callable[..., Hand
 
 
 def polynomial(builder: Builder, x: Handle, coefficients: Sequence[float]) -> Handle:
-    """Return a polynomial by Horner's rule; the coefficient of the highest power comes first."""
+    """Return the polynomial of x with these coefficients, that of the highest power first, by Horner's rule."""
     total = builder.like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         total = elementwise.add(builder, elementwise.mul(builder, x, total), builder.like(x, coefficient))

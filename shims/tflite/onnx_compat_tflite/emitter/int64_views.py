@@ -30,7 +30,7 @@ def has_bitcast(builder: Builder) -> bool:
 
 
 def view_as(builder: Builder, x: Handle, dtype: str) -> Handle:
-    """Return the same bits as another dtype of the same width."""
+    """Return the same bits as another dtype of the same width: x itself for its own dtype, a constant for a constant."""
     if x.dtype == dtype:
         return x
     if x.is_constant:
@@ -41,8 +41,10 @@ def view_as(builder: Builder, x: Handle, dtype: str) -> Handle:
 def find_views(
     builder: Builder, dtype: str, builtins: Set[str]
 ) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
-    """Return the functions that view operands of these kernels as int64, and results as the dtype; None without a
-    view.
+    """Return the functions that view operands of these kernels as int64, and results as the dtype.
+
+    Returns None without BITCAST, for another dtype than uint64, float64 and complex64, and if a kernel of `builtins`
+    gives other results on the view.
     """
     if dtype not in ("uint64", "float64", "complex64") or not has_bitcast(builder):
         return None
@@ -56,7 +58,7 @@ def find_views(
 
 
 def to_rank(builder: Builder, x: Handle) -> Handle:
-    """Map values to int64 in the same order: uint64 less half its range, float64 as two's complement."""
+    """Map uint64 or float64 to int64 in the same order: uint64 less half its range, float64 as two's complement."""
     bits = view_as(builder, x, "int64")
     sign = builder.like(bits, LEAST)
     if x.dtype == "uint64":
@@ -66,7 +68,7 @@ def to_rank(builder: Builder, x: Handle) -> Handle:
 
 
 def from_rank(builder: Builder, rank: Handle, dtype: str) -> Handle:
-    """Map ranks back to values, by the same step."""
+    """Map ranks of `to_rank` back to values of the dtype, uint64 or float64."""
     sign = builder.like(rank, LEAST)
     if dtype == "uint64":
         return view_as(builder, elementwise.add(builder, rank, sign), dtype)
@@ -81,6 +83,6 @@ def _clip_rank(builder: Builder, rank: Handle) -> Handle:
 
 
 def clear_sign(builder: Builder, bits: Handle) -> Handle:
-    """Return bits with the sign cleared."""
+    """Return int64 bits with the sign bit cleared."""
     flipped = elementwise.add(builder, bits, builder.like(bits, LEAST))
     return comparison.where(builder, comparison.less(builder, bits, builder.like(bits, 0)), flipped, bits)

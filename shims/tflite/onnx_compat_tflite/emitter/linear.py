@@ -56,8 +56,8 @@ def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optiona
 def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
     """Return x @ y by BATCH_MATMUL. An empty product of known sizes is a constant.
 
-    For a rank above 4, the batch axes of static operands are merged first. Raises UnsupportedError if they are not
-    static, and the runtime does not broadcast so many axes.
+    For a rank above 4, the batch axes of static operands are merged first. Raises UnsupportedError for such a rank if
+    an operand is not static, and the runtime does not broadcast so many axes.
     """
     rank = max(x.rank, y.rank)
     # The kernels give wrong results for a transposed x whose batch axes broadcast with those of y.

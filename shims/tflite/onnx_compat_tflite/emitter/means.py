@@ -66,7 +66,10 @@ def _add_reduction(builder: Builder, builtin: str, x: Handle, axes: Sequence[int
 def _reduce_as_images(
     builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _AxisRun
 ) -> Handle:
-    """Reshape to images of a single row and reduce each; then reduce the partial results in the same way."""
+    """Reshape to images of a single row and reduce each image to a number; then reduce these numbers in the same way.
+
+    `run` holds the axes to reduce, apart from axes of length 1.
+    """
     rows = run.outer * run.first if isinstance(run.outer, int) else None
     images = reshaping.reshape_to(builder, x, (rows, 1, run.second, run.inner))
     row_results = _add_reduction(builder, builtin, images, [1, 2], True)

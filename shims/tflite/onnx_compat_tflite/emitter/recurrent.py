@@ -44,7 +44,8 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
     """Whether the kernel is the fastest form of a layer with known weights and a known batch.
 
     `nodes` is the number of nodes of an unrolled step. `alone`: the kernel may also serve a single sequence with any
-    number of cells, if a cache holds the weights.
+    number of cells, if a cache holds the weights. False for another dtype than float32, unknown weights, an unknown
+    batch, and fewer than two steps.
     """
     steps, batch = layer.x.shape[:2]
     if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_static(batch):

@@ -175,7 +175,10 @@ def _run_steps(
     body: Body,
     captures: Sequence[Handle],
 ) -> Tuple[Sequence[Handle], List[Sequence[Handle]]]:
-    """Return the states after some steps, and the rows of each result in the order of the input."""
+    """Return the states after `step_count` steps, and the rows of each result in the order of the input.
+
+    `rows` has for each of `xs` its rows, one for each step. With `reverse` the last row is read first.
+    """
     steps: List[Sequence[Handle]] = []
     state_count = len(state)
     for k in reversed(range(step_count)) if reverse else range(step_count):

@@ -116,7 +116,7 @@ def _arg_in_wider_type(builder: Builder, x: Handle, axis: int, builtin: str) -> 
 
 
 def _arg_by_sorting(builder: Builder, x: Handle, axis: int, largest: bool) -> Handle:
-    """Return the int64 index of the largest (or smallest) element along an axis by a TOPK_V2 with k = 1."""
+    """Return the int64 index of the greatest (`largest`) or least element along an axis by a TOPK_V2 with k = 1."""
     perm = [a for a in range(x.rank) if a != axis] + [axis]
     transposed = transposing.transpose(builder, x, perm)
     _, indices = sort_last(builder, transposed, Handle.of(np.asarray(1, np.int32)), largest)

@@ -39,7 +39,10 @@ def _add_transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
 
 
 def _transpose_merged(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
-    """Transpose with axes of length 1 dropped, and axes that stay adjacent merged."""
+    """Transpose with axes of length 1 dropped, and axes that stay adjacent merged.
+
+    `is_viewable` must hold for x.dims.
+    """
     groups: List[List[int]] = []
     for axis in perm:
         if is_equal(x.dims[axis], 1):

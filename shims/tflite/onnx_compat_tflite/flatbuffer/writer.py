@@ -73,7 +73,10 @@ def write(
 
 
 def to_bytes(model: ModelSpec, outside: bool = False) -> bytes:
-    """Return the bytes of a .tflite file with this model. `outside` as in `write`."""
+    """Return the bytes of a .tflite file with this model.
+
+    `outside` as in `write`; raises ConversionError as `write` does.
+    """
     stream = io.BytesIO()
     write(model, stream, outside)
     return stream.getvalue()

@@ -79,8 +79,9 @@ GRAPH = Schedule(
 def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
     """Run the graph passes on every subgraph of the model, in place.
 
-    With ONNX_COMPAT_VERIFY=1 the model is verified after each pass, and a defect raises VerificationError. `kernels`
-    are those of the target runtime: passes insert only ops that this runtime has.
+    `kernels` are those of the target runtime: passes insert only ops that this runtime has. Raises InputError if
+    ONNX_COMPAT_PASSES names an unknown pass. With ONNX_COMPAT_VERIFY=1, raises VerificationError for a defect after a
+    pass.
     """
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)

@@ -54,8 +54,9 @@ def store_gates(model: fb.ModelSpec) -> None:
 def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels) -> None:
     """Store the float32 weights of every subgraph as `kind` ("float16", "weights-int8" or "weights-int4"), in place.
 
-    `block`: weights per scale; None: a scale per output channel. Raises UnsupportedError if `kind` is weights-int4 and the
-    runtime does not dequantise int4.
+    `block`: weights per scale; None: a scale per output channel. float16 ignores `block`, and so do weights whose
+    channels are not along axis 0, or are not a multiple of a block. Raises UnsupportedError if `kind` is weights-int4
+    and the runtime does not dequantise int4.
     """
     if kind == "weights-int4" and not kernels.has("DEQUANTIZE", 6):
         raise UnsupportedError(

@@ -143,9 +143,10 @@ Operand = Optional[Tuple[QuantParams, Callable[[], int]]]
 
 
 def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Operand:
-    """Return a float tensor as an operand of an integer kernel.
+    """Return a float tensor as an operand of an integer kernel. `dtype`: that of the integers of a constant.
 
-    The tensor is a constant, is computed from integers, or is such a tensor times a number. Otherwise returns None.
+    The tensor is a constant, is computed from integers, or is such a tensor times a number. Otherwise, and for an
+    omitted input, returns None.
     """
     array = region.graph.constant(index)
     if index is None or array is not None:

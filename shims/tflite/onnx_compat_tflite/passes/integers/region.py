@@ -221,7 +221,8 @@ class QuantizedRegion:
     def write_quantized(self, index: int, write: Writer) -> int:
         """Replace the QuantizeLinear that writes the tensor `index` by the operators that `write` appends.
 
-        Returns the signed integer tensor that `write` has computed. The tensor `index` is written from it.
+        Returns the signed integer tensor that `write` has computed. The tensor `index` is this tensor, or is computed
+        from it.
         """
         quantized = self.quantized[index]
         self._target = self._behind.setdefault(id(quantized.last), [])

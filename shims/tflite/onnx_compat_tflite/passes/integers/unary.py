@@ -101,8 +101,9 @@ def _then_quantize(
 def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of AVERAGE_POOL_2D, whose integer kernel gives its result the parameters of its input.
 
-    If the scale of the input is larger than that of the result, a VALID pool becomes a DEPTHWISE_CONV_2D with equal weights.
-    Returns None if the input has no integers, or if these kernels do not accept the parameters.
+    A QUANTIZE follows if the result has other parameters. If the scale of the input is larger than that of the result,
+    a VALID pool becomes a DEPTHWISE_CONV_2D with equal weights. Returns None if the input has no integers, or if these
+    kernels do not accept the parameters.
     """
     x, options = op.inputs[0], op.options
     data = region.parameters_of(x)
