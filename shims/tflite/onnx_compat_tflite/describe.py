@@ -22,7 +22,8 @@ BufferKey = Union[int, Tuple[int, int]]
 def describe_file(path: str) -> Description:
     """Return a description of a .tflite file: facts such as its size, and tables such as its signatures and operators.
 
-    Raises InvalidModelError if the file is not a valid flatbuffer.
+    Raises InvalidModelError if the file cannot be read, or is not a valid flatbuffer. If the runtime refuses the file,
+    the description says so.
     """
     model = fb.read(path)
     main = model.subgraphs[0]

@@ -205,9 +205,9 @@ class Builder:
         return self.graph.cache[handle.index]
 
     def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
-        """Replace unknown sizes of a result by those that the caller knows, and return the result.
+        """Replace unknown sizes of a result by those in `dims` that the caller knows, and return the result.
 
-        It must not be a constant. Sizes of another rank are ignored.
+        The result must not be a constant. If `dims` has another rank, nothing is replaced.
         """
         if len(dims) == handle.rank:
             handle.dims = tuple(choose_known_size(a, b) for a, b in zip(handle.dims, dims))

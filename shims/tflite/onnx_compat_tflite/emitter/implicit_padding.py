@@ -77,13 +77,13 @@ def _accepts_convolution(_: GraphNode, inputs: Sequence[Any], attributes: Attrib
 
 @native("AveragePool", _accepts_mean, spatial=True)
 def average_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
-    """Emit AveragePool with the padding SAME."""
+    """Emit AveragePool with the padding SAME, for the cases of `_accepts_mean`: padding does not count."""
     return _pool_same(builder, "AVERAGE_POOL_2D", x, attributes)
 
 
 @native("MaxPool", _accepts_maximum, spatial=True)
 def max_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
-    """Emit MaxPool with the padding SAME."""
+    """Emit MaxPool with the padding SAME, for the cases of `_accepts_maximum`."""
     return _pool_same(builder, "MAX_POOL_2D", x, attributes)
 
 
@@ -98,7 +98,7 @@ def _pool_same(builder: Builder, builtin: str, x: Handle, attributes: Attributes
 
 @native("Conv", _accepts_convolution, spatial=True)
 def conv_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
-    """Emit Conv with the padding SAME."""
+    """Emit Conv with the padding SAME, for the cases of `_accepts_convolution`. `w` has the order of ONNX."""
     groups, space = attributes.get("group", 1), range(2, w.rank)
     steps = [attributes.get(name) or None for name in ("strides", "dilations")]
     where: Any = {"window": Window.of(w.dims[2:], *steps), "groups": groups, "padding": SAME}

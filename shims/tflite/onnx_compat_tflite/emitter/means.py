@@ -79,7 +79,10 @@ def _reduce_as_images(
 
 
 def _is_dequantized(builder: Builder) -> bool:
-    """Whether the node reads dequantized numbers, which the integer kernels sum exactly (pass `integers`)."""
+    """Whether the first argument of the node is the result of DequantizeLinear or QLinear..., also behind moves.
+
+    Moves are transposes and reshapes. The integer kernels sum such numbers exactly (pass `integer_kernels`).
+    """
     producer = _producer(builder.node)
     while producer is not None and producer.primitive in ("transpose", "reshape"):
         producer = _producer(producer)

@@ -153,8 +153,9 @@ def _known_elements(dims: Sequence[Any]) -> int:
 
 
 def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
-    """Whether each reflection fits its axis, and the rank fits the kernel. The size of an axis without padding may be
-    unknown.
+    """Whether MIRROR_PAD or gathers of known indices can reflect x: each padded size is known and exceeds the padding.
+
+    The rank must be at most 5. The size of an axis without padding may be unknown.
     """
     padded = [(max(a, b), size) for a, b, size in zip(low, high, x.dims) if a or b]
     return x.rank <= 5 and all(isinstance(size, int) and most < size for most, size in padded)

@@ -25,7 +25,10 @@ __all__ = [
 
 @primitive
 def reshape(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
-    """Reshape x to sizes, some of which may be unknown until run time."""
+    """Reshape x to sizes, some of which may be unknown until run time.
+
+    For known sizes, x itself or a constant can be the result: see `reshape_to`.
+    """
     if sizes.known is not None:
         return reshape_to(builder, x, sizes.known)
     if x.is_constant:

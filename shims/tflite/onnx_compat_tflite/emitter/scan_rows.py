@@ -34,7 +34,7 @@ def take_row(builder: Builder, x: Handle, index: Handle) -> Handle:
 
 
 def pack_rows(builder: Builder, rows: Sequence[Handle]) -> Handle:
-    """Stack rows of equal shape along a new first axis."""
+    """Stack rows of equal shape, at least one, along a new first axis."""
     return joining.pack(builder, rows[0], rows[1:])
 
 

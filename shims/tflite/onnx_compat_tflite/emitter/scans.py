@@ -191,7 +191,7 @@ def _run_steps(
 def _run_first_step(
     builder: Builder, state: Sequence[Handle], xs: Sequence[Handle], body: Body, captures: Sequence[Handle]
 ) -> Sequence[Handle]:
-    """Run the body on the first rows, and return the rows of its results."""
+    """Run the body on the first row of each of `xs`, and return the row that each collected result gets."""
     start = Handle.of(np.zeros((), np.int32))
     results: Sequence[Handle] = body(*state, *[scan_rows.take_row(builder, x, start) for x in xs], *captures)
     return results[len(state) :]

@@ -24,7 +24,10 @@ def can_cast(builder: Builder, x: Handle, dtype: str) -> bool:
 
 
 def cast(builder: Builder, x: Handle, dtype: str) -> Handle:
-    """Cast x to a dtype, where x or the dtype is uint64."""
+    """Cast x to a dtype, where `can_cast` holds.
+
+    A negative float, and a float of 2^64 or more, give undefined numbers.
+    """
     is_float = (x.dtype if dtype == "uint64" else dtype) in ("float32", "float16")
     if x.dtype == "uint64":
         bits = int64_views.view_as(builder, x, "int64")

@@ -177,7 +177,7 @@ def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
 
 
 def _extent(graph: GraphRewriter, operand: _Operand) -> Tuple[int, int]:
-    """Return a sort key for the size of the scaled tensor: (number of open sizes, number of elements)."""
+    """Return a sort key for the size of the scaled tensor: (number of open sizes, number of elements, open sizes as 1)."""
     assert operand.scale is not None
     sizes = graph.sizes(operand.scale.x)
     return sum(size < 0 for size in sizes), int(np.prod([abs(size) for size in sizes]))

@@ -84,7 +84,10 @@ def _producer(arg: Arg, *primitives: str) -> Optional[Node]:
 
 
 def _number(arg: Arg) -> Optional[float]:
-    """Return the value of a floating-point constant with a single element; None for any other argument."""
+    """Return the value of a floating-point constant with a single element.
+
+    Returns None for any other argument, also for an integer constant.
+    """
     if isinstance(arg, Const) and arg.array.size == 1 and arg.array.dtype.kind == "f":
         return float(arg.array.reshape(()))
     return None

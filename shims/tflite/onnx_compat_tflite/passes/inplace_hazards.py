@@ -120,7 +120,10 @@ class _Buffers:
         return self._first.get(index, {index})
 
     def _is_computed(self, index: Optional[int]) -> bool:
-        """Whether an operator of the subgraph writes the tensor: it is no input and no constant. Kernels overwrite only these."""
+        """Whether an operator of the subgraph writes the tensor. Kernels overwrite only such tensors.
+
+        False for an input, a constant, and an omitted operand (None).
+        """
         return index is not None and index not in self._graph.inputs and self._graph.constant(index) is None
 
     def _has_single_reader(self, index: int) -> bool:

@@ -191,7 +191,10 @@ class GraphRewriter:
         op.options = dict(op.options, **options)
 
     def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
-        """Let an operator write the tensors `outputs` in place of its present outputs. Their readers are not changed."""
+        """Let an operator write the tensors `outputs` in place of its present outputs.
+
+        The readers of the old and of the new outputs are not changed.
+        """
         self._is_edited = True
         op.outputs = list(outputs)
         for index in op.outputs:

@@ -49,7 +49,10 @@ def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
 
 
 def _packable_weights(graph: fb.SubGraph) -> List[int]:
-    """Return the indices of constants that operators read only as weights of FULLY_CONNECTED, and that int4 can store."""
+    """Return the indices of constants that operators read only as weights of FULLY_CONNECTED, and that int4 can store.
+
+    Outputs of the subgraph are left out.
+    """
     products: List[fb.OperatorSpec] = [op for op in graph.operators if op.builtin == "FULLY_CONNECTED"]
     other_uses = {index for op in graph.operators if op not in products for index in op.inputs}
     other_uses.update(index for op in products for position, index in enumerate(op.inputs) if position != 1)

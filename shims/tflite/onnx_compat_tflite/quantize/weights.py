@@ -84,7 +84,7 @@ def _store(model: fb.ModelSpec, kind: str, block: Optional[int], builtins: Seque
 def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]:
     """Return the constants that operators read only as weights, with the axis of the output channels.
 
-    Every reader must be an op of `builtins`, and all readers must have the same channel axis.
+    Every reader must be an op of `builtins`, and all readers must have the same channel axis. Outputs are left out.
     """
     axes: Dict[int, Optional[int]] = dict.fromkeys(graph.outputs)
     for operator in graph.operators:

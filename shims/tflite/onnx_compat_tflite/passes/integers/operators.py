@@ -232,7 +232,8 @@ def _operand_of_product(
 def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
     """Return a Writer of the integer kernel of ADD, SUB, MUL or BATCH_MATMUL.
 
-    Returns None if an operand has no integer tensor, dtypes differ, or the operands broadcast beyond rank 4.
+    Returns None if an operand has no integer tensor, or if the kernel does not accept the dtypes together. Returns None
+    too for a BATCH_MATMUL of rank above 4, and for operands of different shapes of such a rank.
     """
     left, right = (_operand(region, index, parameters.dtype) for index in op.inputs[:2])
     if op.builtin == "MUL":

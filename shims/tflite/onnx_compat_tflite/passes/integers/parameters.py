@@ -64,14 +64,17 @@ def are_int8(*all_parameters: QuantParams) -> bool:
 
 
 def have_common_type(*all_parameters: QuantParams) -> bool:
-    """Whether integer kernels accept tensors of these parameters together: equal dtypes, and zero points of 0 for int16."""
+    """Whether integer kernels accept tensors of these parameters together.
+
+    The dtypes must be equal, and the zero points 0 unless the dtype is int8.
+    """
     return len({parameters.dtype for parameters in all_parameters}) == 1 and all(
         parameters.dtype == "int8" or not parameters.zero for parameters in all_parameters
     )
 
 
 def bias_type(data: QuantParams) -> str:
-    """Return the dtype of the bias, and of the accumulator, for data of these parameters: int32 for int8, int64 for int16."""
+    """Return the dtype of the bias, and of the accumulator, for data of these parameters: int64 for int16, else int32."""
     return "int64" if data.dtype == "int16" else "int32"
 
 

@@ -202,9 +202,11 @@ class QuantizedRegion:
         return self._with_parameters(index, parameters)
 
     def _with_parameters(self, index: int, parameters: QuantParams) -> int:
-        """Return a signed integer tensor with the values of the integer tensor `index`, and with a scale and zero point.
+        """Return a signed integer tensor with the values of the integer tensor `index`, and with a scale and zero
+        point.
 
-        The tensor gets the scale itself if it is an input that only CASTs read, else a copy does. uint8 is converted by QUANTIZE.
+        If the tensor `index` is an input that only CASTs read, this tensor itself gets the scale; otherwise a copy
+        does. uint8 is converted by QUANTIZE.
         """
         if index in self.graph.inputs and self._has_only_casts(index):
             self.graph.set_quantization(index, parameters.quantization)
