@@ -21,15 +21,16 @@ __all__ = ["gradients", "variable"]
 
 
 def variable(x: Tensor) -> Tensor:
-    """Return x as a run-time value, even if x is known. Every computation on it is recorded, not folded."""
+    """Return x as a run-time value, even if x is known. Every computation on the result is recorded, not folded."""
     arg = current_trace().argument(x)
     return apply("reshape", [arg, Extents(x.shape)], {}, [x.spec])[0]
 
 
 def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
-    """Return the derivatives of the sum of y's elements with respect to each tensor of xs, which `variable` returned.
+    """Return the derivatives of the sum of y's elements with respect to each tensor of `xs`, which `variable` returned.
 
-    A derivative has the shape of its tensor; it is zero if y does not depend on the tensor.
+    A derivative has the shape of its tensor; it is zero if y does not depend on the tensor. Raises UnsupportedError if
+    a primitive between `xs` and y has no derivative rule.
     """
     variables = {x.ref for x in xs if x.ref is not None}
     derivatives: Dict[Ref, Tensor] = {}
@@ -41,7 +42,10 @@ def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
 
 
 def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
-    """Return the nodes on the paths from the xs to y, in topological order: each node after the nodes that it uses."""
+    """Return the nodes on the paths from the `xs` to y, in topological order: each node after the nodes that it uses.
+
+    The list is empty if y does not depend on any of `xs`, or is one of them.
+    """
     ordered: List[Node] = []
     depends: Dict[Ref, bool] = dict.fromkeys(xs, True)
     stack = [(y, False)]
@@ -65,7 +69,7 @@ def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
 def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
     """Add the derivatives of a node's arguments to `derivatives`, computed from the derivatives of the node's outputs.
 
-    Raises UnsupportedError for a primitive without a rule.
+    Add nothing if no output has a derivative. Raises UnsupportedError for a primitive without a rule.
     """
     output_derivatives = [derivatives.get(output) for output in node.outputs]
     if all(g is None for g in output_derivatives):

@@ -46,12 +46,16 @@ _BINARY: Dict[str, Callable[..., List[Any]]] = {
 
 
 def _unary(slope: Callable[..., Any]) -> Callable[[RecordedNode, Any], List[Any]]:
-    """Return the rule of a primitive of one argument, from the function `slope` that returns f'(x) for x and y."""
+    """Return the rule of a primitive y = f(x), from the function `slope` of (x, y) that returns f'(x)."""
     return lambda at, g: [p.mul(g, slope(*at.args, at.y))]
 
 
 def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], List[Any]]:
-    """Return the rule of a primitive of two arguments from its function of x, y, z and the derivative g of z."""
+    """Return the rule of a primitive z = f(x, y), from the function `slopes` of (x, y, z, derivative of z).
+
+    `slopes` returns a derivative for x and for y; the rule sums each over the axes along which the argument was
+    broadcast.
+    """
     return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
 
@@ -80,7 +84,10 @@ def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("clip")
 def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a clip: g where x is strictly between the bounds, else 0, as frameworks define it for Relu."""
+    """Differentiate a clip: g where x is strictly between the bounds, else 0 (also at a bound).
+
+    A bound None has no effect.
+    """
     (x,) = at.args
     low, high = at.params["low"], at.params["high"]
     if low is not None:

@@ -26,12 +26,12 @@ def _matmul(at: RecordedNode, g: Tensor) -> List[Any]:
 
 # -- images: the rules use [N, C, spatial...] and [M, C, kernel...]; the transposes to these orders stay pending -------
 def _to_logical(x: Tensor, order: Order) -> Any:
-    """Transpose x from its stored order back to the logical order."""
+    """Transpose x from its stored order back to the logical order; return x for the order None."""
     return x if order is None else p.transpose(x, [order.index(axis) for axis in range(x.rank)])
 
 
 def _to_stored(x: Tensor, order: Order) -> Any:
-    """Transpose x from the logical order to a stored order, and record the transpose."""
+    """Transpose x from the logical order to a stored order (None: the logical order), and record pending transposes."""
     return apply_pending_order(x if order is None else p.transpose(x, order))
 
 
@@ -49,7 +49,10 @@ def _filter_order(at: RecordedNode) -> Order:
 
 
 def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -> Any:
-    """Slice each spatial axis to `sizes` elements from `start` on. Elements beyond its end are zeros."""
+    """Slice each spatial axis of x [N, C, spatial...] to `sizes` elements from `start` on.
+
+    Elements beyond its end are zeros.
+    """
     missing = [maximum(low + size - have, 0) for low, size, have in zip(start, sizes, x.shape[2:])]
     x = p.pad(x, [0] * x.rank, [0, 0, *missing])
     ends = [x.shape[0], x.shape[1], *(low + size for low, size in zip(start, sizes))]
@@ -59,7 +62,8 @@ def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -
 def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *, window: Window, groups: int) -> Any:
     """Return the derivative of a filter: [channels of small, channels of large / groups, kernel...].
 
-    It is a convolution of `large` with `small`: each weight gets the sum of the products of the elements that it
+    `large` is the padded input of a convolution and `small` the derivative of its output, each [N, C, spatial...]. In a
+    transposed convolution the roles are exchanged. Each weight gets the sum of the products of the elements that it
     connects.
     """
     parts = []
@@ -72,7 +76,7 @@ def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *
 
 
 def _group(x: Tensor, k: int, groups: int) -> Any:
-    """Return the channels of group `k`."""
+    """Return the channels (axis 1) of group `k` of `groups` equal groups."""
     size = floordiv(x.shape[1], groups)
     return p.slice_axis(x, 1, size * k, size * (k + 1))
 

@@ -20,7 +20,10 @@ RULES: Dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a function as the derivative rule of the primitives with these names."""
+    """Register a function as the derivative rule of the primitives with these names.
+
+    The last registration of a name holds.
+    """
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
@@ -32,7 +35,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 def to_tensors(arg: Arg) -> Any:
     """Convert an argument of a recorded node for a rule.
 
-    A value becomes a Tensor in its stored order, sizes become a list, and a tuple is converted item by item.
+    A value or a constant becomes a Tensor in its stored order, sizes become a list, a tuple becomes a list of converted
+    items. Return any other argument unchanged.
     """
     if isinstance(arg, Ref):
         return Tensor(arg.spec.dtype, arg.spec.shape, ref=arg)
@@ -46,7 +50,7 @@ def to_tensors(arg: Arg) -> Any:
 
 
 def apply_pending_order(x: Tensor) -> Tensor:
-    """Return x with its pending order recorded as a transpose. Derivatives are added in storage order."""
+    """Return x with its pending order recorded as a transpose; return x itself without a pending order."""
     if x.order is None:
         return x
     stored = current_trace().argument(x)
@@ -70,7 +74,10 @@ class RecordedNode:
 
 
 def sum_to(g: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Sum g over the axes along which a tensor of this shape was broadcast, so that the result has this shape."""
+    """Sum g over the axes along which a tensor of this shape was broadcast. The result has this shape.
+
+    They are the leading axes that the shape lacks, and the axes where the shape has size 1 and g has another size.
+    """
     lead = g.rank - len(shape)
     axes = [axis for axis in range(lead, g.rank) if is_equal(shape[axis - lead], 1) and not is_equal(g.shape[axis], 1)]
     total = p.reduce_sum(g, [*range(lead), *axes], keepdims=True)

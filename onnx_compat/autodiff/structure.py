@@ -34,7 +34,10 @@ def _concat(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("slice")
 def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a slice: add each element of g at its position in zeros of the operand's shape, axis by axis."""
+    """Differentiate a slice: add each element of g at its position in zeros of the operand's shape, axis by axis.
+
+    A start or an end has no derivative (None).
+    """
     x, starts, ends = at.args
     for axis, (start, end, step) in enumerate(zip(starts, ends, at.params["steps"])):
         line = p.slice_axis(p.iota(x.shape[axis]), 0, start, end, step)
@@ -45,7 +48,7 @@ def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
 def _scatter_add(g: Tensor, indices: Tensor, axis: int, extent: Extent) -> Any:
     """Add the slices of g at their indices along an axis of zeros, whose size is `extent`: the derivative of `take`.
 
-    Return g itself if the indices are known to be 0, 1, … extent - 1.
+    `indices` is a vector. Return g itself if the indices are known to be 0, 1, … extent - 1.
     """
     if indices.known and is_static(extent) and known_array(indices, "an index").tolist() == list(range(extent)):
         return g
@@ -108,7 +111,10 @@ def _top_k(at: RecordedNode, g: Tensor, _: Tensor) -> List[Any]:
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 def _restore_axes(at: RecordedNode, value: Tensor) -> Any:
-    """Insert the reduced axes, with size 1, into the result of a reduction. With `keepdims` they are there already."""
+    """Insert the reduced axes, with size 1, into the result of a reduction.
+
+    Return `value` itself if `keepdims` kept the axes.
+    """
     return value if at.params["keepdims"] else p.unsqueeze(value, at.params["axes"])
 
 

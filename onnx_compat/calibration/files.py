@@ -17,9 +17,10 @@ NamedSample = Tuple[str, Any]
 
 
 def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Yield the samples of a .npz or .npy file, or of a folder of such files or images.
+    """Return an iterator over the samples of a .npz or .npy file, or of a folder of such files or of images.
 
-    `declared`: the model's inputs.
+    `declared`: the model's inputs. Raises `InputError` at the call if the path does not exist, is a file of another
+    suffix or is not readable. For a folder, errors are raised by the iterator.
     """
     source = Path(os.fspath(path))
     if source.is_dir():
@@ -69,7 +70,7 @@ def _load_npy(path: Path) -> "np.ndarray[Any, np.dtype[Any]]":
 def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
     """Return the only input of the model, to which an array without a name belongs.
 
-    Raise `InputError` if the model has another number of inputs.
+    Raises `InputError` if the model has another number of inputs.
     """
     if len(declared) != 1:
         names = ", ".join("'%s'" % info.name for info in declared)
@@ -81,10 +82,11 @@ def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
 
 
 def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Split each array into samples along its first axis; yield (origin, {name: array}) for each sample.
+    """Split each array into samples along its first axis; yield (origin of the sample, {name: array}) for each sample.
 
-    `origin` names the arrays in errors. Arrays of unknown names stay whole, and absent inputs stay absent: the check of
-    the samples reports both.
+    `origin` names the arrays in errors. Every sample has the arrays of unknown names whole, and lacks the inputs that
+    `arrays` lacks: the check of the samples reports both. Raises `InputError` at the first item if the inputs have
+    different numbers of samples, or if an array cannot be split.
     """
     pieces: Dict[str, List[Any]] = {}
     for info in declared:
@@ -106,8 +108,12 @@ def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[Val
 def _split_array(origin: str, info: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") -> List[Any]:
     """Split the array of an input into a list of samples along the first axis.
 
-    If the array has an axis more than the input, each slice is a sample. If it has as many axes, a sample is as long as
-    the first axis of the input (1 if open). Raise `InputError` if the length of the array is no multiple of that.
+    Number of axes of the array:
+    one more than the input: each slice is a sample
+    as many as the input: a sample is as long as the first axis of the input; 1 if its size is open or 0
+    any other number, or a scalar of a scalar input: the array is the only sample
+
+    Raises `InputError` if the array has as many axes, and its length is no multiple of the length of a sample.
     """
     assert isinstance(info.type, TensorType) and info.type.shape is not None
     shape = info.type.shape

@@ -38,7 +38,10 @@ class Images(NamedTuple):
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
         """Yield the name of each image file in the folder, and its sample: {input name: array}.
 
-        `declared`: the model's inputs.
+        `declared`: the model's inputs. Files are read in the order of their names; files of other suffixes are left
+        out. Raises `InputError` at the first item unless the only input of the model is an image and `folder` is a
+        folder. Raises it also for an unreadable image, a 0 in `std`, and a `mean` or `std` with neither 1 nor as many
+        entries as channels.
         """
         name, is_integer, channels_first, (channels, height, width) = _find_image_input(declared)
         for attribute, numbers in (("mean", self.mean), ("std", self.std)):
@@ -61,7 +64,9 @@ class Images(NamedTuple):
 def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
     """Return the image input of a model: (name, whether it is uint8, whether its channels are first, sizes).
 
-    The sizes are (channels, height, width). Raise `InputError` unless the only input of the model is an image.
+    The sizes are (channels, height, width); if both layouts fit, the channels are first. Raises `InputError` unless the
+    model has one input only: float32 or uint8, of rank 4, with a batch of 1 or open, 1 or 3 channels, and a known
+    height and width.
     """
     kind = declared[0].type if len(declared) == 1 else None
     if isinstance(kind, TensorType) and kind.shape is not None and kind.dtype is not None:
@@ -79,7 +84,10 @@ def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, T
 
 
 def _load_pixels(path: Path, channels: int, height: int, width: int) -> Any:
-    """Decode an image file and resize it. Return the pixels as [height, width, channels] of uint8."""
+    """Decode an image file and resize it. Return the pixels as [height, width, channels] of uint8.
+
+    Raises `InputError` if the file is not a readable image, and `MissingDependencyError` without Pillow.
+    """
     from onnx_compat.reference.images import ImageDecoding as Decoder
 
     decoded = Decoder().image_decode(np.fromfile(str(path), np.uint8), channels)

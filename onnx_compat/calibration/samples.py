@@ -25,9 +25,10 @@ Data = Union[str, "os.PathLike[str]", Images, np.ndarray, Mapping[str, Any], Ite
 
 
 def samples(model: Model, data: Data) -> Iterator[Sample]:
-    """Yield each sample of calibration data as arrays by name.
+    """Yield each sample of calibration data as arrays by name. Errors are raised at the first item, not at the call.
 
-    Raise `InputError` if a sample does not fit the model, or if there is no sample.
+    Raises `InputError` for `data` of an unknown kind, for a sample that does not fit the model, and without any sample.
+    Raises it also if an input of the model is not a tensor of a known dtype and rank.
     """
     for info in model.inputs:
         if not isinstance(info.type, TensorType) or info.type.shape is None or info.type.dtype is None:
@@ -47,7 +48,11 @@ def samples(model: Model, data: Data) -> Iterator[Sample]:
 
 
 def paths_of(data: Optional[Data]) -> List[str]:
-    """Return the paths of the files that calibration data is read from; an empty list for data in memory."""
+    """Return the paths of the files that calibration data is read from; an empty list for data in memory.
+
+    Data in memory includes `GENERATED` and None. For a folder (or `Images`), return every entry in it. A path that does
+    not exist is returned too.
+    """
     source = data.folder if isinstance(data, Images) else data
     if not isinstance(source, (str, os.PathLike)) or source == GENERATED:
         return []
@@ -56,10 +61,11 @@ def paths_of(data: Optional[Data]) -> List[str]:
 
 
 def batch(model: Model, data: Data, limit: int = 32) -> Sample:
-    """Return the first `limit` samples as one batch to verify with, concatenated along the first axis.
+    """Return the first samples as one batch to verify with, concatenated along the first axis.
 
-    Leave out samples whose shapes differ from the first sample. Return the first sample alone if the first axis of an
-    input has a fixed size.
+    Read the first `limit` samples, and leave out the samples whose shapes differ from the first sample. If the first
+    axis of any input has a fixed size, or an input is a scalar, return the first sample alone. Raises `InputError` as
+    `samples` does.
     """
     several = all(isinstance(info.type, TensorType) and _has_open_batch(info.type) for info in model.inputs)
     leading: List[Sample] = list(islice(samples(model, data), limit if several else 1))
@@ -71,14 +77,16 @@ def batch(model: Model, data: Data, limit: int = 32) -> Sample:
 
 
 def _has_open_batch(kind: TensorType) -> bool:
-    """Return whether the size of the first axis, the batch, is open."""
+    """Return whether the size of the first axis, the batch, is open; False for a scalar and for an unknown shape."""
     return bool(kind.shape) and not isinstance((kind.shape or ())[0], int)
 
 
 def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
     """Return a sample as arrays by name.
 
-    Raise `InputError` if the sample does not fit the model's inputs, is empty, or has values that are not finite.
+    The sample is a mapping, a list or tuple in the order of the inputs, or the array of the only input. Raises
+    `InputError` if the sample does not fit the model's inputs, has an array without elements, or has a float that is
+    not finite.
     """
     feed: Any = sample if isinstance(sample, (Mapping, list, tuple)) else [sample]
     names = [info.name for info in declared]
@@ -92,7 +100,11 @@ def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
 
 
 def _read_samples(declared: Sequence[ValueInfo], data: Data) -> Iterator[NamedSample]:
-    """Yield the samples of calibration data of any kind, each with its origin. The samples are not checked yet."""
+    """Return an iterator over the samples of calibration data, each with its origin. The samples are not checked yet.
+
+    Raises `InputError` at the call if `data` is of no known kind, or if its path does not exist. Errors of the content
+    of files and arrays are raised at the first item.
+    """
     if isinstance(data, Images):
         return data.read(declared)
     if isinstance(data, str) and data == GENERATED:

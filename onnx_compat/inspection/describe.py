@@ -16,7 +16,7 @@ __all__ = ["FileDescription", "describe"]
 
 
 class FileDescription(NamedTuple):
-    """The description of a file, and the name of the shim that gave it."""
+    """The description of a file, and the name of the shim that gave it; "" if no shim was needed."""
 
     shim: str  # "" if no shim was needed
     description: Description
@@ -25,10 +25,11 @@ class FileDescription(NamedTuple):
 def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> FileDescription:
     """Describe a converted file.
 
-    shim: The name of the shim that describes it. None: the file itself, if its format needs no framework; else the
-        first installed shim that reads the format and can describe it.
+    shim: The name of the shim that describes the file. None: the file itself for a .keras file or a SavedModel; else the first
+    installed shim that reads the format and can describe it, the reference last. A bundle describes itself in any case.
 
-    Raises `InputError` if the path does not exist, and `ShimError` if no shim can describe the file.
+    Raises `InputError` if the path does not exist, or is neither a file nor a folder; `ShimError` if no shim can
+    describe the file; `InvalidModelError` for a damaged file.
     """
     target = os.fspath(path)
     if not os.path.exists(target):

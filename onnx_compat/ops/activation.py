@@ -19,7 +19,11 @@ def leaky_relu(X: Tensor, *, alpha: float = 0.01) -> Tensor:
 
 @op("PRelu", since=(1, 6))
 def prelu_6(X: Tensor, slope: Tensor) -> Tensor:
-    """Return X where X >= 0, else X * slope. The slope has a single element, or an element for each channel."""
+    """Return X where X >= 0, else X * slope.
+
+    A slope of rank 1 has a single element, or an element for each channel (axis 1). Any other slope broadcasts as in
+    numpy.
+    """
     if slope.rank == 1 and X.rank > 2:
         slope = p.reshape(slope, slope.shape + (1,) * (X.rank - 2))
     return prelu(X, slope)
@@ -27,13 +31,16 @@ def prelu_6(X: Tensor, slope: Tensor) -> Tensor:
 
 @op("PRelu", since=(7, 9, 16))
 def prelu(X: Tensor, slope: Tensor) -> Tensor:
-    """Return X where X >= 0, else X * slope."""
+    """Return X where X >= 0, else X * slope. The slope broadcasts to X as in numpy."""
     return p.where(X < 0, X * slope, X)
 
 
 @op("ThresholdedRelu", since=(1, 10, 22))
 def thresholded_relu(X: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """Return X where X > alpha, else 0. Before opset 10, PyTorch exported this operator as an experimental operator."""
+    """Return X where X > alpha, else 0; 0 for NaN.
+
+    Before opset 10, PyTorch exported this operator as an experimental operator.
+    """
     return p.where(alpha < X, X, 0)
 
 
@@ -63,7 +70,7 @@ def selu(X: Tensor, *, alpha: float = 1.6732631921768188, gamma: float = 1.05070
 
 @op("Shrink", since=9)
 def shrink(input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
-    """Return input moved towards 0 by bias where abs(input) > lambd, else 0."""
+    """Return input + bias where input < -lambd, input - bias where input > lambd, else 0; 0 for NaN."""
     return p.where(input < -lambd, input + bias, p.where(input > lambd, input - bias, 0))
 
 
@@ -115,7 +122,10 @@ def mish(X: Tensor) -> Tensor:
 
 @op("Gelu", since=20)
 def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
-    """Return X * Phi(X) with the normal distribution function Phi, by erf or by the tanh approximation."""
+    """Return X * Phi(X) with the normal distribution function Phi.
+
+    `approximate`: "none" (by erf) or "tanh" (the tanh approximation). Raises InvalidModelError for any other text.
+    """
     if approximate == "none":
         return X * 0.5 * (p.erf(X * math.sqrt(0.5)) + 1)
     if approximate != "tanh":
@@ -126,7 +136,10 @@ def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
 
 @op("Softmax", since=(1, 11))
 def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return the softmax of X flattened to a matrix at `axis`: over all axes from `axis` on together."""
+    """Return the softmax over all axes from `axis` on together, in the shape of the input: the meaning before opset 13.
+
+    Raises InvalidModelError if the axis is out of range.
+    """
     return _apply_flattened(p.softmax, input, axis)
 
 
@@ -138,7 +151,10 @@ def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("LogSoftmax", since=(1, 11))
 def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return the log-softmax of X flattened to a matrix at `axis`: over all axes from `axis` on together."""
+    """Return the log-softmax over all axes from `axis` on together, in the shape of the input (before opset 13).
+
+    Raises InvalidModelError if the axis is out of range.
+    """
     return _apply_flattened(p.log_softmax, input, axis)
 
 
@@ -150,13 +166,16 @@ def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("Hardmax", since=(1, 11))
 def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return 1 at the first maximum of X flattened to a matrix at `axis`, else 0."""
+    """Return 1 at the first maximum over all axes from `axis` on together, else 0, in the shape of the input.
+
+    Raises InvalidModelError if the axis is out of range.
+    """
     return _apply_flattened(_hardmax, input, axis)
 
 
 @op("Hardmax", since=13)
 def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the one-hot encoding of the maximum along an axis: 1 at the first maximum, else 0."""
+    """Return 1 at the first maximum along an axis, else 0, in the dtype of the input."""
     return _hardmax(input, axis)
 
 
@@ -168,7 +187,8 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 def _apply_flattened(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int) -> Tensor:
     """Flatten x to a matrix at `axis`, apply function(matrix, 1), and restore the shape.
 
-    Skip the flattening if it has no effect.
+    A negative axis counts from the end; an axis equal to the rank gives rows of one element. If all axes after `axis`
+    have the known size 1, return function(x, axis). Raises InvalidModelError if the axis is out of range.
     """
     if not -x.rank <= axis <= x.rank:
         raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))

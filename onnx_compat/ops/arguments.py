@@ -34,16 +34,16 @@ Strings = Optional[Sequence[str]]
 def known_integers(tensor: Tensor, description: str) -> List[int]:
     """Return the elements of an integer tensor, flattened, as Python ints.
 
-    Raises NeedsKnownError if its value is not known. `description` names the tensor in the error.
+    Raises NeedsKnownError if the value of the tensor is not known. `description` names the tensor in the error.
     """
     return [int(v) for v in known_array(tensor, description).reshape(-1)]
 
 
 def known_number(tensor: Tensor, description: str) -> Any:
-    """Return the only element of a tensor as a Python number.
+    """Return the only element of a numeric tensor of any rank as a Python number.
 
-    Raises NeedsKnownError if the value is not known, and InvalidModelError if the tensor has another number of
-    elements.
+    `description` names the tensor in errors. Raises NeedsKnownError if the value is not known, and InvalidModelError if
+    the tensor has another number of elements.
     """
     elements = known_array(tensor, description).reshape(-1)
     if len(elements) != 1:
@@ -54,7 +54,8 @@ def known_number(tensor: Tensor, description: str) -> Any:
 def as_size(tensor: Tensor, description: str) -> Extent:
     """Return the only element of an integer tensor as a size: an int if it is known, else a symbolic size.
 
-    Raises InvalidModelError if the tensor has another number of elements.
+    `description` names the tensor in errors. Raises InvalidModelError if the tensor has another number of elements, and
+    NeedsKnownError if the number of elements is not known.
     """
     sizes = as_sizes(tensor)
     if len(sizes) != 1:
@@ -63,7 +64,10 @@ def as_size(tensor: Tensor, description: str) -> Extent:
 
 
 def normalize_axes(axes: Sequence[int], rank: int) -> List[int]:
-    """Replace negative axes, which count from the end, by axes that count from 0: -1 becomes rank - 1."""
+    """Replace negative axes, which count from the end, by axes that count from 0: -1 becomes rank - 1.
+
+    The order of the axes stays. Raises InvalidModelError if an axis is out of range for the rank.
+    """
     return [axis_of(int(axis), rank) for axis in axes]
 
 
@@ -76,9 +80,10 @@ def product(extents: Sequence[Extent]) -> Extent:
 
 
 def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[int]:
-    """Return an attribute like `strides`, which has an entry for each spatial axis; [default] * rank if it is absent.
+    """Return an attribute like `strides`, which has an entry for each of `rank` spatial axes.
 
-    Raises InvalidModelError if the number of entries is not the rank, or if an entry is below the default.
+    Return [default] * rank if the attribute is absent or empty. Raises InvalidModelError if the number of entries is
+    not the rank, or if an entry is below the default.
     """
     if values and (len(values) != rank or min(values) < default):
         raise InvalidModelError(
@@ -89,7 +94,10 @@ def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[i
 
 
 def split_pads(pads: Sequence[Any]) -> List[Any]:
-    """Convert ONNX's padding [begin_1, begin_2, …, end_1, end_2, …] to a list of a pair (begin, end) for each axis."""
+    """Convert ONNX's padding [begin_1, begin_2, …, end_1, end_2, …] to a list of a pair (begin, end) for each axis.
+
+    Raises InvalidModelError for an odd number of entries.
+    """
     if len(pads) % 2:
         raise InvalidModelError("the padding %s has no pair of sizes for each axis" % list(pads))
     half = len(pads) // 2
@@ -99,7 +107,7 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
 def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
     """Reshape a vector to `rank` axes so that it broadcasts along `axis`: every other axis has size 1.
 
-    A scalar counts as a vector of one element.
+    `axis` counts from 0; a negative axis is not accepted. A scalar counts as a vector of one element.
     """
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
@@ -113,12 +121,17 @@ def take_slice(x: Tensor, n: Extent, axis: int = 0) -> Tensor:
 def compute_dtype(x: Tensor, stash: int = 1) -> DType:
     """Return the dtype in which an operator computes: the wider of the dtype of x, if it is a float, and `stash`.
 
-    If x is no float, the dtype is `stash`: an ONNX dtype number, as in the attribute `stash_type`; 1 is float32.
+    If both are as wide, return the dtype of x. If x is no float, return `stash`: an ONNX dtype number, as in the
+    attribute `stash_type`; 1 is float32.
     """
     wanted = DType.of(stash)
     return wanted if x.dtype.kind != "f" or x.dtype.bits < wanted.bits else x.dtype
 
 
 def apply_in_float(function: Any, x: Tensor) -> Tensor:
-    """Return function(x). If x holds integers, they are cast to float32 first, and the result is cast back."""
+    """Return function(x).
+
+    If x holds neither floats nor complex numbers, x is cast to float32 first, and the result is cast back to the dtype
+    of x.
+    """
     return function(x) if x.dtype.kind in "fc" else cast(function(cast(x, float32)), x.dtype)

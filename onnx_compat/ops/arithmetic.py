@@ -21,9 +21,9 @@ Binary = Callable[[Any, Any], Tensor]
 
 
 def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
-    """Append axes of size 1 to b, so that its first axis aligns with `axis` of a.
+    """Append axes of size 1 to b, so that the first axis of b aligns with `axis` of a.
 
-    Without `axis`, or for a scalar, return b.
+    Without `axis`, or for a scalar b, return b. Raises InvalidModelError if the axis is out of range for a.
     """
     if axis is None or not b.rank:
         return b
@@ -33,7 +33,8 @@ def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
 def register_binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
     """Register a function of two operands as the meaning of an operator, for its old and its new versions.
 
-    Old versions have the attributes `axis` and `broadcast`; new versions broadcast as in numpy.
+    Old versions have the attributes `axis` and `broadcast`; new versions broadcast as in numpy. `broadcast` has no
+    effect: B always broadcasts.
     """
 
     def meaning_with_axis(A: Tensor, B: Tensor, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
@@ -47,7 +48,11 @@ def register_binary(name: str, function: Binary, old: List[int], new: List[int])
 
 
 def power(x: Tensor, y: Tensor) -> Tensor:
-    """Return x ** y in the dtype of x. A known exponent of 2 becomes x * x."""
+    """Return x ** y in the dtype of x. A known scalar exponent 2 is recorded as x * x.
+
+    An integer x with a float y is computed in the dtype of y, and the result is cast back. In any other case, y is cast
+    to the dtype of x.
+    """
     if y.known and y.value is not None and y.rank == 0 and y.value == 2:
         return p.mul(x, x)
     if x.dtype.kind != "f" and y.dtype.kind == "f":
@@ -64,31 +69,40 @@ register_binary("Pow", power, [1], [7, 12, 13, 15])
 
 @op("Mod", since=(10, 13, 28))
 def mod(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
-    """Return the remainder of A / B, with the sign of B, or with the sign of A if `fmod`."""
+    """Return the remainder of A / B, with the sign of B, or with the sign of A if `fmod`.
+
+    Integers are accepted in both cases.
+    """
     return p.fmod(A, B) if fmod else p.mod(A, B)
 
 
 @op("Sum", since=(1, 6, 8, 13))
 def sum(*data_0: Tensor) -> Tensor:
-    """Return the elementwise sum of all inputs."""
+    """Return the elementwise sum of all inputs, which broadcast as in numpy. A single input is returned unchanged."""
     return reduce(p.add, data_0)
 
 
 @op("Mean", since=(1, 6, 8, 13))
 def mean(*data_0: Tensor) -> Tensor:
-    """Return the elementwise mean of all inputs."""
+    """Return the elementwise mean of all inputs, which broadcast as in numpy."""
     return reduce(p.add, data_0) / len(data_0)
 
 
 @op("Max", since=(1, 6, 8, 12, 13))
 def max(*data_0: Tensor) -> Tensor:
-    """Return the elementwise maximum of all inputs."""
+    """Return the elementwise maximum of all inputs, which broadcast as in numpy.
+
+    A single input is returned unchanged.
+    """
     return reduce(p.maximum, data_0)
 
 
 @op("Min", since=(1, 6, 8, 12, 13))
 def min(*data_0: Tensor) -> Tensor:
-    """Return the elementwise minimum of all inputs."""
+    """Return the elementwise minimum of all inputs, which broadcast as in numpy.
+
+    A single input is returned unchanged.
+    """
     return reduce(p.minimum, data_0)
 
 
@@ -100,9 +114,10 @@ def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tenso
 
 @op("Clip", since=(11, 12, 13))
 def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = None) -> Tensor:
-    """Clip to [min, max].
+    """Clip to [min, max]. An absent bound has no effect. If min > max, every element becomes max. NaN stays NaN.
 
-    A bound that is absent has no effect. Known bounds give the primitive `clip`, others min and max.
+    If all given bounds are known, record the primitive `clip`, else maximum and minimum. Without bounds, return the
+    input. Raises InvalidModelError if a bound has not exactly one element.
     """
     for bound in (min, max):
         if bound is not None:
@@ -115,5 +130,8 @@ def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = No
 
 
 def _clip_to_bounds(x: Tensor, low: float, high: float) -> Tensor:
-    """Clip to [low, high]. Leave out a bound that is at or beyond the limit of the dtype of x."""
+    """Clip to [low, high]. Leave out a bound that is at or beyond the limit of the dtype of x.
+
+    Return x without bounds.
+    """
     return p.clip(x, None if low <= x.dtype.min else low, None if high >= x.dtype.max else high)

@@ -40,9 +40,15 @@ def attention(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return [softmax(scale * Q @ K^T + mask) @ V, the present keys, the present values, the requested scores].
+    """Return [softmax(scale * Q @ K^T + mask) @ V, present keys, present values, requested scores].
 
-    If the last axis of the mask is shorter than the keys, the remaining keys are masked.
+    The first result has the rank of Q, 3 or 4. The present keys and values have rank 4: the past, if any, then K or V.
+    qk_matmul_output_mode: the requested scores: 0 scaled, 1 after the softcap, 2 after all masks, 3 after the softmax.
+    attn_mask: bool (True: attend) or a summand. If its last axis is shorter than the keys, the remaining keys are masked.
+    A query that may attend to no key gives zeros.
+
+    Raises InvalidModelError for a rank of 3 without numbers of heads, for one of past_key and past_value alone, and for
+    a past together with nonpad_kv_seqlen.
     """
     q, k, v = _split_heads(Q, q_num_heads), _split_heads(K, kv_num_heads), _split_heads(V, kv_num_heads)
     k, v, past_length = _append_to_cache(q, k, v, past_key, past_value, nonpad_kv_seqlen)
@@ -81,7 +87,10 @@ def attention_23(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return Attention of opset 23, where the last axis of the mask broadcasts to the number of keys."""
+    """Return Attention of opset 23: a mask whose last axis has size 1 broadcasts to the number of keys.
+
+    Raises InvalidModelError if the last axis of the mask has another size than 1 or the number of keys.
+    """
     if attn_mask is not None:
         total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
         attn_mask = p.broadcast_to(attn_mask, (*attn_mask.shape[:-1], total))
@@ -106,7 +115,11 @@ op("Attention", since=24)(older_version(attention, without=["left_window_size", 
 
 
 def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
-    """Return x as [batch, heads, steps, size]: unchanged at rank 4; at rank 3, x is [batch, steps, heads * size]."""
+    """Return x as [batch, heads, steps, size]: unchanged at rank 4; at rank 3, x is [batch, steps, heads * size].
+
+    `count` is the number of heads. Raises InvalidModelError at rank 3 without `count`, or if `count` does not divide
+    the last axis.
+    """
     if x.rank == 4:
         return x
     if count is None:
@@ -119,7 +132,9 @@ def _append_to_cache(
 ) -> Tuple[Tensor, Tensor, Any]:
     """Append keys and values to the past. Return all keys, all values, and the number of keys before the first query.
 
-    `valid_lengths`, the lengths of an external cache, excludes a past.
+    That number is the length of the past, 0 without a past. With `valid_lengths`, the lengths of an external cache, it
+    is a vector: the length for each sample, minus the number of queries. Raises InvalidModelError for a past key
+    without a past value (or the reverse), and for a past together with `valid_lengths`.
     """
     if (past_key is None) != (past_value is None):
         raise InvalidModelError("past_key and past_value must both be present or both be absent")
@@ -133,7 +148,10 @@ def _append_to_cache(
 
 
 def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
-    """Pad the last axis of a mask to `total` keys, with False or -inf: the added keys are masked."""
+    """Pad the last axis of a mask to `total` keys, with False or -inf: the added keys are masked.
+
+    A mask that has as many or more keys does not change.
+    """
     after: List[Extent] = [0] * mask.rank
     after[-1] = maximum(total - mask.shape[-1], 0)
     return p.pad(mask, [0] * mask.rank, after, value=False if mask.dtype == bool_ else -np.inf)
@@ -144,8 +162,8 @@ def _attention_bias(
 ) -> Maybe:
     """Return a summand to the scores: -inf where the mask, the valid lengths or the windows exclude a key.
 
-    Return None if all of them are absent. `windows` is how many keys before and after its own position a query may
-    attend to; -1 is no limit.
+    Elsewhere it is the mask if the mask holds floats, else 0. Return None without mask, valid lengths and windows.
+    `windows` is how many keys before and after its own position a query may attend to; a negative number is no limit.
     """
     left, right = windows
     rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], past_length)
@@ -178,7 +196,8 @@ def flex_attention(
 ) -> Tensor:
     """Return attention with subgraphs: `score_mod` changes the scores, `prob_mod` the weights after the softmax.
 
-    Scores, subgraphs and the product with V are computed in the dtype of the softmax, by default at least float32.
+    Q, K and V are [batch, heads, steps, size]. Scores, subgraphs and the product with V are computed in the dtype
+    `softmax_precision`; by default float32, or the dtype of Q if that is a wider float. The result has the dtype of Q.
     """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)

@@ -30,14 +30,20 @@ Maybe = Optional[Tensor]
 
 
 def size_per_head(extent: Extent, heads: Extent) -> Extent:
-    """Return extent / heads. Raises InvalidModelError if `extent` is not divisible by `heads`."""
+    """Return extent / heads, which may be symbolic.
+
+    Raises InvalidModelError if both are static, and `heads` is not positive or does not divide `extent`.
+    """
     if isinstance(extent, int) and isinstance(heads, int) and (heads <= 0 or extent % heads):
         raise InvalidModelError("an axis of size %d cannot be divided among %d heads" % (extent, heads))
     return floordiv(extent, heads)
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """Reshape [batch, steps, heads * size] to [batch, heads, steps, size]."""
+    """Reshape [batch, steps, heads * size] to [batch, heads, steps, size].
+
+    Raises InvalidModelError if `heads` does not divide the static last axis.
+    """
     parts = p.reshape(x, (x.shape[0], x.shape[1], heads, size_per_head(x.shape[2], heads)))
     return p.transpose(parts, (0, 2, 1, 3))
 
@@ -51,7 +57,9 @@ def join_heads(x: Tensor) -> Tensor:
 def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
     """Multiply each head of x by the head of y that its group shares (grouped-query attention): y may have fewer heads.
 
-    The heads of a group are stacked as rows of one matrix, so y is not repeated.
+    x is [batch, heads, rows, columns]. Head h of x belongs to head h // (heads of x / heads of y) of y. The heads of a
+    group are stacked as rows of one matrix, so y is not repeated. Raises InvalidModelError if the numbers of heads do
+    not divide.
     """
     batch, heads, rows, columns = x.shape
     if is_equal(heads, y.shape[1]):
@@ -64,7 +72,7 @@ def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
 def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
     """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled.
 
-    The default scale is 1 / sqrt(head size).
+    A `scale` of 0 or None is 1 / sqrt(head size). A negative `scale` is not accepted.
     """
     root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
@@ -72,7 +80,10 @@ def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tupl
 
 
 def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
-    """Return `scale`; if `scale` is 0 or None, 1 / sqrt(size of the last axis of q), which is the head size."""
+    """Return `scale`; if `scale` is 0 or None, 1 / sqrt(size of the last axis of q), which is the head size.
+
+    The result is a number; for a symbolic head size, a float32 scalar tensor.
+    """
     if scale:
         return scale
     size = q.shape[-1]
@@ -80,14 +91,14 @@ def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
 
 
 def apply_softcap(scores: Tensor, softcap: float) -> Tensor:
-    """Return softcap * tanh(scores / softcap), or the scores if softcap is 0."""
+    """Return softcap * tanh(scores / softcap), or the scores if softcap is 0 or negative."""
     return p.tanh(scores / softcap) * softcap if softcap > 0 else scores
 
 
 def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tensor, Tensor]:
-    """Return the positions of queries as a column [rows, 1], and of keys as a row [1, columns], for causal masks.
+    """Return the positions of queries as a column [rows, 1], and of keys as a row [1, columns], both int32.
 
-    `offset` is the position of the first query: a size, or a vector with an entry for each sample. With a vector,
+    `offset` is the position of the first query: a size, or a vector with an entry for each sample. With a vector, the
     queries have the shape [batch, 1, rows, 1].
     """
     q = p.unsqueeze(p.iota(rows, int32), [1])
@@ -100,7 +111,7 @@ def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tenso
 def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
     """Return a summand to the scores: the bias (0 without one) where all masks are True, else -inf.
 
-    Return None if there is neither a bias nor a mask.
+    Masks that are absent (None) have no effect. Without any mask, return the bias, which may also be None.
     """
     masks = [mask for mask in allowed if mask is not None]
     if not masks:
@@ -112,12 +123,15 @@ def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
 
 
 def rows_with_keys(bias: Tensor) -> Tensor:
-    """Return whether each query may attend to any key: whether its row of the bias has an entry above -inf."""
+    """Return whether each query may attend to any key: whether its row of the bias has an entry above -inf.
+
+    The last axis of the result has size 1.
+    """
     return p.greater(p.reduce_max(bias, [-1], keepdims=True), -np.inf)
 
 
 def masked_softmax(scores: Tensor, has_keys: Maybe) -> Tensor:
-    """Return the softmax of scores over keys, with zeros for queries where `has_keys` is False.
+    """Return the softmax of scores over keys (the last axis), with zeros for queries where `has_keys` is False.
 
     has_keys=None means that all queries have keys.
     """

@@ -22,20 +22,28 @@ def cast_13(input: Tensor, *, to: int) -> Tensor:
 def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
     """Cast to a dtype.
 
-    If `saturate`, numbers are clipped to the range of an 8-bit float; else they become NaN or infinity.
+    Numbers beyond the range of an 8-bit float are clipped if `saturate`, else they become NaN or infinity. `saturate`
+    has no effect on other dtypes.
     """
     return convert(input, DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(21, 23))
 def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    """Cast to a dtype. Floats are clipped to the range of a 4-bit dtype, and, if `saturate`, of an 8-bit float."""
+    """Cast to a dtype. Floats are clipped to the range of a 4-bit dtype, and, if `saturate`, of an 8-bit float.
+
+    NaN becomes the maximum of a 4-bit dtype.
+    """
     return convert(_clamp_to_four_bits(input, DType.of(to)), DType.of(to), bool(saturate))
 
 
 @op("Cast", since=(24, 25, 28))
 def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    """Cast to a dtype. `round_mode` is the direction of rounding to float8e8m0, whose values are powers of two."""
+    """Cast to a dtype. `saturate` clips numbers to the range of an 8-bit float.
+
+    `round_mode` is the direction of rounding to float8e8m0, whose values are powers of two. Both have no effect on
+    other dtypes.
+    """
     return convert(input, DType.of(to), bool(saturate), round_mode)
 
 
@@ -77,7 +85,8 @@ def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
 def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
     """Cast x to any dtype, also from and to strings. Return x itself if it has the dtype.
 
-    `saturate` clips numbers to the range of an 8-bit float. `round_mode` is the direction of rounding to float8e8m0.
+    `saturate` clips numbers to the range of an 8-bit float; without it, they become NaN or infinity. `round_mode` is
+    the direction of rounding to float8e8m0. A cast from a float to an integer of less than 8 bits wraps.
     """
     if x.dtype == dtype:
         return x

@@ -18,7 +18,10 @@ _FAR = 2**31 - 1
 
 @op("Constant", since=1)
 def constant_1(*, value: Any) -> Tensor:
-    """Return the tensor of the attribute `value`."""
+    """Return the tensor of the attribute `value`.
+
+    Raises InvalidModelError for a value that is no tensor, number or text.
+    """
     return _attribute_tensor(value)
 
 
@@ -34,9 +37,9 @@ def constant(
     value_string: Any = None,
     value_strings: Any = None,
 ) -> Tensor:
-    """Return the value of the attribute that is given.
+    """Return the value of the attribute that is given, as a tensor.
 
-    Raises InvalidModelError unless exactly one attribute is given.
+    Raises InvalidModelError unless exactly one attribute is given, or if it has a type that no tensor can hold.
     """
     candidates = [value_float, value_floats, value_int, value_ints, value_string, value_strings]
     values = [candidate for candidate in (value, sparse_value, *candidates) if candidate is not None]
@@ -51,7 +54,8 @@ _ELEMENTS = {"FLOAT": float32, "INT": int64, "STRING": string}
 def _attribute_tensor(value: Any) -> Tensor:
     """Return an attribute's value as a tensor: FLOAT(S) as float32, INT(S) as int64, STRING(S) as string.
 
-    The type of the value decides, not the name of the attribute, as in onnxruntime.
+    The type of the value decides, not the name of the attribute, as in onnxruntime. A list becomes a vector, a single
+    value a scalar, and a tensor stays. Raises InvalidModelError for any other type.
     """
     kind = attribute_type(value)
     dtype = _ELEMENTS.get(kind.rstrip("S"))
@@ -62,7 +66,7 @@ def _attribute_tensor(value: Any) -> Tensor:
 
 @op("ConstantOfShape", since=(9, 20, 21, 23, 24, 25))
 def constant_of_shape(input: Tensor, *, value: Optional[Tensor] = None) -> Tensor:
-    """Return a tensor of the shape `input`, filled with `value`; by default with the float32 0."""
+    """Return a tensor of the shape `input`, filled with the only element of `value`; by default with the float32 0."""
     value = lift(0.0, float32) if value is None else p.reshape(value, ())
     return p.broadcast_to(value, as_sizes(input))
 
@@ -77,7 +81,11 @@ def constant_fill(
     shape: Sequence[int] = (),
     value: float = 0.0,
 ) -> Tensor:
-    """Return a tensor filled with `value`.
+    """Return a tensor filled with `value`, in `dtype` (by default float32).
+
+    Its shape, to which `extra_shape` is appended:
+    without `input`: the attribute `shape`
+    with `input`: the shape of `input`, or the elements of `input` if `input_as_shape`
 
     ConstantFill is an experimental operator of ONNX 1.0 to 1.3, which PyTorch exported.
     """
@@ -89,7 +97,7 @@ def constant_fill(
 def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
     """Return a matrix of the input's shape, with ones on diagonal `k` and zeros elsewhere.
 
-    `k` > 0 is above the main diagonal.
+    `k` > 0 is above the main diagonal, `k` < 0 below. `dtype` is the dtype of the result, by default that of the input.
     """
     rows, columns = input.shape
     diagonal = p.equal(p.unsqueeze(p.iota(rows), [1]) + k, p.iota(columns))
@@ -98,13 +106,20 @@ def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tenso
 
 @op("Range", since=11)
 def range_11(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
-    """Return start, start + delta, … up to limit, exclusive."""
+    """Return the vector start, start + delta, … up to limit, exclusive; down to limit if delta is negative.
+
+    The vector is empty if start is at or beyond limit. Raises InvalidModelError for a known delta of 0.
+    """
     return p.arange(*[p.reshape(scalar, ()) for scalar in (start, limit, delta)])
 
 
 @op("Range", since=27)
 def range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
-    """Return start, start + delta, … up to limit, exclusive. 16-bit floats are computed in the `stash_type`."""
+    """Return start, start + delta, … up to limit, exclusive.
+
+    16-bit floats are computed in the dtype with the number `stash_type`, and cast back; for other dtypes it has no
+    effect.
+    """
     if start.dtype.kind == "f" and start.dtype.bits < 32:
         stash = DType.of(stash_type)
         return p.cast(range_11(*[p.cast(scalar, stash) for scalar in (start, limit, delta)]), start.dtype)
@@ -113,25 +128,33 @@ def range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -
 
 @op("Shape", since=(1, 13))
 def shape_13(data: Tensor) -> Tensor:
-    """Return the shape of a tensor."""
+    """Return the shape of a tensor as an int64 vector, which is empty for a scalar."""
     return p.shape_of(data)
 
 
 @op("Shape", since=(15, 19, 21, 23, 24, 25))
 def shape(data: Tensor, *, start: int = 0, end: Optional[int] = None) -> Tensor:
-    """Return the sizes of the axes from `start` up to `end`, exclusive."""
+    """Return the sizes of the axes from `start` up to `end`, exclusive, as an int64 vector.
+
+    Both are as in a Python slice: a negative number counts from the end, and a number out of range is clamped. Without
+    `end`, the last axis is included.
+    """
     return lift(list(data.shape[start:end]) or np.zeros(0, np.int64), int64)
 
 
 @op("Size", since=(1, 13, 19, 21, 23, 24, 25))
 def size(data: Tensor) -> Tensor:
-    """Return the number of elements of a tensor."""
+    """Return the number of elements of a tensor as an int64 scalar."""
     return lift(product(data.shape), int64)
 
 
 @op("Trilu", since=14)
 def trilu(input: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return each matrix with zeros outside of a triangle: the upper from diagonal `k` on, or the lower up to `k`."""
+    """Return each matrix (the last two axes) with zeros outside of a triangle.
+
+    If `upper`, the triangle begins at diagonal `k`, else it ends there. `k` is 0, the main diagonal, by default; `k` >
+    0 is above it.
+    """
     # The sum of a row and an extreme k would wrap. All diagonals beyond the axes are equivalent.
     offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)
     diagonal = p.unsqueeze(p.iota(input.shape[-2]), [1]) + offset
@@ -142,5 +165,5 @@ def trilu(input: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tenso
 
 @op("Identity", since=(1, 13, 14, 16, 19, 21, 23, 24, 25))
 def identity(input: Tensor) -> Any:
-    """Return the input."""
+    """Return the input, which may also be a sequence, a map or an optional."""
     return input

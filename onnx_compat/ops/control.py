@@ -33,7 +33,8 @@ SHORT = 8
 def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
     """Return the outputs of the branch that the condition selects.
 
-    Record both branches if the condition is not known.
+    If the condition is not known, record both branches. Raises NeedsKnownError if these return sequences or optionals
+    of different structure.
     """
     decided = current_trace().peek(cond)
     if decided is not None:
@@ -59,7 +60,11 @@ def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph)
 def loop(
     ctx: "Context", M: Optional[Tensor] = None, cond: Optional[Tensor] = None, *v_initial: Value, body: Graph
 ) -> List[Any]:
-    """Repeat a body while its condition holds, at most M times; return the final states and the stacked row outputs."""
+    """Repeat a body while its condition holds, at most M times; return the final states and the stacked row outputs.
+
+    Without M the number is not limited; without `cond` the first condition is True. Row outputs are stacked along a new
+    first axis. Raises NeedsKnownError for a state that is no tensor, if the number of iterations is not known.
+    """
     count, trace_body = len(v_initial), ctx.body(body)
     invariant = _loop_invariants(body, count)
     if not invariant:
@@ -81,7 +86,8 @@ def loop(
 def _loop_invariants(body: Graph, count: int) -> Set[int]:
     """Return the indices of the loop-invariant states: states that the body returns unchanged, also through Identity.
 
-    Exporters pass weights as states. The body reads a loop-invariant state from the outer scope.
+    `count` is the number of states. Exporters pass weights as states. The body reads a loop-invariant state from the
+    outer scope.
     """
     identity_inputs = {
         node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain
@@ -97,9 +103,11 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
 
 
 def _run_loop(run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any]) -> List[Any]:
-    """Unroll a loop if it is known to be short, else record it. Return the final states and the stacked row outputs.
+    """Unroll a loop, or record it. Return the final states and the stacked row outputs.
 
-    `run` traces the body for (iteration, condition, *states).
+    A loop is unrolled if its conditions are known, and one of three holds: it has at most `SHORT` iterations, a state
+    is no tensor, or the trace executes at once. `run` traces the body for (iteration, condition, *states). Raises
+    NeedsKnownError for a state that is no tensor in a loop that cannot be unrolled.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -123,7 +131,8 @@ def _run_loop(run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_ini
 def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
     """Trace each iteration, while the condition is known to hold. Return [final states, row outputs of each iteration].
 
-    Returns None if the condition is not known, or if the loop does not end after _MOST_ROUNDS iterations.
+    `limit` is the largest number of iterations; None is no limit. Return None if a condition is not known, or if a loop
+    without a limit does not end after _MOST_ROUNDS iterations.
     """
     rows: List[List[Any]] = []
     while limit is None or len(rows) < limit:
@@ -144,7 +153,8 @@ _MOST_ROUNDS = 10000
 def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
     """Return the final states and the stacked row outputs of an unrolled loop.
 
-    Without any iteration, row outputs are empty. A trial iteration gives their dtypes and shapes.
+    `unrolled` is the result of `_unroll`. Without any iteration, row outputs are empty: [0, ...]. A trial iteration
+    gives their dtypes and shapes, in which symbolic sizes become 0.
     """
     state, rows = unrolled
     if rows:
@@ -179,7 +189,9 @@ def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
 
 
 def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
-    """Record a scan if shapes do not change and the condition always holds; else record a while loop.
+    """Record a scan if M is given, the condition is known to hold always, and no state changes its shape.
+
+    Else a while loop.
 
     Return the final states and the stacked row outputs.
     """
@@ -203,7 +215,7 @@ def _record_while_loop(
 ) -> List[Any]:
     """Record a while loop that appends the rows of each iteration to buffers.
 
-    Return the final states and the stacked rows.
+    `row_specs` has the spec of a row for each row output. Return the final states and the stacked rows.
     """
     count = len(state)
     buffers = [_RowBuffer(spec) for spec in row_specs]
@@ -265,7 +277,12 @@ def scan(
     scan_output_axes: Sequence[int] = (),
     scan_output_directions: Sequence[int] = (),
 ) -> List[Tensor]:
-    """Apply a body to each slice of the scan inputs; return the final states and the stacked scan outputs."""
+    """Apply a body to each slice of the scan inputs; return the final states and the stacked scan outputs.
+
+    num_scan_inputs: how many of the inputs, the last ones, are scan inputs; the others are initial states.
+    scan_input_axes, scan_output_axes: the axis of each scan input or output; 0 where an entry is absent.
+    scan_input_directions, scan_output_directions: 1 reverses that axis; 0 where an entry is absent.
+    """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
     for k, x in enumerate(xs):
@@ -292,9 +309,9 @@ def scan_8(
     num_scan_inputs: int,
     directions: Sequence[int] = (),
 ) -> List[Tensor]:
-    """Return Scan of opset 8: a scan for each sample of a batch, up to its sequence length.
+    """Return Scan of opset 8: a scan for each sample of a batch, up to its sequence length (by default all steps).
 
-    Steps after the end of a sequence are zeros in the outputs.
+    Steps after the end of a sequence are zeros in the outputs. Raises NeedsKnownError if the batch size is not known.
     """
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]

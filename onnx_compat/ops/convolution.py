@@ -27,7 +27,10 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B of each filter."""
+    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B [M], if any.
+
+    The filters are [M, C / group, kernel...]. The kernel_shape is theirs by default.
+    """
     kernel = _kernel_sizes(kernel_shape, W)
     window = window_from_attributes(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
     return p.conv(X, W, B, window=window, groups=group)
@@ -36,7 +39,7 @@ def conv(
 def _kernel_sizes(declared: Ints, W: Tensor) -> Sequence[Extent]:
     """Return the spatial sizes of the filters.
 
-    Raises InvalidModelError if kernel_shape (`declared`) differs from them.
+    Raises InvalidModelError if an entry of kernel_shape (`declared`) and a static size of the filters differ.
     """
     for mine, theirs in zip(declared or (), W.shape[2:]):
         check_same("an entry of kernel_shape", mine, "that of the filters", theirs)
@@ -58,7 +61,12 @@ def conv_transpose(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the transposed convolution (deconvolution) of X with the filters W, plus the bias B."""
+    """Return the transposed convolution (deconvolution) of X with the filters W, plus the bias B.
+
+    The filters are [C, M / group, kernel...]. The size of an output axis is `output_shape`, if given. With auto_pad
+    SAME_UPPER or SAME_LOWER, it is the size of X times the stride. Otherwise it is (size - 1) * stride + dilation *
+    (kernel - 1) + 1 + output_padding - pads. VALID ignores the pads. Raises InvalidModelError for a negative size.
+    """
     rank = X.rank - 2
     kernel, extra = _kernel_sizes(kernel_shape, W), per_axis(output_padding, rank, 0)
     window = Window.of(kernel, per_axis(strides, rank, 1), per_axis(dilations, rank, 1))
@@ -80,7 +88,8 @@ def conv_transpose(
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
     """Return how many elements to crop at the beginning of an axis, from `extent` to `wanted` elements.
 
-    Of an odd number, the end loses one more if `upper`, else the beginning. An axis that is too short loses none.
+    If the number to crop is odd, the end loses one more if `upper`, else the beginning. If the axis is too short,
+    return 0.
     """
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)
@@ -97,7 +106,7 @@ def _crop_conv_transpose(
 ) -> Tensor:
     """Return the transposed convolution, cropped on each spatial axis to `sizes` elements from `cut` on.
 
-    `full` has the sizes without the crop. Elements beyond them hold the bias alone.
+    `full` has the sizes without the crop. Elements beyond `full` hold the bias alone, 0 without a bias.
     """
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
     grows = [maximum(extent, 0) for extent in missing]

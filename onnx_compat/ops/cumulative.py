@@ -12,7 +12,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("CumSum", since=(11, 14))
 def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """Return the cumulative sum along an axis.
+    """Return the cumulative sum along an axis, in the dtype of x. Raises NeedsKnownError if the axis is not known.
 
     `exclusive` leaves out the element itself; `reverse` sums from the end.
     """
@@ -26,7 +26,8 @@ def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> 
 def cumprod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
     """Return the cumulative product along an axis, as a scan over its slices. 16-bit floats are computed in float32.
 
-    `exclusive` leaves out the element itself; `reverse` multiplies from the end.
+    `exclusive` leaves out the element itself; `reverse` multiplies from the end. An axis of size 0 returns x. Raises
+    NeedsKnownError if the axis is not known.
     """
     axis_index = p.axis_of(known_number(axis, "the axis of a CumProd"), x.rank)
     length = x.shape[axis_index]

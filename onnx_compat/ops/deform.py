@@ -30,7 +30,9 @@ def deform_conv(
 ) -> Tensor:
     """Return the deformable convolution: each kernel element reads X at its position plus `offset`, times `mask`.
 
-    The interpolated samples, [N, group, C / group * kernel size, positions] (im2col), are multiplied with the filters.
+    `offset` is [N, offset_group * kernel size * spatial rank, output...]; an absent `mask` is 1. A position between
+    pixels is interpolated linearly; pixels outside X are 0. The samples, [N, group, C / group * kernel size, positions]
+    (im2col), are multiplied with the filters.
     """
     n, channels, *extents = X.shape
     outputs, rank = offset.shape[2:], X.rank - 2
@@ -63,7 +65,7 @@ def deform_conv(
 
 
 def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
-    """Return the coordinate along an axis of each element of the kernel, which is flattened in row-major order."""
+    """Return the int64 coordinate along `axis` of each element of the kernel, which is flattened in row-major order."""
     inner = lift(product(kernel[axis + 1 :]), int64)
     return p.mod(p.floordiv(p.iota(product(kernel)), inner), lift(kernel[axis], int64))
 

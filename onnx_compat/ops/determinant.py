@@ -11,7 +11,10 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("Det", since=(11, 22))
 def det(X: Tensor) -> Tensor:
-    """Return the determinant of each matrix, by Gaussian elimination with partial pivoting."""
+    """Return the determinant of each matrix (the last two axes), by Gaussian elimination with partial pivoting.
+
+    A singular matrix gives 0, an empty matrix 1. float16 and bfloat16 are computed in float32.
+    """
     size, lead = X.shape[-1], X.shape[:-2]
     wide = p.cast(X, float32) if X.dtype.bits < float32.bits else X
     batch = product(lead)

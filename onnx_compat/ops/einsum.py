@@ -15,7 +15,10 @@ Term = Tuple[Any, List[str]]
 
 @op("Einsum", since=(12, 28))
 def einsum(*Inputs: Tensor, equation: str) -> Tensor:
-    """Return the sum of products that the equation describes: "ij,jk->ik" is the matrix product of two inputs."""
+    """Return the sum of products that the equation describes: "ij,jk->ik" is the matrix product of two inputs.
+
+    Raises InvalidModelError if the terms of the equation do not fit the number or the ranks of the inputs.
+    """
     terms, output = _parse_equation(equation.replace(" ", ""), Inputs)
     x, letters = _take_diagonals(*terms[0])
     for k, term in enumerate(terms[1:], 2):
@@ -29,7 +32,8 @@ def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], L
     """Return each input with a letter for each of its axes, and the letters of the output.
 
     The axes of an ellipsis get the letters …, `.2`, `.1`: the last axis is `.1`. Without `->`, the output has the
-    ellipsis and, sorted, the letters that occur once.
+    ellipsis and, sorted, the letters that occur once. Raises InvalidModelError if a term does not fit its input, or a
+    term or input is missing.
     """
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
@@ -57,7 +61,10 @@ def _axis_letters(part: str, rank: int) -> List[str]:
 
 
 def _take_diagonals(x: Tensor, letters: List[str]) -> Term:
-    """Merge two axes with the same letter into their diagonal, until each letter is unique: "ii" becomes "i"."""
+    """Merge two axes with the same letter into their diagonal, until each letter is unique: "ii" becomes "i".
+
+    Return x and the unique letters; the axis of the first occurrence stays.
+    """
     for letter in sorted(set(letters)):
         while letters.count(letter) > 1:
             first = letters.index(letter)
@@ -71,15 +78,19 @@ def _take_diagonals(x: Tensor, letters: List[str]) -> Term:
 
 
 def _sum_axes(x: Tensor, letters: List[str], kept: Any) -> Term:
-    """Sum x over each axis whose letter is not in `kept`. Return the sum and the remaining letters."""
+    """Sum x over each axis whose letter is not in `kept`. Return the sum and the remaining letters.
+
+    If all letters are in `kept`, return x itself.
+    """
     summed_axes = [axis for axis, letter in enumerate(letters) if letter not in kept]
     return (p.reduce_sum(x, summed_axes) if summed_axes else x), [letter for letter in letters if letter in kept]
 
 
 def _contract(a: Term, b: Term, kept: Any) -> Term:
-    """Multiply two terms, and sum over their common letters that are not in `kept`.
+    """Multiply two terms. Sum over every letter that is not in `kept`, also a letter that only one term has.
 
-    The product is a matrix product of [batch, own_left, common] and [batch, common, own_right].
+    The product is a matrix product of [batch, own_left, common] and [batch, common, own_right]: `common` has the
+    letters of both terms that are summed, `batch` the letters of both that are kept. An axis of size 1 broadcasts.
     """
     (x, left), (y, right) = _sum_axes(*a, kept | set(b[1])), _sum_axes(*b, kept | set(a[1]))
     shared = [letter for letter in left if letter in right]

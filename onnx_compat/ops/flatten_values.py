@@ -31,7 +31,10 @@ def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
 
 
 def rebuild_values(tensors: Sequence[Tensor], form: Form) -> List[Any]:
-    """Nest tensors again into the values that `form` describes: the inverse of `flatten_values`."""
+    """Nest tensors again into the values that `form` describes: the inverse of `flatten_values`.
+
+    The tensors are taken in order; the form says how many each value takes.
+    """
     remaining = iter(tensors)
 
     def build(entry: Any) -> Any:

@@ -17,9 +17,15 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def grid_sample(
     X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Tensor:
-    """Return the image at each point of the grid, by interpolation. Coordinates of the grid are in [-1, 1].
+    """Return the image at each point of the grid, by interpolation: [N, C, points...].
+
+    X, grid: the image [N, C, spatial...], and coordinates [N, points..., axes], the last spatial axis first.
+    align_corners: coordinates -1 and 1 are the centers of the outermost pixels, else the edges of the image.
+    mode: linear, nearest or cubic.
+    padding_mode: outside the image are zeros, the border pixel, or the image reflected at its edges.
 
     A reflected image is periodic. Mode "reflection" therefore reflects the indices of pixels, not the coordinates.
+    Raises InvalidModelError for another mode or padding_mode.
     """
     if mode not in ("linear", "nearest", "cubic"):
         raise InvalidModelError("a GridSample is linear, nearest or cubic, not %r" % mode)
@@ -40,7 +46,10 @@ def grid_sample_16(
 
 
 def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
-    """Return the image at each point of the grid, [N, C, points...], for a `mode` that is linear, nearest or cubic."""
+    """Return the image at each point of the grid, [N, C, points...], for a `mode` that is linear, nearest or cubic.
+
+    `aligned` is align_corners. The result has the dtype of x.
+    """
     grid = p.cast(grid, compute_dtype(grid))
     extents = x.shape[2:]
     axes: List[List[Tap]] = []
@@ -62,7 +71,10 @@ def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
 
 
 def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
-    """Return the pixels of an axis, with their weights, that interpolate the image at each position."""
+    """Return the pixels of an axis, with their weights, that interpolate the image at each position.
+
+    `pixels` has the positions as pixel indices with a fraction. Mode nearest gives one tap without a weight.
+    """
     if padding_mode != "reflection":  # farther positions have no pixel of the image in reach, so they are equivalent
         pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)
     if mode == "nearest":
@@ -77,7 +89,10 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
 
 
 def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding_mode: str, aligned: bool) -> Tap:
-    """Return the tap of a pixel index that may be outside the image: reflect it, clamp it or mark it as outside."""
+    """Return the tap of a pixel index that may be outside the image: reflect it, clamp it or mark it as outside.
+
+    By `padding_mode`: reflection reflects the index, border clamps it, zeros clamps it and marks it.
+    """
     last = lift(extent - 1, int64)
     if (
         padding_mode == "reflection"
@@ -91,7 +106,10 @@ def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding
 
 @op("AffineGrid", since=20)
 def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
-    """Return the sampling grid of an affine map: theta @ [x, y, 1] (3D: theta @ [x, y, z, 1]) for each output pixel."""
+    """Return the sampling grid of an affine map: theta @ [x, y, 1] (3D: theta @ [x, y, z, 1]) for each output pixel.
+
+    The grid is [N, H, W, 2] (3D: [N, D, H, W, 3]), of the dtype of theta. `size` is [N, C, H, W] or [N, C, D, H, W].
+    """
     extents = as_sizes(size)[2:]
     rank = len(extents)
     dtype = compute_dtype(theta)
@@ -106,7 +124,10 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
 
 
 def _grid_line(extent: Extent, dtype: DType, aligned: bool) -> Tensor:
-    """Return evenly spaced coordinates in [-1, 1]: from -1 to 1 if `aligned`, else the centers of the pixels."""
+    """Return evenly spaced coordinates in [-1, 1]: from -1 to 1 if `aligned`, else the centers of the pixels.
+
+    A single element has the coordinate 0 in both cases.
+    """
     position: Any = p.iota(extent) * 2 + 1 - lift(extent, int64)
     steps = maximum(extent - 1, 1) if aligned else extent
     return p.div(p.cast(position, dtype), cast_extent(steps, dtype))

@@ -8,7 +8,11 @@ from onnx_compat.tracing.values import Tensor
 
 @op("ImageDecoder", since=20)
 def image_decoder(encoded_stream: Tensor, *, pixel_format: str = "RGB") -> Tensor:
-    """Decode the bytes of an image file to pixels [height, width, channels], with the channels of `pixel_format`."""
+    """Decode the bytes of an image file to uint8 pixels [height, width, channels], with the channels of `pixel_format`.
+
+    Bytes that are no image give [0, 0, channels]. Raises InvalidModelError unless `pixel_format` is RGB, BGR or
+    Grayscale.
+    """
     if pixel_format not in ("RGB", "BGR", "Grayscale"):
         raise InvalidModelError("pixel_format is RGB, BGR or Grayscale, not %r" % pixel_format)
     image = p.image_decode(encoded_stream, 1 if pixel_format == "Grayscale" else 3)

@@ -18,7 +18,10 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("Gather", since=(1, 11, 13))
 def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    """Return the slices of data at the indices of an axis. The shape of the indices replaces that axis."""
+    """Return the slices of data at the indices of an axis. The shape of the indices replaces that axis.
+
+    Raises InvalidModelError for a known index that is out of range of a static axis.
+    """
     axis = p.axis_of(axis, data.rank)
     if data.rank:
         check_indices(indices, data.shape[axis], from_end=True)
@@ -31,14 +34,20 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 
 @op("GatherElements", since=(11, 13))
 def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    """Return the elements at the indices along an axis: y[i][j] = data[indices[i][j]][j] for axis 0 of a matrix."""
+    """Return the elements at the indices along an axis: y[i][j] = data[indices[i][j]][j] for axis 0 of a matrix.
+
+    The result has the shape of the indices. Raises InvalidModelError for a known index that is out of range.
+    """
     axis = p.axis_of(axis, data.rank)
     return p.take_along(data, p.nonnegative(indices, data.shape[axis]), axis)
 
 
 @op("GatherND", since=11)
 def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
-    """Return data[row] for each row of coordinates; the rows are the last axis of the indices."""
+    """Return data[row] for each row of coordinates. The rows are the last axis of the indices.
+
+    Negative ones count from the end.
+    """
     return gather_nd(data, indices)
 
 
@@ -46,7 +55,8 @@ def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     """Return data[row] for each row of coordinates, within each entry of the first `batch_dims` axes.
 
-    The rows are the last axis of the indices.
+    The rows are the last axis of the indices. A row that is shorter than the rank selects a slice. Raises
+    InvalidModelError for a known coordinate that is out of range.
     """
     return p.gather_nd(data, _nonnegative_rows(indices, data.shape[batch_dims:]), batch_dims)
 
@@ -54,7 +64,9 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Replace negative coordinates, which count from the end of an axis of this shape.
 
-    A row is the last axis of the indices. Raises InvalidModelError for a known coordinate that is out of range.
+    A row is the last axis of the indices; entry k counts on axis k. Raises InvalidModelError for a known coordinate
+    that is out of range, and for rows longer than the shape. Raises NeedsKnownError if the length of a row is not
+    known.
     """
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):
@@ -84,7 +96,8 @@ def scatter_elements(
 ) -> Tensor:
     """Return data with updates at the indices along an axis.
 
-    `reduction` combines old and new elements: add, mul, max, min.
+    `reduction` combines old and new elements: none (the update replaces the element), add, mul, max, min. Raises
+    InvalidModelError for a known index that is out of range.
     """
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
@@ -93,7 +106,7 @@ def scatter_elements(
 
 
 def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
-    """Return a tensor of this shape whose elements are their own coordinate along an axis."""
+    """Return an int64 tensor of this shape whose elements are their own coordinate along an axis."""
     line_shape = tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
     return p.broadcast_to(p.reshape(p.iota(shape[axis]), line_shape), shape)
 
@@ -106,13 +119,17 @@ def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
 
 @op("ScatterND", since=(16, 18))
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    """Return data with data[row] replaced by, or combined with, an update for each row of coordinates."""
+    """Return data with data[row] replaced by an update, or combined with it, for each row of coordinates.
+
+    `reduction`: none (replace), add, mul, max or min. Raises InvalidModelError for a known coordinate that is out of
+    range.
+    """
     return p.scatter_nd(data, _nonnegative_rows(indices, data.shape), updates, reduction)
 
 
 @op("NonZero", since=(9, 13))
 def nonzero(X: Tensor) -> Tensor:
-    """Return the coordinates of the nonzero elements, [rank, count]."""
+    """Return the coordinates of the nonzero elements, int64 [rank, count], in row-major order."""
     return p.nonzero(X)
 
 
@@ -120,7 +137,8 @@ def nonzero(X: Tensor) -> Tensor:
 def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) -> Tensor:
     """Return the slices along an axis where the condition is true.
 
-    If axis and condition differ in length, truncate the longer. Without an axis, flatten the input first.
+    If the condition is longer than the static axis, its rest is ignored; slices after a shorter condition are left out.
+    Without an axis, flatten the input first.
     """
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
@@ -138,7 +156,8 @@ def _true_indices(condition: Tensor, extent: Extent) -> Tensor:
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """Return indices encoded as one-hot vectors along a new axis: values[1] at the index, values[0] elsewhere.
 
-    Indices of any numeric dtype may count from the end. An index out of range gives values[0] everywhere.
+    Indices of any numeric dtype may count from the end. An index out of range gives values[0] everywhere. Raises
+    InvalidModelError for a known depth below 1.
     """
     length = as_size(p.cast(depth, int64), "the depth of a OneHot")
     if is_static(length) and length < 1:
@@ -150,25 +169,32 @@ def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -
 
 @op("TopK", since=1)
 def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
-    """Return the k largest elements along an axis and their indices."""
+    """Return [the k largest elements along an axis, largest first; their int64 indices]."""
     return p.top_k(X, k, axis)
 
 
 @op("TopK", since=10)
 def top_k_10(X: Tensor, K: Tensor, *, axis: int = -1) -> List[Tensor]:
-    """Return the K largest elements along an axis and their indices."""
+    """Return [the K largest elements along an axis, largest first; their int64 indices]."""
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis)
 
 
 @op("TopK", since=(11, 24))
 def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> List[Tensor]:
-    """Return the K largest or smallest elements along an axis and their indices."""
+    """Return [the K largest elements along an axis, or the smallest unless `largest`; their int64 indices].
+
+    The elements are always sorted, also without `sorted`. Of equal elements, the lower index comes first. Raises
+    InvalidModelError if K has not one element, or exceeds a static axis.
+    """
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis, bool(largest))
 
 
 @op("ReverseSequence", since=(10, 28))
 def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
-    """Reverse the first `sequence_lens[b]` steps of each batch entry b; keep the later steps."""
+    """Reverse the first `sequence_lens[b]` steps of each batch entry b; keep the later steps.
+
+    Raises InvalidModelError unless the two axes are 0 and 1, and the known lengths and their number fit the input.
+    """
     if sorted((batch_axis, time_axis)) != [0, 1]:
         raise InvalidModelError("the axes of batch and time are 0 and 1, not %d and %d" % (batch_axis, time_axis))
     check_same("the number of sequence lengths", sequence_lens.shape[0], "the batch size", input.shape[batch_axis])

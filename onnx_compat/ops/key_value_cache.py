@@ -12,7 +12,8 @@ from onnx_compat.tracing.values import Tensor, lift
 def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
     """Return the cache [batch, slots, ...] with the update [batch, steps, ...] written from slot `first[b]` on.
 
-    b is the sample. If `circular`, steps beyond the last slot continue at slot 0.
+    b is the sample; `first` is a vector. If `circular`, steps beyond the last slot continue at slot 0; else they must
+    not exceed it.
     """
     batch, steps = update.shape[:2]
     slots = p.add(p.unsqueeze(p.cast(first, int64), [1]), p.unsqueeze(p.iota(steps), [0]))
@@ -28,7 +29,8 @@ def tensor_scatter(
 ) -> Tensor:
     """Return the cache with the update written along an axis, from index `write_indices[b]` on for sample b.
 
-    By default, the update is written from index 0 on.
+    By default, the update is written from index 0 on. In mode "circular", the update continues at index 0 after the end
+    of the axis. Raises InvalidModelError for axis 0 and for a mode other than "linear" and "circular".
     """
     if mode not in ("linear", "circular"):
         raise InvalidModelError("the mode of a TensorScatter is 'linear' or 'circular', not %r" % mode)

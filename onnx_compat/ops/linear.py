@@ -11,7 +11,10 @@ from onnx_compat.tracing.values import Tensor
 
 @op("MatMul", since=(1, 9, 13))
 def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """Return the matrix product as in numpy: a vector A is a row, a vector B is a column, and that axis is dropped."""
+    """Return the matrix product as in numpy: a vector A is a row, a vector B is a column, and that axis is dropped.
+
+    Leading axes broadcast. Raises InvalidModelError if the inner sizes are static and differ.
+    """
     left = p.unsqueeze(A, [0]) if A.rank == 1 else A
     right = p.unsqueeze(B, [1]) if B.rank == 1 else B
     product = p.matmul(left, right)
@@ -30,9 +33,12 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return alpha * A' @ B' + beta * C, where A' and B' may be transposed.
+    """Return alpha * A' @ B' + beta * C, where A' and B' are transposed if transA or transB.
 
-    alpha is multiplied into a known operand. C becomes the bias of the product if it is a vector over the columns.
+    C broadcasts to the product.
+
+    alpha is multiplied into a known operand, else into B. C becomes the bias of the product if it is a vector over the
+    columns. Without C, or if beta is 0, nothing is added.
     """
     if B.known or not A.known:
         B = B * alpha
@@ -48,7 +54,10 @@ op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 
 
 def _column_bias(summand: Tensor, columns: Extent) -> Any:
-    """Return the summand as a bias [columns] of the product; None if its shape is not [1, …, 1, columns] and static."""
+    """Return the summand as a bias [columns] of the product.
+
+    None unless its shape is [1, …, 1, columns] and columns is static.
+    """
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None
     if not is_equal(summand.shape[-1], columns) or not is_static(columns):

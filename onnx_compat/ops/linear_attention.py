@@ -41,7 +41,9 @@ def linear_attention(
     """Return the output of linear attention and the final state, by a scan over the steps in float32.
 
     The state S [batch, heads, key size, value size] accumulates each step: S += k^T v; output = q S. The `gated` rules
-    first multiply S by exp(decay). The `delta` rules replace v by beta * (v - k S).
+    first multiply S by exp(decay). The `delta` rules replace v by beta * (v - k S). A `scale` of 0 is 1 / sqrt(key
+    size). The first state is `past_state`, 0 by default. `chunk_size` has no effect. Raises InvalidModelError for an
+    unknown update rule, and unless exactly the inputs decay and beta are given that the rule needs.
     """
     if update_rule not in _RULES:
         raise InvalidModelError("the update rule %r is none of %s" % (update_rule, ", ".join(sorted(_RULES))))
@@ -83,7 +85,10 @@ def linear_attention(
 
 
 def _steps_first(x: Tensor, count: int) -> Tensor:
-    """Reshape [batch, steps, count * size] to [steps, batch, count, size], in float32."""
+    """Reshape [batch, steps, count * size] to [steps, batch, count, size], in float32.
+
+    Raises InvalidModelError if `count` does not divide the static last axis.
+    """
     parts = p.reshape(
         p.cast(x, float32), (x.shape[0], x.shape[1], count, attention_weights.size_per_head(x.shape[2], count))
     )
@@ -96,7 +101,9 @@ def causal_conv_with_state(
 ) -> List[Tensor]:
     """Return the causal depthwise convolution of the input, and the state: the last kernel size - 1 steps of the input.
 
-    `past_state` is the state of the previous call; without it, zeros precede the input.
+    `past_state` is the state of the previous call; without it, zeros precede the input. `activation`: none, or silu and
+    swish (both x * sigmoid(x)). Raises InvalidModelError for any other. Raises NeedsKnownError if the number of
+    channels is not known.
     """
     if activation not in ("none", "silu", "swish"):
         raise InvalidModelError("the activation %r is none of none, silu, swish" % activation)

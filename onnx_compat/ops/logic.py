@@ -16,13 +16,13 @@ register_binary("Xor", p.logical_xor, [1], [7])
 
 @op("LessOrEqual", since=(12, 16))
 def less_or_equal(A: Tensor, B: Tensor) -> Tensor:
-    """Return A <= B."""
+    """Return A <= B elementwise, with broadcasting as in numpy; False for NaN."""
     return p.less_equal(A, B)
 
 
 @op("GreaterOrEqual", since=(12, 16))
 def greater_or_equal(A: Tensor, B: Tensor) -> Tensor:
-    """Return A >= B."""
+    """Return A >= B elementwise, with broadcasting as in numpy; False for NaN."""
     return p.greater_equal(A, B)
 
 
@@ -58,7 +58,10 @@ def bitwise_not(X: Tensor) -> Tensor:
 
 @op("BitShift", since=11)
 def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
-    """Shift the bits of unsigned integers X by Y positions to the left or to the right."""
+    """Shift the bits of unsigned integers X by Y positions to the left or to the right; 0 if Y is the width or more.
+
+    Raises InvalidModelError unless `direction` is LEFT or RIGHT.
+    """
     if direction not in ("LEFT", "RIGHT"):
         raise InvalidModelError("the direction of a shift is LEFT or RIGHT, not %r" % direction)
     return p.shift_left(X, Y) if direction == "LEFT" else p.shift_right(X, Y)
@@ -68,7 +71,8 @@ def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
 def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
     """Shift the bits of integers X by Y positions. A right shift of a signed integer is arithmetic: it keeps the sign.
 
-    A negative x is shifted to the right as ~(~x >> y). A negative y shifts all bits out.
+    A negative x is shifted to the right as ~(~x >> y). A negative y shifts all bits out: the result is 0, or -1 for a
+    negative x shifted to the right. Raises InvalidModelError unless `direction` is LEFT or RIGHT.
     """
     if X.dtype.kind == "u":
         return bit_shift(X, Y, direction=direction)
@@ -83,7 +87,7 @@ def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
 
 @op("Where", since=(9, 16))
 def where(condition: Tensor, X: Tensor, Y: Tensor) -> Tensor:
-    """Return X where the condition holds, else Y."""
+    """Return X where the condition holds, else Y; all three broadcast as in numpy."""
     return p.where(condition, X, Y)
 
 
@@ -95,7 +99,7 @@ def is_nan(X: Tensor) -> Tensor:
 
 @op("IsInf", since=(10, 20))
 def is_inf(X: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
-    """Return whether each element is +inf (if `detect_positive`) or -inf (if `detect_negative`)."""
+    """Return whether each element is +inf (if `detect_positive`) or -inf (if `detect_negative`); False without both."""
     if detect_negative and detect_positive:
         return p.is_inf(X)
     side = X > 0 if detect_positive else X < 0

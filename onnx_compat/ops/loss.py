@@ -20,7 +20,12 @@ def negative_log_likelihood(
 ) -> Tensor:
     """Return minus the log-probability of each target class, times the weight of the class, reduced by `reduction`.
 
-    The mean is the sum divided by the sum of the weights. Targets equal to ignore_index count for neither.
+    input, target: log-probabilities [N, C, ...], and classes [N, ...].
+    reduction: none, sum, or mean: the sum divided by the sum of the weights, which is NaN if no target counts.
+    weight: a number for each class; 1 by default.
+
+    A target equal to ignore_index has the loss 0, and counts for neither sum. Raises InvalidModelError for another
+    `reduction`.
     """
     classes = p.cast(target, int64)
     is_counted: Any = p.full(target.shape, True, p.equal(classes, 0).dtype)
@@ -51,7 +56,10 @@ def softmax_cross_entropy(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tuple[Tensor, Tensor]:
-    """Return the negative log-likelihood of the labels under the softmax of the scores, and the log-softmax."""
+    """Return the negative log-likelihood of the labels under the softmax of the scores, and the log-softmax.
+
+    The softmax is along axis 1. The other attributes are as for `negative_log_likelihood`.
+    """
     log_prob = p.log_softmax(scores, 1)
     loss = negative_log_likelihood(log_prob, labels, weights, ignore_index=ignore_index, reduction=reduction)
     return loss, log_prob

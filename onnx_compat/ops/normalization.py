@@ -18,9 +18,9 @@ Normalized = Tuple[Optional[Tensor], ...]
 
 
 def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return the mean of x over the axes, its variance, and x minus the mean.
+    """Return the mean of x over the axes, its variance (divided by the number of elements), and x minus the mean.
 
-    `keepdims`: mean and variance keep the axes.
+    `keepdims`: mean and variance keep the axes, with size 1.
     """
     mean = p.reduce_mean(x, axes, keepdims=True)
     distance = p.sub(x, mean)
@@ -40,9 +40,10 @@ def _check_channels(x: Tensor, *vectors: Tensor) -> None:
 
 
 def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
-    """Return (x - mean) / sqrt(var + epsilon) * scale + B, as x * factor + shift for each channel.
+    """Return (x - mean) / sqrt(var + epsilon) * scale + B, in the dtype of x.
 
-    A known factor and a known shift can be folded into a preceding convolution.
+    It is computed as x * factor + shift for each channel: a known factor and a known shift can be folded into a
+    preceding convolution. Raises InvalidModelError if a vector has not an entry for each channel.
     """
     _check_channels(x, scale, B, mean, var)
     factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
@@ -56,7 +57,8 @@ def _normalize_batch(
 ) -> List[Any]:
     """Normalize X by the mean and the variance of this batch (training).
 
-    Returns the output, the running mean and variance, and the mean and variance of the batch.
+    Returns the output, the running mean and variance, and the mean and variance of the batch. A running statistic is
+    momentum * the previous value + (1 - momentum) * that of the batch.
     """
     axes = [axis for axis in range(X.rank) if axis != 1]
     batch_mean, batch_variance, _ = moments(p.cast(X, mean.dtype), axes, keepdims=False)
@@ -107,7 +109,10 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Sequence[Any]:
-    """Normalize each channel by running statistics, or by the statistics of the batch if `training_mode`."""
+    """Normalize each channel by running statistics, or by the statistics of the batch if `training_mode`.
+
+    Return [output], or in training mode [output, running mean, running variance].
+    """
     if training_mode:
         return _normalize_batch(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
     return [_scale_and_shift(X, scale, B, input_mean, input_var, epsilon)]
@@ -118,7 +123,8 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
     """Normalize each channel of each sample over its spatial axes, then scale and shift each channel.
 
     Exporters write a GroupNormalization with one group as an InstanceNormalization of an image reshaped to one channel.
-    In this pattern, the image before the reshape is normalized over all axes but the batch.
+    In this pattern, the image before the reshape is normalized over all axes but the batch; the result is the same.
+    Raises InvalidModelError if `scale` or B has not an entry for each channel.
     """
     _check_channels(input, scale, B)
     source = current_trace().source(input) if is_equal(input.shape[1], 1) else None
@@ -133,7 +139,7 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
 
 @op("GroupNormalization", since=18)
 def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
-    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each group."""
+    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each group (opset 18)."""
     share = floordiv(X.shape[1], num_groups)
     repeated = [
         p.reshape(p.broadcast_to(p.unsqueeze(vector, [1]), (num_groups, share)), (X.shape[1],))
@@ -146,7 +152,11 @@ def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups
 def group_normalization(
     X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
-    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each channel."""
+    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each channel.
+
+    The statistics are computed in the wider of the dtype of X and `stash_type`. Raises InvalidModelError if a vector
+    has not an entry for each channel.
+    """
     _check_channels(X, scale, bias)
     n, c = X.shape[:2]
     groups = p.reshape(p.cast(X, compute_dtype(X, stash_type)), (n, num_groups, floordiv(c, num_groups), *X.shape[2:]))
@@ -166,9 +176,10 @@ def layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Normalized:
-    """Normalize over the axes from `axis` on, then scale and shift. Return also the mean and 1 / standard deviation.
+    """Normalize over the axes from `axis` on, then scale and shift. Return (result, mean, 1 / standard deviation).
 
-    Return None for 1 / standard deviation if that output is not requested.
+    1 / standard deviation has the value None if it is not requested. An absent B is 0. Statistics keep the axes, with
+    size 1, and have the wider of the dtype of X and `stash_type`.
     """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)
@@ -182,7 +193,10 @@ def layer_normalization(
 def rms_normalization(
     X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
-    """Divide X by its root mean square over the axes from `axis` on, then scale."""
+    """Divide X by its root mean square over the axes from `axis` on, then scale. The result has the dtype of `scale`.
+
+    epsilon is added to the mean square. The mean is computed in the wider of the dtype of X and `stash_type`.
+    """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     x: Any = p.cast(X, compute_dtype(X, stash_type))
     square: Any = p.reduce_mean(x * x, axes, keepdims=True)
@@ -191,12 +205,12 @@ def rms_normalization(
 
 @op("LpNormalization", since=(1, 22))
 def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
-    """Divide by the L1 norm (p = 1) or the L2 norm (p = 2) along an axis."""
+    """Divide by the L1 norm (p = 1) or the L2 norm (p = 2) along an axis. A slice whose norm is 0 does not change."""
     return _divide_by_norm(input, axis, p)
 
 
 def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
-    """Divide x by its L1 or L2 norm along an axis. Slices whose norm is 0 do not change."""
+    """Divide x by its norm along an axis: L1 if `power` is 1, else L2. Slices whose norm is 0 do not change."""
     if power == 1:
         norm = p.reduce_sum(p.abs(x), [axis], keepdims=True)
     else:
@@ -206,7 +220,7 @@ def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
 
 @op("MeanVarianceNormalization", since=(9, 13))
 def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
-    """Subtract the mean over the axes, and divide by the standard deviation over the axes."""
+    """Subtract the mean over the axes, and divide by the standard deviation over the axes plus 1e-9."""
     _, variance, distance = moments(X, normalize_axes(axes, X.rank))
     return p.div(distance, p.sqrt(variance) + 1e-9)
 
@@ -215,8 +229,9 @@ def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -
 def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normalize_variance: int = 1) -> Tensor:
     """Return MeanVarianceNormalization of ONNX 1.0 to 1.3, where it was experimental.
 
-    It normalizes over all axes if `across_channels`, else over all axes but the channels. The batch axis is included,
-    as since opset 9, though Caffe normalized each sample alone.
+    It normalizes over all axes if `across_channels`, else over all axes but the channels. Without `normalize_variance`,
+    only the mean is subtracted. The batch axis is included, as since opset 9, though Caffe normalized each sample
+    alone.
     """
     axes = list(range(X.rank)) if across_channels else [axis for axis in range(X.rank) if axis != 1]
     _, variance, distance = moments(X, axes)
@@ -225,7 +240,10 @@ def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normal
 
 @op("LRN", since=(1, 13))
 def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
-    """Return X / (bias + alpha / size * s) ** beta, where s is the sum of squares over `size` adjacent channels."""
+    """Return X / (bias + alpha / size * s) ** beta, where s is the sum of squares over `size` adjacent channels.
+
+    The channels are (size - 1) // 2 before the channel, itself, and the rest after it; beyond the ends they count as 0.
+    """
     low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
     rest = [0] * (X.rank - 2)
     squares = p.pad(X * X, [0, low, *rest], [0, high, *rest])

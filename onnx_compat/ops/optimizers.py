@@ -16,8 +16,10 @@ _DOMAIN = "ai.onnx.preview.training"
 def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
     """Apply `step` to each tensor with its gradient and its states.
 
-    Return the results grouped by kind, like the inputs. `values_per_tensor` is the number of inputs of each tensor: the
-    tensor, its gradient, its states.
+    Return the results grouped by kind, like the inputs.
+
+    `values_per_tensor` is the number of inputs of each tensor: the tensor, its gradient, its states. Raises
+    InvalidModelError if the number of inputs is 0 or no multiple of it.
     """
     if not inputs or len(inputs) % values_per_tensor:
         raise InvalidModelError(
@@ -64,7 +66,8 @@ def adam(
 ) -> List[Tensor]:
     """Return the new tensors, then their first moments, then their second moments, after a step of Adam.
 
-    R is the learning rate, T the number of previous steps.
+    R is the learning rate, T the number of previous steps. With T = 0, the rate is not corrected for the bias of the
+    moments.
     """
     step_count = p.cast(T, R.dtype)
     ratio = p.div(p.sqrt(1 - p.pow(beta, step_count)), 1 - p.pow(alpha, step_count))
@@ -85,7 +88,8 @@ def momentum(
 ) -> List[Tensor]:
     """Return the new tensors, then their momenta, after a step of stochastic gradient descent with momentum.
 
-    R is the learning rate, T the number of previous steps.
+    R is the learning rate, T the number of previous steps. With T = 0, `beta` counts as 1. Raises InvalidModelError
+    unless `mode` is standard or nesterov.
     """
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)

@@ -45,7 +45,10 @@ def cast_extent(extent: Extent, dtype: DType) -> Any:
 
 
 def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Extent]) -> Any:
-    """Return the row of a pixel in `pixel_rows`, from its plane and its coordinate on each axis (row-major order)."""
+    """Return the row of a pixel in `pixel_rows`, from its plane and its coordinate on each axis (row-major order).
+
+    `plane` is the number of the image. `extents` are the sizes of the axes.
+    """
     for coordinate, extent in zip(coordinates, extents):
         plane = p.add(p.mul(plane, lift(extent, int64)), coordinate)
     return plane
@@ -55,7 +58,7 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
     """Return the corners around each point: each combination of a tap on every axis.
 
     The index of a corner is a list with a coordinate on each axis. The weight is the product of the weights of the
-    taps.
+    taps; a corner is inside if all its taps are. A field that all taps lack has the value None.
     """
     return [
         Tap(
@@ -68,7 +71,10 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
 
 
 def _combine(function: Any, parts: Sequence[Any]) -> Any:
-    """Combine the parts other than None by a function of two parts; return None without such parts."""
+    """Combine the parts other than None by a function of two parts, from left to right.
+
+    Return None without such parts.
+    """
     combined: Any = None
     for part in parts:
         combined = part if combined is None else combined if part is None else function(combined, part)
@@ -78,7 +84,13 @@ def _combine(function: Any, parts: Sequence[Any]) -> Any:
 def weighted_corners(
     rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
 ) -> Iterator[Any]:
-    """Yield the pixels [points..., C] of each corner around the points, times their weight; 0 if not `inside`."""
+    """Yield the pixels [points..., C] of each corner around the points, times their weight; 0 (or "") if not `inside`.
+
+    rows: the pixels, as `pixel_rows` returns them.
+    plane: the number of the image of each point.
+    axes: the taps on each axis.
+    extents: the size of each axis.
+    """
     blank = lift("" if rows.dtype.kind == "s" else 0, rows.dtype)
     for corner in corners(axes):
         value: Any = p.take(rows, flat_index(plane, corner.index, extents), 0)
@@ -90,5 +102,8 @@ def weighted_corners(
 
 
 def weighted_sum(rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
-    """Return the image interpolated at each point, [points..., C]: the sum over `weighted_corners`."""
+    """Return the image interpolated at each point, [points..., C]: the sum over `weighted_corners`.
+
+    The parameters are those of `weighted_corners`. A string image needs a single corner.
+    """
     return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

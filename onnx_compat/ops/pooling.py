@@ -31,7 +31,11 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the maximum of each window, and its flat index in X (None if that output is not requested)."""
+    """Return the maximum of each window, and its flat index in X (None if that output is not requested).
+
+    Padding never is the maximum. Of equal elements, the index is that of the first. `storage_order` is 0 for row-major
+    indices, 1 for column-major.
+    """
     window = window_from_attributes(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     window = round_up(window, X.shape[2:]) if ceil_mode else window
     return p.max_pool(X, window), _argmax_indices(X, window, storage_order) if ctx.wants(1) else None
@@ -42,9 +46,9 @@ op("MaxPool", since=1)(older_version(max_pool, without=["dilations", "ceil_mode"
 
 
 def _argmax_indices(x: Tensor, window: Window, storage_order: int) -> Tensor:
-    """Return the flat index in x of the first maximum of each window, [N, C, positions...].
+    """Return the flat int64 index in x of the first maximum of each window, [N, C, positions...].
 
-    `storage_order` 1 is column-major.
+    `storage_order` 1 is column-major in the spatial axes, 0 row-major.
     """
     rank = len(window.kernel)
     counts = window.counts(x.shape[2:])
@@ -78,7 +82,10 @@ def _window_positions(count: Extent, kernel: Extent, stride: int, dilation: int)
 
 
 def _flat_index(x: Tensor, coordinates: List[Tensor], storage_order: int) -> Tensor:
-    """Convert coordinates on the spatial axes to flat indices into x: row-major, or column-major if `storage_order`."""
+    """Convert coordinates on the spatial axes to flat indices into x: row-major, or column-major if `storage_order`.
+
+    `coordinates` has a tensor [N, C, positions...] (or one that broadcasts) for each spatial axis.
+    """
     extents = list(x.shape[2:])
     order = list(range(len(extents)))[:: -1 if storage_order else 1]
     index: Any = lift(0, int64)
@@ -103,7 +110,10 @@ def average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the mean of each window. Padding is left out of the mean unless `count_include_pad`."""
+    """Return the mean of each window. Padding is left out of the mean unless `count_include_pad`.
+
+    Elements that `ceil_mode` adds beyond the padding are left out in any case.
+    """
     extents = X.shape[2:]
     window = window_from_attributes(extents, kernel_shape, auto_pad, pads, strides, dilations)
     full_window = round_up(window, extents) if ceil_mode else window
@@ -163,7 +173,7 @@ def lp_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the Lp norm of each window.
+    """Return the Lp norm of each window; padding counts as 0.
 
     In version 1, p may be a fraction, and the default window is the whole image.
     """
@@ -206,7 +216,7 @@ def global_max_pool(X: Tensor) -> Tensor:
 
 @op("GlobalLpPool", since=(1, 2, 22))
 def global_lp_pool(X: Tensor, *, p: Union[int, float] = 2) -> Tensor:  # noqa: PYI041 (version 1: FLOAT)
-    """Return the Lp norm over all spatial axes, which keep size 1."""
+    """Return the Lp norm over all spatial axes, which keep size 1. In version 1, p may be a fraction."""
     return _global_norm(X, p)
 
 

@@ -22,8 +22,9 @@ Ints = Optional[Sequence[int]]
 def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """Reshape a scale or a zero point so that it broadcasts to x.
 
-    The parameter is a scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along
-    `axis`.
+    A scalar, or without blocks a vector of one element, becomes a scalar. A vector is laid along `axis`. With
+    `block_size` > 0, the parameter has the rank of x, and each entry along `axis` is repeated for the elements of its
+    block.
     """
     is_single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
     if parameter.rank == 0 or is_single:
@@ -39,9 +40,9 @@ def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 
 
 
 def round_to_integers(x: Any, zero_point: Any, dtype: DType) -> Tensor:
-    """Round x to integers, add the zero point, clip to the range of an integer dtype, and cast.
+    """Round x to integers (halves to even), add the zero point, clip to the range of an integer dtype, and cast.
 
-    The arithmetic is in float32, which holds all integers of these dtypes.
+    The arithmetic is in float32, which holds all integers of these dtypes. A zero point None is 0.
     """
     nearest = p.cast(p.round(x), float32)
     shifted = nearest if zero_point is None else p.add(nearest, p.cast(zero_point, float32))
@@ -60,7 +61,13 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Tensor:
-    """Return round(x / scale) + zero point, clipped to the range of the quantized dtype."""
+    """Return round(x / scale) + zero point, clipped to the range of the quantized dtype.
+
+    The quantized dtype: that of y_zero_point, else `output_dtype`, else uint8. A float dtype is not rounded to integers.
+    The scale is a scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along `axis`.
+    precision: the dtype of the division; 0 is the dtype of the scale, if both operands are floats, else float32.
+    saturate: whether an 8-bit float is clipped; else numbers out of range become NaN or infinity.
+    """
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
     both_float = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8
     compute_type = DType.of(precision) if precision else y_scale.dtype if both_float else float32
@@ -96,7 +103,11 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Tensor:
-    """Return (x - zero point) * scale, computed in float32 and rounded once."""
+    """Return (x - zero point) * scale, computed in float32 and rounded once.
+
+    The result has the dtype `output_dtype`; 0 is the dtype of the scale. An absent zero point is 0. The scale is a
+    scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along `axis`.
+    """
     scale = p.cast(_align_parameter(x_scale, x, axis, block_size), float32)
     numbers = p.cast(x, int32 if x.dtype.kind in "iu" and x_zero_point is not None else float32)
     if x_zero_point is not None:
@@ -116,15 +127,18 @@ def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tens
 
 
 def as_scalar(values: Tensor) -> Tensor:
-    """Return the scale or the zero point of a whole tensor, which may have the shape [1], as a scalar."""
+    """Return the scale or the zero point of a whole tensor, which may have the shape [1], as a scalar.
+
+    Raises InvalidModelError if it has another number of elements.
+    """
     return p.reshape(values, [])
 
 
 @op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Quantize x to uint8, with the range from min(x, 0) to max(x, 0).
+    """Quantize x to uint8, with the range from min(x, 0) to max(x, 0). Return (result, scale, zero point).
 
-    Return the result, its scale and its zero point.
+    If all elements are 0, the scale is 0, and so are the result and the zero point.
     """
     low: Any = p.minimum(p.reduce_min(x), 0)
     high: Any = p.maximum(p.reduce_max(x), 0)
@@ -137,13 +151,17 @@ def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 def prefers_float_form(*parameters: Optional[Tensor]) -> bool:
     """Return whether to record a quantized operator as DequantizeLinear, float operator, QuantizeLinear.
 
-    True if the shim has integer kernels for that sequence, and if all parameters (scales, zero points) are known.
+    True if the shim has integer kernels for that sequence, and if all parameters (scales, zero points) are known. An
+    absent parameter (None) counts as known.
     """
     return current_trace().integers and all(parameter is None or parameter.known for parameter in parameters)
 
 
 def _subtract_zero_point(x: Any, zero_point: Any, axis: int = 0) -> Any:
-    """Return x minus its zero point in int32. The zero point is a scalar or a vector along `axis`; None counts as 0."""
+    """Return x minus its zero point in int32.
+
+    The zero point is a scalar, a vector along `axis`, or has a higher rank and broadcasts as it is; None counts as 0.
+    """
     integers = p.cast(x, int32)
     if zero_point is None:
         return integers
@@ -157,9 +175,9 @@ def matmul_integer(
 ) -> Tensor:
     """Return the matrix product of integers minus their zero points, in int32.
 
-    A zero point is a scalar, a vector over the rows of A, or a vector over the columns of B. The product is computed in
-    float32 if `_exact_digits` finds a split of B for which every sum is exact: few runtimes have integer matrix
-    products.
+    A zero point is a scalar, a vector over the rows of A, or a vector over the columns of B; an absent zero point is 0.
+    The product is computed in float32 if `_exact_digits` finds a split of B for which every sum is exact: few runtimes
+    have integer matrix products.
     """
     rows, columns = (
         _subtract_zero_point(A, a_zero_point, -2 if A.rank > 1 else -1),
@@ -197,7 +215,10 @@ def qlinear_matmul(
 
 
 def _row_scale(scale: Tensor, x: Tensor) -> Any:
-    """Return a vector with a scale for each row as a column [rows, 1]; return any other scale unchanged."""
+    """Return a vector with a scale for each row of x as a column [rows, 1].
+
+    Return a scalar, a vector of one element, and a scale of a higher rank unchanged.
+    """
     return p.unsqueeze(scale, [1]) if scale.rank == 1 and not is_equal(scale.shape[0], 1) else scale
 
 
@@ -215,10 +236,10 @@ def conv_integer(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of integers minus their zero points, in int32.
+    """Return the convolution of integers minus their zero points, in int32. An absent zero point is 0.
 
-    The weights are split into groups of binary digits, so that sums in float32 are exact. Without an exact split, the
-    convolution is computed in float64.
+    x has one zero point, w one or one for each filter. The weights are split into groups of binary digits, so that sums
+    in float32 are exact. Without an exact split, the convolution is computed in float64.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _subtract_zero_point(x, x_zero_point), _subtract_zero_point(w, w_zero_point, 0)
@@ -235,7 +256,8 @@ def conv_integer(
 def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor], Tensor]) -> Tensor:
     """Return multiply(weights) for 8-bit weights, as a sum over groups of `digits` binary digits of the weights.
 
-    The sum is multiply(group) * 2 ** position of the group. With 8 digits, it is a single product.
+    `multiply` must be linear. The sum is multiply(group) * 2 ** position of the group. With 8 digits, it is a single
+    product.
     """
     if digits == 8:
         return multiply(weights)
@@ -253,8 +275,8 @@ def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor
 def _exact_digits(weights: Tensor, axes: Sequence[int]) -> int:
     """Return the number of binary digits of the weights for which a float32 product with bytes is exact: 8, 4, 3, 2, 1.
 
-    Return 0 if no number is exact. The product sums over `axes` of the weights; its sums must stay below 2^24. Known
-    weights may be small enough for all 8 digits.
+    Return 0 if no number is exact, or if the number of summands is symbolic. The product sums over `axes` of the
+    weights; its sums must stay below 2^24. Known weights may be small enough for all 8 digits.
     """
     if weights.known and np.abs(known_array(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
         return 8
@@ -283,7 +305,11 @@ def qlinear_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of a quantized image with quantized filters, quantized by y_scale and y_zero_point."""
+    """Return the convolution of a quantized image with quantized filters, quantized by y_scale and y_zero_point.
+
+    The bias B is int32 with the scale x_scale * w_scale; an absent bias is 0. w_scale is a scalar, or has an entry for
+    each filter.
+    """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     if prefers_float_form(x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B):
         bias = None if B is None else dequantize_linear(B, p.mul(x_scale, w_scale), axis=0)

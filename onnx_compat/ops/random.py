@@ -31,7 +31,7 @@ def _draw_normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
 def random_uniform(
     *, shape: Sequence[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return uniform random numbers in [low, high)."""
+    """Return uniform random numbers in [low, high). Without a seed, each run draws other numbers."""
     return p.cast(_scale_to_range(low, high, _draw_uniform(shape, DType.of(dtype), seed)), DType.of(dtype))
 
 
@@ -47,7 +47,10 @@ def random_normal(
 def random_uniform_like(
     input: Tensor, *, dtype: Optional[int] = None, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return uniform random numbers in [low, high), of the shape of the input."""
+    """Return uniform random numbers in [low, high), of the shape of the input.
+
+    They have the dtype of the input, unless `dtype` is given.
+    """
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_scale_to_range(low, high, _draw_uniform(input.shape, kind, seed)), kind)
 
@@ -56,14 +59,20 @@ def random_uniform_like(
 def random_normal_like(
     input: Tensor, *, dtype: Optional[int] = None, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return normally distributed random numbers of the shape of the input; `scale` is the standard deviation."""
+    """Return normally distributed random numbers of the shape of the input; `scale` is the standard deviation.
+
+    They have the dtype of the input, unless `dtype` is given.
+    """
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_draw_normal(input.shape, kind, seed) * scale + mean, kind)
 
 
 @op("Bernoulli", since=(15, 22))
 def bernoulli(input: Tensor, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
-    """Return 1 with the probability that each element of the input gives, else 0."""
+    """Return 1 with the probability that each element of the input gives, else 0.
+
+    The result has the dtype of the input, unless `dtype` is given.
+    """
     is_one = p.less(_draw_uniform(input.shape, input.dtype, seed), p.cast(input, _drawing_dtype(input.dtype)))
     return p.cast(is_one, input.dtype if dtype is None else DType.of(dtype))
 
@@ -78,7 +87,8 @@ def multinomial(
 ) -> Tensor:
     """Return `sample_size` class indices for each row, drawn from unnormalized log-probabilities [rows, classes].
 
-    A class is the number of cumulative probabilities that a uniform random number reaches.
+    The result is [rows, sample_size], int32 by default. A class is the number of cumulative probabilities that a
+    uniform random number reaches.
     """
     bounds = p.cumsum(p.softmax(input, -1), -1)
     bounds = p.slice_axis(bounds, -1, 0, -1)  # the last bound is 1, up to rounding
@@ -94,7 +104,9 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
 def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
     """Set elements to 0 with probability `ratio`, and divide the others by 1 - ratio.
 
-    Return also the mask of kept elements.
+    Return (result, bool mask of kept ones).
+
+    With a ratio of 1, all elements are 0.
     """
     is_kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
@@ -103,9 +115,9 @@ def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
 
 @op("Dropout", since=(1, 6))
 def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Drop random elements unless `is_test`: Dropout of opsets 1 to 6.
+    """Drop random elements unless `is_test`: Dropout of opsets 1 to 6. Return (result, mask in the dtype of the data).
 
-    Return also the mask, in the dtype of the data.
+    With `is_test`, the data is returned unchanged, with a mask of ones (None if it is not requested).
     """
     if is_test:
         return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
@@ -139,7 +151,9 @@ def dropout(
 ) -> Tuple[Tensor, Optional[Tensor]]:
     """If `training_mode`, set elements to 0 with probability `ratio`, and divide the other elements by 1 - ratio.
 
-    Return also the mask of the kept elements. Without training_mode, return the data and a mask of True.
+    Return (result, bool mask of the kept elements). Without training_mode, or with a ratio of 0, return the data and a
+    mask of True (None if it is not requested). The default ratio is 0.5. Raises NeedsKnownError if an input but the
+    data is not known.
     """
     ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
     if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or ratio_value == 0:

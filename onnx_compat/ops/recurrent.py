@@ -40,10 +40,10 @@ _ACTIVATIONS = {
 def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
-    """Return the activation function of each name. It takes its alpha and beta from the front of the lists.
+    """Return the activation function of each name, in any case. Raises InvalidModelError for an unknown name.
 
-    Without an entry in a list, it has its default. `clips` bounds the absolute value of the argument of each function
-    of a cell; None is no bound.
+    A function takes its alpha and beta, if it has any, from the front of the lists, else its default. `clips` bounds
+    the absolute value of the argument of each function of a cell; None is no bound.
     """
     alpha, beta = iter(alphas), iter(betas)
     functions: List[Activation] = []
@@ -72,7 +72,7 @@ def transposed_product(x: Tensor, weights: Tensor, bias: Tensor, k: int) -> Tens
 
 
 class _Network(NamedTuple):
-    """The inputs and attributes that RNN, GRU and LSTM have in common, under their ONNX names."""
+    """The common inputs and attributes of RNN, GRU and LSTM; `initial` has the initial states (None: zeros)."""
 
     X: Any
     W: Any
@@ -87,7 +87,7 @@ class _Network(NamedTuple):
 
     @property
     def directions(self) -> Sequence[bool]:
-        """Whether each direction runs backwards. GRU-1 misspells its default direction "foward"."""
+        """Whether each direction runs backwards ("foward": GRU-1). Raises InvalidModelError if it is unknown."""
         directions_by_name = {
             "forward": (False,),
             "foward": (False,),
@@ -99,7 +99,10 @@ class _Network(NamedTuple):
         return directions_by_name[self.direction]
 
     def check(self, gates: int, hidden_size: Optional[int], peepholes: Optional[Tensor] = None) -> None:
-        """Raise InvalidModelError unless the inputs have the shapes that ONNX declares for this number of gates."""
+        """Raise InvalidModelError unless the shapes, known lengths and layout fit this number of gates.
+
+        Absent inputs and symbolic sizes fit.
+        """
         if self.layout not in (0, 1) or self.X.rank != 3:
             raise InvalidModelError(
                 "the input has the shape %s in layout %r; it must have rank 3, and the layout must be 0 or 1"
@@ -121,7 +124,7 @@ class _Network(NamedTuple):
 
 
 def _check_shape(name: str, value: Any, expected: Sequence[Extent]) -> None:
-    """Raise InvalidModelError if an optional input has another rank than `expected`, or another static size."""
+    """Raise InvalidModelError if an input (None fits) has another rank than `expected`, or another static size."""
     if value is None:
         return
     tensor = lift(value)
@@ -140,7 +143,8 @@ def _run(
     """Run a cell in each direction. Return Y [steps, directions, batch, hidden] and states [directions, batch, hidden].
 
     In layout 1 the batch comes first. The product of the input with all gates is computed before the loop. `parts` has
-    the number of gates that a cell reads together, for each part of that product.
+    the number of gates that a cell reads together, for each part of that product; without `parts`, there is one part.
+    `bias` splits B into the bias of that product and the bias that `make_cell` takes.
     """
     X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
     hidden = setting.R.shape[-1]
@@ -163,7 +167,7 @@ def _run(
 
 
 def _initial_state(initial: Optional[Tensor], k: int, X: Tensor, hidden: Extent, layout: int) -> Tensor:
-    """Return the initial state of direction `k`, [batch, hidden]; zeros without one."""
+    """Return the initial state of direction `k`, [batch, hidden]; zeros if `initial` is absent."""
     if initial is None:
         return p.full((X.shape[1], hidden), 0, X.dtype)
     return take_slice(p.transpose(initial, (1, 0, 2)) if layout else initial, k)
@@ -174,7 +178,8 @@ def _scan_steps(
 ) -> List[Tensor]:
     """Run a cell along the sequence by a scan. Return the last states, then the outputs of all steps.
 
-    After the end of a sequence (`lengths`) the states do not change, and the outputs are 0.
+    `shares` are the parts of the product of input and gates. After the end of a sequence (`lengths`) the states do not
+    change, and the outputs are 0. If `backwards`, the last step is first; the outputs keep the order of the input.
     """
     steps, is_valid = shares[0].shape[0], None
     if lengths is not None:
@@ -357,7 +362,7 @@ def lstm(
 def lstm_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
 ) -> List[Activation]:
-    """Return the activations of an LSTM in all directions. `clip` bounds all arguments but that of the last."""
+    """Return the activations of an LSTM. `clip` bounds the arguments of the first two of each direction."""
     names = _activation_names(names, ["Sigmoid", "Tanh", "Tanh"], direction)
     return _resolve_activations(names, alphas, betas, [clip, clip, None])
 
@@ -376,7 +381,12 @@ def run_lstm(
     layout: int = 0,
     products: Tuple[Product, Product] = (transposed_product, transposed_product),
 ) -> List[Tensor]:
-    """Return [Y, last hidden state, last cell state]. `products` multiply the input by W and the state by R."""
+    """Return [Y, last hidden state, last cell state] without a check of shapes.
+
+    P (None: none) has the peephole weights.
+
+    `products` multiply the input by W and the state by R.
+    """
     setting = _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return _run(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)
 

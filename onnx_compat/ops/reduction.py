@@ -16,7 +16,8 @@ Reduction = Callable[..., Tensor]
 def _register_reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
     """Register a reduction: in the `old` versions the axes are an attribute, in the `new` versions an input.
 
-    `function(x, axes, keepdims)` reduces all axes for axes=None, and no axis for an empty list.
+    `function(x, axes, keepdims)` reduces all axes for axes=None, and no axis for an empty list. Absent or empty axes
+    are all axes, unless `noop_with_empty_axes` of the new versions. Axes that are not known raise NeedsKnownError.
     """
 
     def by_attribute(data: Tensor, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
@@ -77,25 +78,31 @@ _register_reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
 
 @op("ArgMax", since=(1, 11))
 def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
-    """Return the index of the first maximum along an axis."""
+    """Return the int64 index of the first maximum along an axis, which keeps size 1 if `keepdims`."""
     return argmax(data, axis=axis, keepdims=keepdims)
 
 
 @op("ArgMax", since=(12, 13))
 def argmax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    """Return the index of the first or the last maximum along an axis."""
+    """Return the int64 index of the first maximum along an axis, or of the last if `select_last_index`.
+
+    The axis keeps size 1 if `keepdims`.
+    """
     return _select_extreme(p.argmax, data, axis, keepdims, select_last_index)
 
 
 @op("ArgMin", since=(1, 11))
 def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
-    """Return the index of the first minimum along an axis."""
+    """Return the int64 index of the first minimum along an axis, which keeps size 1 if `keepdims`."""
     return argmin(data, axis=axis, keepdims=keepdims)
 
 
 @op("ArgMin", since=(12, 13))
 def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    """Return the index of the first or the last minimum along an axis."""
+    """Return the int64 index of the first minimum along an axis, or of the last if `select_last_index`.
+
+    The axis keeps size 1 if `keepdims`.
+    """
     return _select_extreme(p.argmin, data, axis, keepdims, select_last_index)
 
 

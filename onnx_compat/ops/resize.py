@@ -36,7 +36,16 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Tensor:
-    """Return X resized by the factors `scales`, or to `sizes` if `scales` is absent or empty."""
+    """Return X resized by the factors `scales`, or to `sizes` if `scales` is absent or empty.
+
+    Without `axes`, all axes are resized; else `scales`, `sizes` and `roi` have entries for `axes` only.
+    roi, extrapolation_value: only for tf_crop_and_resize: the region, and the value outside of X.
+    nearest_mode: only for mode nearest. cubic_coeff_a: only for mode cubic.
+    exclude_outside, antialias: only for linear and cubic.
+
+    Raises InvalidModelError without both scales and sizes, for a missing roi, an unknown mode, or scales and sizes that
+    do not fit the axes. Raises NeedsKnownError for scales that are not known.
+    """
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
         scaled = axes_from_scales([X.shape[axis] for axis in axis_indices], scales)
@@ -62,7 +71,7 @@ op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes",
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     """Return Resize of opset 10, with asymmetric coordinates.
 
-    Nearest sampling rounds up where an axis shrinks, else down.
+    Mode nearest rounds up where an axis shrinks, else down.
     """
     sampling = _Sampling(mode, "asymmetric", "simple")
     return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
@@ -70,7 +79,11 @@ def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
 @op("Upsample", since=(9, 10))
 def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Return the tensor enlarged by the factor `scales[axis]` on each axis, with asymmetric coordinates."""
+    """Return the tensor enlarged by the factor `scales[axis]` on each axis, with asymmetric coordinates.
+
+    A factor below 1 shrinks the axis. Mode nearest rounds positions down. Raises InvalidModelError for factors that are
+    not positive or not one for each axis, and NeedsKnownError for factors that are not known.
+    """
     return _resize_axes(X, _scale_all_axes(X, scales), _Sampling(mode, "asymmetric", "floor"), None)
 
 
@@ -112,7 +125,8 @@ class _Sampling(NamedTuple):
     def copies(self, scaled: ResizedAxis) -> bool:
         """Return whether nearest sampling repeats each element exactly `factor` times.
 
-        False for a factor that is no integer.
+        False if the factor is not given or is no integer, and for a transformation or rounding that may select other
+        elements.
         """
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False
@@ -129,9 +143,9 @@ def _scale_all_axes(X: Tensor, scales: Tensor) -> List[Axis]:
 
 
 def _roi_edges(roi: Tensor, count: int) -> List[Tuple[Any, Any]]:
-    """Return the start and the end of the region of interest on each axis, as scalars.
+    """Return (start, end) of the region of interest on each of `count` axes, as float32 scalars.
 
-    `roi` is [start of each axis, end of each axis].
+    `roi` is the vector [start of each axis, end of each axis].
     """
     values = [p.cast(p.reshape(value, ()), float32) for value in p.split(roi, 0, [1] * (2 * count))]
     return list(zip(values[:count], values[count:]))
@@ -167,10 +181,10 @@ def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_v
 
 
 def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
-    """Cast interpolated values back to an integer dtype, as runtimes do.
+    """Cast interpolated values back to an integer or bool dtype, as runtimes do.
 
-    Linearly interpolated values are truncated. Cubic and antialiased values may overshoot, so they are rounded and
-    clipped.
+    Linearly interpolated values are truncated. Cubic and antialiased values may overshoot, so they are rounded, and
+    clipped if the dtype is an integer of less than 32 bits.
     """
     if sampling.mode == "cubic" or sampling.antialias:
         x = p.round(x)
@@ -182,7 +196,8 @@ def _interpolate(
 ) -> Tensor:
     """Return x interpolated at `positions` of an axis: the weighted sum of the elements around each position.
 
-    An index outside the axis is clamped. With `exclude_outside`, its weight is 0 and the other weights are normalized.
+    An index outside the axis is clamped. With `exclude_outside`, its weight is 0 instead. With `exclude_outside`, and
+    where an antialiased axis shrinks, the weights are divided by their sum.
     """
     floor = p.floor(positions)
     base, fraction = p.cast(floor, int64), p.sub(positions, floor)

@@ -15,7 +15,7 @@ __all__ = ["ResizedAxis", "axes_from_scales", "axes_from_sizes"]
 
 
 class ResizedAxis(NamedTuple):
-    """An axis of a Resize: its sizes before and after, and the scale factor.
+    """An axis of a Resize: its sizes before and after, which may be symbolic, and the scale factor.
 
     A factor None means that only the sizes are given: the scale is their ratio, after / before.
     """
@@ -36,7 +36,7 @@ class ResizedAxis(NamedTuple):
         return p.div(p.cast(lift(self.after), float32), p.cast(lift(self.before), float32))
 
     def narrowing(self) -> float:
-        """Return min(factor, 1). An antialiasing filter is wider by 1 / factor where the axis shrinks.
+        """Return min(scale, 1). An antialiasing filter is wider by 1 / scale where the axis shrinks.
 
         Raises NeedsKnownError without a factor, if the sizes are not static.
         """
@@ -51,9 +51,10 @@ class ResizedAxis(NamedTuple):
 
 
 def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedAxis]:
-    """Return a ResizedAxis for each size and its scale.
+    """Return a ResizedAxis for each size and its scale. The new size is rounded down.
 
-    Raises InvalidModelError unless each scale is positive and finite.
+    Raises InvalidModelError unless there is one scale for each size, and each is positive and finite. Raises
+    NeedsKnownError if the scales are not known, or for a symbolic size whose scale is no simple fraction.
     """
     factors = [float(factor) for factor in known_array(scales, "the scales of a Resize").reshape(-1)]
     if not all(0 < factor < float("inf") for factor in factors):
@@ -66,8 +67,8 @@ def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedA
 def _scale_size(extent: Extent, factor: float) -> Extent:
     """Return floor(extent * factor), computed in float32 as runtimes do.
 
-    A symbolic size is multiplied by the factor as a fraction. Raises NeedsKnownError if the factor is no simple
-    fraction.
+    A symbolic size is multiplied by the factor as a fraction. Raises NeedsKnownError if that factor is no fraction with
+    a denominator up to 1000.
     """
     if is_static(extent):
         return int(np.floor(np.float32(int(extent)) * np.float32(factor)))
@@ -80,13 +81,23 @@ def _scale_size(extent: Extent, factor: float) -> Extent:
 
 
 def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
-    """Return after / before if `before` is symbolic and the ratio is constant (2n / n is 2); else None."""
+    """Return after / before if `before` is symbolic and the ratio is constant (2n / n is 2).
+
+    Else None, also for static sizes.
+    """
     times = None if is_static(before) else exact_quotient(after, before)
     return None if times is None else float(times)
 
 
 def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[ResizedAxis]:
-    """Return a ResizedAxis for each size and its new size. `policy` (keep_aspect_ratio_policy) may adjust new sizes."""
+    """Return a ResizedAxis for each size and its new size. `policy` (keep_aspect_ratio_policy) may adjust new sizes.
+
+    stretch: the new sizes as given.
+    not_larger, not_smaller: all axes by one factor, the least or the greatest ratio of sizes, rounded to the nearest size.
+
+    Raises InvalidModelError for another policy, a negative size, or another number of sizes. Raises NeedsKnownError for
+    symbolic sizes, unless the policy is stretch.
+    """
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
     wanted = as_sizes(sizes)

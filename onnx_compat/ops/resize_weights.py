@@ -16,8 +16,8 @@ __all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest_index", "source_p
 def source_positions(transformation: str, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return, for each element of the resized axis, its position on the input axis, in float32.
 
-    `transformation` is coordinate_transformation_mode. `start` and `end` bound the region of interest
-    (tf_crop_and_resize).
+    `transformation` is coordinate_transformation_mode; InvalidModelError if it is unknown. `start` and `end` bound the
+    region of interest, as fractions of the axis (tf_crop_and_resize only; else None).
     """
     where = _TRANSFORMATIONS.get(transformation)
     if where is None:
@@ -30,7 +30,7 @@ def _as_float(extent: Extent) -> Any:
 
 
 def _divide_by_scale(x: Tensor, scaled: ResizedAxis) -> Any:
-    """Return x / scale. If the factor is not given, it is computed as x * before / after.
+    """Return x / scale. If the factor is not given, return x * before / after.
 
     That product is exact for positions halfway between two elements.
     """
@@ -57,8 +57,10 @@ def _pytorch_half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor],
 def _align_corners(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return positions that map the first element to the first and the last element to the last.
 
-    The new size is the size before rounding: `length_resized` is fractional in the recorded cases of onnx
-    (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it down.
+    0 for a single element.
+
+    With a factor, the divisor is the new size before rounding, less 1: `length_resized` is fractional in the recorded
+    cases of onnx (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it down.
     """
     exact = _as_float(scaled.after) if scaled.factor is None else _as_float(scaled.before) * scaled.scale()
     gaps = p.where(_is_single_element(scaled), 1, exact - 1)
@@ -100,7 +102,8 @@ _TRANSFORMATIONS = {
 def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tensor:
     """Round each position to an index of the input axis by the nearest_mode `rounding`, and clamp it to the axis.
 
-    "simple", of opset 10, rounds up where the axis shrinks, else down.
+    "simple", of opset 10, rounds up where a factor below 1 is given, else down. Raises InvalidModelError for another
+    mode.
     """
     if rounding == "simple":
         rounding = "ceil" if scaled.factor is not None and scaled.factor < 1 else "floor"
@@ -117,7 +120,11 @@ def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tens
 
 
 class Kernel(NamedTuple):
-    """An interpolation kernel: `weight` maps a distance to a weight, which is 0 from the distance `radius` on."""
+    """An interpolation kernel.
+
+    weight: maps a distance (of any sign) to a weight, which is 0 from the distance `radius` on.
+    radius: the number of elements on each side of a position that have a weight.
+    """
 
     weight: Callable[[Any], Tensor]
     radius: int
@@ -125,7 +132,8 @@ class Kernel(NamedTuple):
     def offsets(self, width: float) -> List[int]:
         """Return the indices of the elements with a weight, relative to the element below a position: [0, 1] if linear.
 
-        `width` < 1 stretches the kernel by 1 / width, for antialiasing: more elements have a weight.
+        `width` is 1, or less for antialiasing: the kernel is stretched by 1 / width, so that more elements have a
+        weight.
         """
         first = math.floor(-self.radius / width) + 1
         return list(range(first, 2 - first))

@@ -30,7 +30,9 @@ def roi_align(
     """Divide each region into bins; return the mean or the maximum over the sample points of each bin.
 
     The sample points are evenly spaced: [regions, bins down, bins across, points down, points across]. Mode "avg" takes
-    the mean of the interpolated values; mode "max" takes the largest weighted pixel around the points.
+    the mean of the interpolated values; mode "max" takes the largest weighted pixel around the points. A sampling_ratio
+    of 0 has as many points as pixels. A bin without points gives 0. The result is [regions, C, output_height,
+    output_width]. Raises InvalidModelError for an unknown mode or coordinate_transformation_mode.
     """
     if mode not in ("avg", "max"):
         raise InvalidModelError("a RoiAlign takes the mean ('avg') or the largest ('max'), not %r" % mode)
@@ -80,6 +82,7 @@ def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio:
     """Return evenly spaced points in each bin of each region on an axis.
 
     `ratio` is the number of points per bin; with a ratio of 0 or less, a bin has as many points as pixels, rounded up.
+    Unless `half_pixel`, a region is at least one pixel long.
     """
     length = end - start if half_pixel else p.maximum(end - start, 1)
     size = p.div(length, lift(float(bins), length.dtype))
@@ -99,7 +102,8 @@ def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio:
 def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[Tap]:
     """Return two taps for each point on an axis: the pixels below and above it, with linear weights.
 
-    A point up to one pixel outside the image moves to the edge. A point farther out, or an unused point, counts as 0.
+    A point up to one pixel outside the image moves to the edge. A point farther out, or an unused point, is not inside:
+    it counts as 0.
     """
     length = cast_extent(extent, positions.dtype)
     is_near = p.logical_and(p.greater_equal(positions, -1), p.less_equal(positions, length))
@@ -113,7 +117,7 @@ def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[T
 def _reshape_tap(tap: Tap, axes: Sequence[int]) -> Tap:
     """Reshape each field of a tap from [regions, bins, points] to rank 5.
 
-    `axes` are their axes there; other axes have size 1.
+    `axes` are the positions of the three axes there; the other axes have size 1.
     """
     return Tap(*(_reshape_to_axes(part, axes, 5) for part in tap))
 
@@ -126,7 +130,10 @@ def _reshape_to_axes(x: Tensor, axes: Sequence[int], rank: int) -> Any:
 
 
 def _max_of_points(values: Any, down: _Points, across: _Points) -> Any:
-    """Return the maximum over the points of each bin; 0 for a region without points."""
+    """Return the maximum over the used points of each bin; 0 for a region without points.
+
+    `values` is [regions, bins down, bins across, points down, points across, C].
+    """
     is_used = p.logical_and(
         _reshape_to_axes(down.is_used, [0, 1, 3], 6), _reshape_to_axes(across.is_used, [0, 2, 4], 6)
     )
@@ -138,8 +145,8 @@ def _max_of_points(values: Any, down: _Points, across: _Points) -> Any:
 def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Tensor:
     """Divide each region into bins; return the maximum over the pixels of each bin, 0 for an empty bin.
 
-    `pooled_shape` is the number of bins down and across. The ends of a region are rounded to pixels; the ends of a bin
-    are rounded outwards.
+    A region is [batch index, x1, y1, x2, y2]. `pooled_shape` is the number of bins down and across. The ends of a
+    region are rounded to pixels (halves away from zero); the ends of a bin are rounded outwards.
     """
     index, x1, y1, x2, y2 = (p.reshape(part, (rois.shape[0],)) for part in p.split(rois, 1, [1] * 5))
     result = p.take(X, p.cast(index, int64), 0)

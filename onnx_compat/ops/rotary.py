@@ -14,7 +14,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
     """Rotate pairs of features of x by angles; the last axis of `cos` and `sin` has an entry for each pair.
 
     Two features of a pair are adjacent if `interleaved`, else as far apart as there are pairs. Features after the last
-    pair do not change. `cos` and `sin` broadcast to x without its last axis.
+    pair do not change. The other axes of `cos` and `sin` broadcast to those of x.
     """
     size = cos.shape[-1] * 2
     part = p.slice_axis(x, -1, 0, size)
@@ -32,7 +32,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
 
 
 def _may_exceed(extent: Extent, size: Extent) -> bool:
-    """Return whether an axis may have features after the first `size` features, which are rotated.
+    """Return whether an axis of the size `extent` may have features after the first `size` features, which are rotated.
 
     True if a size is symbolic: to append an empty slice changes nothing.
     """
@@ -42,7 +42,8 @@ def _may_exceed(extent: Extent, size: Extent) -> bool:
 def apply_rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, interleaved: bool) -> Tensor:
     """Rotate the features of each head by the angles of its step: `cos` and `sin` are [batch or 1, steps, pairs].
 
-    x is [batch, heads, steps, size], or [batch, steps, heads * size] with `count` heads.
+    x is [batch, heads, steps, size], where `count` has no effect, or [batch, steps, heads * size] with `count` heads.
+    The result has the shape of x.
     """
     if x.rank == 4:
         return rotate(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)
@@ -61,10 +62,11 @@ def rotary_embedding(
     num_heads: Optional[int] = None,
     rotary_embedding_dim: int = 0,
 ) -> Tensor:
-    """Rotate pairs of features by the angles of their positions.
+    """Rotate pairs of features by the angles of their positions. Other features do not change.
 
-    With position_ids, the caches have a row for each position; else an entry for each step. In version 23 they may have
-    more columns than rotary_embedding_dim / 2.
+    With position_ids, the caches have a row for each position; else an entry for each step. With rotary_embedding_dim >
+    0, only the first rotary_embedding_dim / 2 columns of the caches are used. Raises InvalidModelError at rank 3
+    without num_heads.
     """
     if X.rank == 3 and not num_heads:
         raise InvalidModelError("RotaryEmbedding of a tensor of rank 3 needs num_heads")

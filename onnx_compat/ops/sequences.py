@@ -20,7 +20,7 @@ Value = Any  # a Tensor, a SequenceValue, a MapValue or an empty optional
 
 @op("SequenceEmpty", since=11)
 def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
-    """Return an empty sequence."""
+    """Return an empty sequence of tensors of `dtype`, by default float32."""
     return SequenceValue(float32 if dtype is None else DType.of(dtype), ())
 
 
@@ -33,7 +33,7 @@ def sequence_construct(*inputs: Tensor) -> SequenceValue:
 def _normalize_position(position: Tensor, length: int, end: int) -> int:
     """Return a known position in a sequence as an index in [0, end). A negative position counts from the end.
 
-    Raises InvalidModelError if the position is out of range for `length` elements.
+    Raises InvalidModelError if the position is not in [-length, end), and NeedsKnownError if it is not known.
     """
     index = int(known_number(position, "the position in a sequence"))
     if not -length <= index < end:
@@ -43,13 +43,21 @@ def _normalize_position(position: Tensor, length: int, end: int) -> int:
 
 @op("SequenceAt", since=11)
 def sequence_at(input_sequence: SequenceValue, position: Tensor) -> Any:
-    """Return the element at a position."""
+    """Return the element at a position, which counts from the end if negative.
+
+    Raises NeedsKnownError if the position is not known, and InvalidModelError if it is out of range.
+    """
     return input_sequence.items[_normalize_position(position, len(input_sequence.items), len(input_sequence.items))]
 
 
 @op("SequenceErase", since=11)
 def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = None) -> SequenceValue:
-    """Return the sequence without the element at a position, by default the last."""
+    """Return the sequence without the element at a position, by default the last.
+
+    A negative position counts from the end.
+
+    Raises NeedsKnownError if the position is not known, and InvalidModelError if it is out of range.
+    """
     items = list(input_sequence.items)
     del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
     return SequenceValue(input_sequence.dtype, tuple(items))
@@ -57,7 +65,11 @@ def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = N
 
 @op("SequenceInsert", since=11)
 def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Optional[Tensor] = None) -> SequenceValue:
-    """Return the sequence with a tensor inserted at a position, by default at the end."""
+    """Return the sequence with a tensor inserted before a position, by default at the end.
+
+    A negative position counts from the end. Raises NeedsKnownError if the position is not known, and InvalidModelError
+    if it is out of range.
+    """
     items = list(input_sequence.items)
     items.insert(len(items) if position is None else _normalize_position(position, len(items), len(items) + 1), tensor)
     return SequenceValue(tensor.dtype, tuple(items))
@@ -71,7 +83,10 @@ def sequence_length(input_sequence: SequenceValue) -> Tensor:
 
 @op("ConcatFromSequence", since=11)
 def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: int = 0) -> Tensor:
-    """Concatenate the elements of a sequence along an axis; if `new_axis`, stack the elements along a new axis."""
+    """Concatenate the elements of a sequence along an axis.
+
+    If `new_axis`, stack the elements along a new axis at `axis`.
+    """
     items = input_sequence.items
     if not new_axis:
         return p.concat(items, axis)
@@ -84,8 +99,9 @@ def split_to_sequence(
 ) -> SequenceValue:
     """Split a tensor along an axis into a sequence of pieces.
 
-    `split` has the size of each piece (a vector), or of all pieces but the last (a scalar). Without it, pieces are
-    slices.
+    `split` has the size of each piece (a vector), or of all pieces but the last (a scalar), which may be smaller.
+    Without it, pieces are slices of size 1, and lack the axis unless `keepdims`. Raises InvalidModelError for sizes
+    that do not fit, and NeedsKnownError if the number of pieces is not known.
     """
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:
@@ -113,7 +129,8 @@ def sequence_map(
 ) -> List[SequenceValue]:
     """Apply a body to each element of a sequence; return a sequence for each output of the body.
 
-    An additional sequence gives its element at the same position; an additional tensor is passed whole.
+    An additional sequence gives its element at the same position; an additional tensor is passed whole. An empty
+    sequence gives empty sequences, of float32 where the body does not declare a dtype.
     """
     rows = []
     for k, item in enumerate(input_sequence.items):
@@ -131,19 +148,22 @@ def _element_dtype(value_info: Any) -> DType:
 
 @op("Optional", since=(15, 28))
 def optional(input: Value = None, *, type: Optional[Type] = None) -> Any:
-    """Return an optional that holds the input, or an empty optional."""
+    """Return an optional that holds the input, or an empty optional without an input. `type` has no effect."""
     return EMPTY_OPTIONAL if input is None else input
 
 
 @op("OptionalHasElement", since=(15, 18, 28))
 def optional_has_element(input: Value = None) -> Tensor:
-    """Return whether the optional holds a value, as a scalar. An absent input holds none."""
+    """Return whether the optional holds a value, as a bool scalar.
+
+    False for an absent input, True for a value that is no optional.
+    """
     return lift(input is not None and input is not EMPTY_OPTIONAL, bool_)
 
 
 @op("OptionalGetElement", since=(15, 18, 28))
 def optional_get_element(input: Value) -> Any:
-    """Return the value that the optional holds."""
+    """Return the value that the optional holds. Raises InvalidModelError for an empty optional."""
     if input is EMPTY_OPTIONAL:
         raise InvalidModelError("the optional is empty: it has no element")
     return input

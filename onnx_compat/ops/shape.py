@@ -12,7 +12,10 @@ from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 @op("Reshape", since=1)
 def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
-    """Reshape to the attribute `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes."""
+    """Reshape to the attribute `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes.
+
+    Raises InvalidModelError for several -1, and if the numbers of elements differ.
+    """
     return _reshape(data, list(shape), allowzero=False)
 
 
@@ -24,7 +27,11 @@ def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
 
 @op("Reshape", since=(14, 19, 21, 23, 24, 25))
 def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
-    """Reshape to the input `shape`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred."""
+    """Reshape to the input `shape`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred.
+
+    Raises InvalidModelError for several -1, and if the numbers of elements differ. Raises NeedsKnownError if an entry
+    that may be 0 or -1 is not known.
+    """
     extents = as_sizes(shape)
     if any(not is_static(extent) and _may_be_special(extent) for extent in extents):
         extents = [int(v) for v in known_array(shape, "the shape of a Reshape").reshape(-1)]
@@ -40,7 +47,10 @@ def _may_be_special(extent: Extent) -> bool:
 
 
 def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
-    """Reshape to `extents`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred from the others."""
+    """Reshape to `extents`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred from the others.
+
+    Raises InvalidModelError for several -1, and if the numbers of elements differ.
+    """
     sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
     inferred = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(inferred) > 1:
@@ -53,7 +63,8 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
 def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Extent:
     """Return the size for the entry -1 of a Reshape: the product of `shape` divided by the product of `known_sizes`.
 
-    Symbolic sizes that occur in both lists cancel first, because they may be 0.
+    Symbolic sizes that occur in both lists cancel first, because they may be 0. If the remaining divisor is 0, return
+    0. The division rounds down; the caller detects a remainder.
     """
     remaining, divisors = list(shape), []
     for extent in known_sizes:
@@ -71,7 +82,10 @@ def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Exten
 
 @op("Flatten", since=(1, 9, 11, 13, 21, 23, 24, 25))
 def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Reshape to a matrix [product of the sizes before `axis`, product of the sizes from `axis` on]."""
+    """Reshape to a matrix [product of the sizes before `axis`, product of the sizes from `axis` on].
+
+    A negative axis counts from the end; axis 0 gives one row. Raises InvalidModelError if the axis is out of range.
+    """
     if not -input.rank <= axis <= input.rank:
         raise InvalidModelError("the axis %d is out of range for a Flatten of rank %d" % (axis, input.rank))
     axis = axis + input.rank if axis < 0 else axis
@@ -80,13 +94,20 @@ def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Squeeze", since=(1, 11))
 def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Remove axes of size 1: the axes in the attribute `axes`, by default every axis of size 1."""
+    """Remove axes of size 1: the axes in the attribute `axes`, by default every axis of size 1.
+
+    Raises InvalidModelError for an axis of another static size, and NeedsKnownError for no axes and a symbolic size.
+    """
     return _squeeze(data, axes)
 
 
 @op("Squeeze", since=(13, 21, 23, 24, 25))
 def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """Remove axes of size 1: the axes in the input `axes`, by default every axis of size 1."""
+    """Remove axes of size 1: the axes in the input `axes`, by default every axis of size 1.
+
+    Raises InvalidModelError for an axis of another static size. Raises NeedsKnownError for axes that are not known, and
+    for no axes and a symbolic size.
+    """
     return _squeeze(data, None if axes is None else known_integers(axes, "the axes of a Squeeze"))
 
 
@@ -103,13 +124,16 @@ def _squeeze(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
 
 @op("Unsqueeze", since=(1, 11))
 def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
-    """Insert axes of size 1 at the positions in the attribute `axes`."""
+    """Insert axes of size 1 at the positions in the attribute `axes`, which count in the result."""
     return p.unsqueeze(data, axes)
 
 
 @op("Unsqueeze", since=(13, 21, 23, 24, 25))
 def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
-    """Insert axes of size 1 at the positions in the input `axes`."""
+    """Insert axes of size 1 at the positions in the input `axes`, which count in the result.
+
+    Raises NeedsKnownError if the axes are not known, and InvalidModelError if an axis is out of range or comes twice.
+    """
     return p.unsqueeze(data, known_integers(axes, "the axes of an Unsqueeze"))
 
 
@@ -121,7 +145,10 @@ def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
 
 @op("Expand", since=(8, 13))
 def expand(input: Tensor, shape: Tensor) -> Tensor:
-    """Broadcast the input and `shape` against each other: an entry 1 of `shape` keeps the size of the input."""
+    """Broadcast the input and `shape` against each other: an entry 1 of `shape` keeps the size of the input.
+
+    `shape` may have fewer entries than the input has axes. Raises InvalidModelError if two static sizes conflict.
+    """
     target = as_sizes(shape)
     rank = max(input.rank, len(target))
     padded_shape = (1,) * (rank - input.rank) + input.shape
@@ -132,7 +159,8 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
 def _broadcast_size(size: Extent, target: Extent) -> Extent:
     """Return the size to which two axes broadcast: they are equal, or one of them is 1.
 
-    Raises InvalidModelError if both sizes are static and conflict.
+    A static size other than 1 wins over a symbolic size; of two symbolic sizes, return the maximum. Raises
+    InvalidModelError if both sizes are static and conflict.
     """
     if is_equal(size, 1) or is_equal(size, target):
         return target
@@ -145,14 +173,17 @@ def _broadcast_size(size: Extent, target: Extent) -> Extent:
 
 @op("Tile", since=1)
 def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
-    """Repeat the input `tiles` times along the axis `axis`."""
+    """Repeat the input `tiles` times along the axis `axis`. Raises NeedsKnownError if the axis is not known."""
     axis_index = p.axis_of(known_integers(axis, "the axis of a Tile")[0], input.rank)
     return p.tile(input, [as_sizes(tiles)[0] if k == axis_index else 1 for k in range(input.rank)])
 
 
 @op("Tile", since=(6, 13))
 def tile(input: Tensor, repeats: Tensor) -> Tensor:
-    """Repeat the input along each axis, `repeats[axis]` times."""
+    """Repeat the input along each axis, `repeats[axis]` times; 0 gives an empty axis.
+
+    Raises InvalidModelError unless `repeats` has an entry for each axis.
+    """
     return p.tile(input, as_sizes(repeats))
 
 
@@ -166,7 +197,7 @@ def depth_to_space_1(input: Tensor, *, blocksize: int) -> Tensor:
 def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b].
 
-    The channel axis of the input is [b, b, C] in mode DCR and [C, b, b] in mode CRD.
+    The channel axis of the input is [b, b, C] in mode DCR and [C, b, b] in any other mode (CRD).
     """
     n, c, h, w = input.shape
     depth = floordiv(c, blocksize * blocksize)
@@ -189,7 +220,7 @@ def space_to_depth_13(input: Tensor, *, blocksize: int) -> Tensor:
 def space_to_depth(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W].
 
-    The channel axis of the result is [b, b, C] in mode DCR and [C, b, b] in mode CRD.
+    The channel axis of the result is [b, b, C] in mode DCR and [C, b, b] in any other mode (CRD).
     """
     n, c, h, w = input.shape
     rows, columns = floordiv(h, blocksize), floordiv(w, blocksize)

@@ -18,7 +18,10 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def dft_17(
     input: Tensor, dft_length: Optional[Tensor] = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
-    """Return the discrete Fourier transform along the attribute `axis`; its inverse if `inverse`."""
+    """Return the discrete Fourier transform along the attribute `axis`; its inverse if `inverse`.
+
+    The parameters and errors are those of `dft`.
+    """
     return _transform(input, axis, dft_length, bool(inverse), bool(onesided))
 
 
@@ -31,7 +34,13 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Tensor:
-    """Return the discrete Fourier transform along the input `axis`, by default -2; its inverse if `inverse`."""
+    """Return the discrete Fourier transform along the input `axis`, by default -2; its inverse if `inverse`.
+
+    The last axis of the input holds the real part, or the real and the imaginary part. The axis is truncated or
+    zero-padded to `dft_length`. With `onesided`, the result has the frequencies 0 to length // 2 only; an inverse takes
+    these, and its result is real. Raises InvalidModelError if `axis` is the last axis, and NeedsKnownError if it is not
+    known.
+    """
     axis_index = -2 if axis is None else known_number(axis, "the axis of a DFT")
     return _transform(input, axis_index, dft_length, bool(inverse), bool(onesided))
 
@@ -45,7 +54,11 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Tensor:
-    """Return the short-time Fourier transform: the transform of each frame of the signal times the window."""
+    """Return the short-time Fourier transform: the transform of each frame of the signal times the window.
+
+    The result is [batch, frames, frequencies, 2]. A frame is as long as `frame_length`, by default as the window, else
+    as the signal. Without a window, frames are transformed as they are. Samples after the last full frame are left out.
+    """
     length, (step,) = signal.shape[1], as_sizes(frame_step)
     size = as_sizes(frame_length)[0] if frame_length is not None else window.shape[0] if window is not None else length
     starts = p.iota(floordiv(length - size, step) + 1) * lift(step)
@@ -112,7 +125,7 @@ _LONG = 2048  # the matrix of a longer transform needs too much memory
 def _split_factor(length: int) -> int:
     """Return the largest divisor of `length` up to its square root.
 
-    Return 1 for a prime, and for a length that one matrix product can transform.
+    Return 1 for a prime, and for a length up to `_LONG`, which one matrix product can transform.
     """
     if length <= _LONG:
         return 1
@@ -120,9 +133,10 @@ def _split_factor(length: int) -> int:
 
 
 def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
-    """Return the transform of a long signal by the Cooley-Tukey algorithm with two factors: length = first * second.
+    """Return the transform of lines [batch, rows, parts] by the Cooley-Tukey algorithm: length = first * second.
 
-    Transforms of length `first`, twiddle factors and transforms of length `second` follow each other.
+    `length` is an int that is no prime. Transforms of length `first`, twiddle factors and transforms of length `second`
+    follow each other. Lines shorter than `length` are zero-padded.
     """
     batch, rows, _ = lines.shape
     first = _split_factor(length)

@@ -15,7 +15,8 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[float]) -> Tensor:
     """Return the window of `size` elements: w[n] = sum(factors[k] * cos(2 * pi * k * n / N)) over all k.
 
-    N is `size` if `periodic`, else size - 1: the last element of a symmetric window equals the first.
+    N is `size` if `periodic`, else size - 1: the last element of a symmetric window equals the first. `dtype` is the
+    ONNX number of the dtype.
     """
     length, result_dtype = as_sizes(size)[0], DType.of(dtype)
     # With a static size the window is a constant, computed in float64 by the core.
@@ -30,19 +31,19 @@ def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[fl
 
 @op("HannWindow", since=17)
 def hann_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return the Hann window of `size` elements."""
+    """Return the Hann window of `size` elements (see `_cosine_window`), by default float32 and periodic."""
     return _cosine_window(size, periodic, output_datatype, [0.5, -0.5])
 
 
 @op("HammingWindow", since=17)
 def hamming_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return the Hamming window of `size` elements."""
+    """Return the Hamming window of `size` elements (see `_cosine_window`), by default float32 and periodic."""
     return _cosine_window(size, periodic, output_datatype, [25 / 46, -21 / 46])
 
 
 @op("BlackmanWindow", since=17)
 def blackman_window(size: Tensor, *, output_datatype: int = 1, periodic: int = 1) -> Tensor:
-    """Return the Blackman window of `size` elements."""
+    """Return the Blackman window of `size` elements (see `_cosine_window`), by default float32 and periodic."""
     return _cosine_window(size, periodic, output_datatype, [0.42, -0.5, 0.08])
 
 

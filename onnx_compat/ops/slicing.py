@@ -30,7 +30,10 @@ def concat(*inputs: Tensor, axis: int) -> Tensor:
 def slice_1(
     data: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Optional[Sequence[int]] = None
 ) -> Tensor:
-    """Return data[start:end] along each of `axes`; starts and ends are attributes."""
+    """Return data[start:end] along each of `axes`, by default along the first axes; starts and ends are attributes.
+
+    Bounds are as in Python. Raises InvalidModelError if the lists differ in length or an axis comes twice.
+    """
     return _slice(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
 
 
@@ -38,7 +41,11 @@ def slice_1(
 def slice(
     data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None, steps: Optional[Tensor] = None
 ) -> Tensor:
-    """Return data[start:end:step] along each of `axes`, by default along the first axes."""
+    """Return data[start:end:step] along each of `axes`, by default along the first axes. The default step is 1.
+
+    Bounds are as in Python. Raises InvalidModelError if the lists differ in length, an axis comes twice, or a step is
+    0. Raises NeedsKnownError if axes or steps are not known.
+    """
     begin, stop = as_sizes(starts), as_sizes(ends)
     axis_indices = range(len(begin)) if axes is None else known_integers(axes, "the axes of a Slice")
     strides = [1] * len(begin) if steps is None else known_integers(steps, "the steps of a Slice")
@@ -72,7 +79,7 @@ def _slice(
 def _open_end(end: Extent, step: int) -> Any:
     """Return None, the end of the axis, for an extreme `end`; return any other `end` unchanged.
 
-    An extreme end is 2^31 - 1 or more, or, with a negative step, -(2^31 - 1) or less.
+    An extreme end is 2^31 - 1 or more, or, with a negative step, -(2^31 - 1) or less. A symbolic end is never extreme.
     """
     if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
@@ -91,22 +98,29 @@ def split_1(
     split: Optional[Sequence[int]] = None,
     axis: int = 0,
 ) -> List[Tensor]:
-    """Split along an axis.
+    """Split along an axis into the outputs of the node.
 
-    In version 1 the sizes are an input (`lengths`) or the attribute `split`; by default equal parts.
+    In version 1 the sizes are an input (`lengths`) or the attribute `split`; by default equal parts. Raises
+    InvalidModelError for sizes that do not fit the axis or the number of outputs.
     """
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
 
 @op("Split", since=(2, 11))
 def split_2(ctx: "Context", input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
-    """Split along an axis into pieces with the sizes in the attribute `split`, by default into equal parts."""
+    """Split along an axis into pieces with the sizes in the attribute `split`, by default into equal parts.
+
+    Raises InvalidModelError for sizes that do not fit the axis or the number of outputs.
+    """
     return _split_pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
 @op("Split", since=13)
 def split_13(ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
-    """Split along an axis into pieces with the sizes in the input `split`, by default into equal parts."""
+    """Split along an axis into pieces with the sizes in the input `split`, by default into equal parts.
+
+    Raises InvalidModelError for sizes that do not fit the axis or the number of outputs.
+    """
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split)
     return _split_pieces(ctx, input, axis, sizes)
 
@@ -121,7 +135,11 @@ def _split_pieces(ctx: "Context", input: Tensor, axis: int, sizes: Sequence[Exte
 def split(
     ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
 ) -> List[Tensor]:
-    """Split along an axis into pieces of sizes `split`, or into equal parts, of which the last may be smaller."""
+    """Split along an axis into pieces of sizes `split`, or into equal parts, of which the last may be smaller.
+
+    Without `split`, the number of parts is `num_outputs`, by default that of the node's outputs. Raises
+    InvalidModelError for sizes that do not fit the axis or the number of outputs, and for no parts.
+    """
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split))
     count = ctx.outputs if num_outputs is None else num_outputs
@@ -138,7 +156,7 @@ def _equal_parts(extent: Extent, count: int) -> List[Extent]:
 
 
 def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
-    """Return `count` sizes whose sum is `extent`: ceil(extent / count) each, and the remainder at the end."""
+    """Return `count` sizes whose sum is `extent`: ceil(extent / count) each, then the remainder, then zeros."""
     chunk = ceildiv(extent, count)
     bounds = [minimum(chunk * k, extent) for k in range(count)] + [extent]
     return [after - before for before, after in zip(bounds, bounds[1:])]
@@ -146,7 +164,7 @@ def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
 
 @op("Pad", since=1)
 def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pad by the attribute `paddings`: the begin of each axis, then the end of each axis."""
+    """Pad by the attribute `paddings`: the begin of each axis, then the end of each axis. A negative size crops."""
     return _pad_and_crop(data, list(paddings), mode, value)
 
 
@@ -173,7 +191,9 @@ def pad(
 ) -> Tensor:
     """Pad, or crop by negative sizes, the `axes`, by default all.
 
-    `pads` has the begins, then the ends of these axes.
+    `pads` has the begins, then the ends of these axes. Mode constant pads with `constant_value`, by default 0; the
+    modes edge, reflect and wrap copy elements. Raises InvalidModelError for another number of sizes or a negative
+    result. Raises NeedsKnownError for axes that are not known.
     """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
@@ -183,9 +203,11 @@ def pad(
 def _pad_and_crop(
     x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None
 ) -> Tensor:
-    """Pad by positive sizes and crop by negative sizes.
+    """Pad by positive sizes and crop by negative sizes. A symbolic size is taken as positive.
 
-    Modes that copy elements (edge, reflect, wrap) crop first, so that they copy elements that remain.
+    `pads` has the begins, then the ends of `axes` (None: all). Modes that copy elements (edge, reflect, wrap) crop
+    first, so that they copy elements that remain. Raises InvalidModelError for another number of sizes, or a negative
+    static size of the result.
     """
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
@@ -219,7 +241,10 @@ def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
 
 @op("CenterCropPad", since=18)
 def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Crop each axis, or pad it with zeros, evenly on both sides, to its size in `shape`."""
+    """Crop each axis, or pad it with zeros, evenly on both sides, to its size in `shape`.
+
+    `shape` has an entry for each of `axes`, by default for all axes. Of an odd number, the end loses or gets one more.
+    """
     x = input_data
     for axis, target in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
         current = x.shape[axis]

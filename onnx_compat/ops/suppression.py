@@ -22,6 +22,11 @@ def non_max_suppression(
 ) -> Tensor:
     """Return [batch, class, box] of each selected box: boxes with the best scores, unless they overlap a better box.
 
+    boxes, scores: [batch, boxes, 4] and [batch, classes, boxes]. center_point_box: see `_box_edges`.
+    max_output_boxes_per_class: without it, or if it is 0 or less, no box is selected: [0, 3].
+    iou_threshold: boxes with a larger overlap are suppressed; 0 by default.
+    score_threshold: boxes with this score or less, or NaN, are left out; none by default.
+
     The loop runs for all batches and classes at once. In each round the best candidate is selected and suppresses the
     candidates that overlap it. `selected` has the box of each round, or -1.
     """
@@ -69,7 +74,8 @@ def non_max_suppression(
 def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
     """Return [lower, upper, lower, upper] edges of the boxes on two axes, each [batches, boxes].
 
-    The order of the two axes does not matter. `centered` boxes are (center, center, size, size).
+    The order of the two axes does not matter. `centered` boxes are (center, center, size, size); others are two
+    opposite corners, in any order.
     """
     a, b, c, d = (p.squeeze(part, [2]) for part in p.split(boxes, 2, [1] * 4))
     if centered:
@@ -78,7 +84,10 @@ def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
 
 
 def _overlaps(edges: List[Any], best: Tensor, threshold: Tensor) -> Any:
-    """Return whether the intersection over union (IoU) of each box and the best box exceeds the threshold."""
+    """Return whether the intersection over union (IoU) of each box and the best box exceeds the threshold.
+
+    False for an empty intersection. `edges` are sorted by score; `best` is the position of the best box, [..., 1].
+    """
     low_a, high_a, low_b, high_b = edges
     best_edges = [p.take_along(edge, best, 2) for edge in edges]
     intersection = p.mul(

@@ -29,7 +29,14 @@ def tfidf_vectorizer(
 ) -> Tensor:
     """Count each n-gram of the pool in each row of X. Return the counts, weighted by `mode`, as [rows, features].
 
-    `ngram_indexes` has the feature of each n-gram.
+    A vector X gives [features]. Only n-grams from min_gram_length to max_gram_length count.
+
+    mode: TF: the count; IDF: the weight if the n-gram occurs; TFIDF: the count times the weight.
+    weights: a number for each n-gram; 1 by default.
+    ngram_indexes: the feature of each n-gram. ngram_counts: see `_split_pool`.
+    max_skip_count: see `_count_grams`.
+
+    Raises InvalidModelError for another mode.
     """
     if mode not in ("TF", "IDF", "TFIDF"):
         raise InvalidModelError("the mode of a TfIdfVectorizer is TF, IDF or TFIDF, not %r" % mode)
@@ -66,7 +73,7 @@ def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int,
 
 
 def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
-    """Return how often each n-gram occurs in each row, [rows, n-grams].
+    """Return how often each n-gram occurs in each row, float32 [rows, n-grams].
 
     Occurrences may skip the same number of elements, 0 to `skips`, between two elements of the n-gram.
     """

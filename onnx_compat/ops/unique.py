@@ -15,7 +15,8 @@ from onnx_compat.tracing.values import Tensor, lift
 def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Tensor]:
     """Return the distinct elements, or slices along `axis`; their first indices; the inverse indices; and their counts.
 
-    If `sorted`, slices are in lexicographic order, else in order of their first index. NaN equals NaN and comes last.
+    Without `axis`, X is flattened. If `sorted`, slices are in lexicographic order, else in order of their first index.
+    NaN equals NaN and comes last. Raises UnsupportedError for complex128.
     """
     axis_index = 0 if axis is None else p.axis_of(axis, X.rank)
     lines = p.reshape(X, (product(X.shape),)) if axis is None else X
@@ -95,7 +96,10 @@ def _sort_keys_of_floats(table: Tensor) -> List[Tensor]:
 
 
 def _complex_part(x: Tensor, shift: int) -> Tensor:
-    """Return the real part of a complex64 tensor if `shift` is 0, the imaginary part if it is 32."""
+    """Return the real part of a complex64 tensor if `shift` is 0, the imaginary part if it is 32.
+
+    Raises UnsupportedError for a complex dtype of another width.
+    """
     if x.dtype.bits != 64:
         raise UnsupportedError(
             "Unique of %s is not supported" % x.dtype.name, hint="make it complex64, or split its parts"

@@ -24,7 +24,10 @@ def col2im(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Add up columns of blocks into an image, each block at its position, and crop the padding (inverse of im2col)."""
+    """Add up columns of blocks into an image, each block at its position, and crop the padding (inverse of im2col).
+
+    The input is [N, C * block size, blocks], the result [N, C, image_shape...].
+    """
     extents, kernel = as_sizes(image_shape), as_sizes(block_shape)
     rank = len(extents)
     window = window_from_attributes(extents, kernel, "NOTSET", pads, strides, dilations)
@@ -59,7 +62,8 @@ def max_unpool(
 ) -> Tensor:
     """Return an image of zeros with each element of X at its flat index in I: the inverse of MaxPool.
 
-    The indices refer to the input of that MaxPool. If `output_shape` is larger, zeros are appended to each axis.
+    The indices refer to the input of that MaxPool, whose size is (size of X - 1) * stride + kernel - pads. If
+    `output_shape` is larger, zeros are appended to each axis.
     """
     rank = X.rank - 2
     pad_pairs = split_pads(pads) if pads else [(0, 0)] * rank

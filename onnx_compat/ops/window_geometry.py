@@ -20,7 +20,9 @@ def window_from_attributes(
 ) -> Window:
     """Return the window that the attributes of a node define over an image of these spatial sizes.
 
-    `auto_pad` is resolved. Raises InvalidModelError if the attributes and the number of axes do not fit together.
+    `auto_pad` is resolved; `pads` only has an effect for NOTSET. Absent strides and dilations are 1, absent pads 0.
+    Raises InvalidModelError for an unknown `auto_pad`, a kernel size below 1, a negative padding, and another number of
+    entries than axes.
     """
     rank = len(extents)
     if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
@@ -39,8 +41,8 @@ def window_from_attributes(
 def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
     """Return the padding (begin, end) for a total padding; a negative total counts as 0.
 
-    If the total is odd, the end gets more if `upper`, else less. A window that spans at least its stride never has a
-    negative total.
+    If the total is odd, the end gets more if `upper`, else the begin. A window that spans at least its stride never has
+    a negative total.
     """
     if not (is_static(span) and span >= stride):
         total = maximum(total, 0)
@@ -51,7 +53,7 @@ def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tup
 def round_up(window: Window, extents: Sequence[Extent]) -> Window:
     """Return the window for ceil_mode: padding is added at the end, so that a partial last window counts too.
 
-    A last window that would begin in the padding at the end is left out.
+    A last window that would begin in the padding at the end is left out; the padding at the end may then shrink.
     """
     rounded = map(_rounded_up, extents, window.spans, window.strides, window.pads)
     return window._replace(pads=tuple(rounded))

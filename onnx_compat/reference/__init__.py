@@ -44,7 +44,7 @@ class Reference(
     def finish(self, handle: Array, dtype: DType) -> Any:
         """Convert a result to an array, and round it to the values of a dtype that numpy lacks.
 
-        A result may be a numpy scalar.
+        A result may be a numpy scalar. Object arrays (strings, symbolic sizes) and numpy's dtypes are not rounded.
         """
         array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)
@@ -54,7 +54,7 @@ class Reference(
         return int(handle.shape[axis])
 
     def element(self, handle: Array, index: Optional[int]) -> int:
-        """Return element `index` of a vector as an int; for None, the value of a scalar."""
+        """Return element `index` of an array, flattened, as an int; for None, the first element."""
         return int(handle.reshape(-1)[index or 0])
 
     def stack(self, scalars: Sequence[Any]) -> Any:

@@ -43,6 +43,9 @@ class Control(Emitter):
 
 
 def _empty_result(spec: Spec) -> Any:
-    """Return a stacked output of a scan without steps: [0, ...], where symbolic sizes are 0 too."""
+    """Return a stacked output of a scan without steps: [0, ...], where symbolic sizes are 0 too.
+
+    `spec` is the spec of the stacked output.
+    """
     shape: Any = [0, *(size if is_static(size) else 0 for size in spec.shape[1:])]
     return np.zeros(shape, spec.dtype.numpy)

@@ -22,7 +22,8 @@ def _ufunc(function: Callable[..., Any]) -> Any:
 def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
     """Return a method of two operands.
 
-    It calls `sizes` for object arrays of ints and symbolic sizes, else `numbers`.
+    It calls `sizes` for each pair of elements if an operand is an object array of ints and symbolic sizes, else
+    `numbers`.
     """
     symbolic = np.frompyfunc(sizes, 2, 1)
 
@@ -34,7 +35,7 @@ def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], 
 
 # -- integer division ------------------------------------------------------------------------------------------------
 def _divisor(x: Array, y: Array) -> Any:
-    """Return y with 0, and for signed integers -1, replaced by 1, so that an integer division cannot fail or overflow.
+    """Return y with 0, and for a signed x also -1, replaced by 1, so that an integer division cannot fail or overflow.
 
     The primitive allows any quotient by 0. The least integer divided by -1 overflows, so the caller negates x instead.
     """
@@ -44,7 +45,7 @@ def _divisor(x: Array, y: Array) -> Any:
 
 
 def _quotient(x: Array, y: Array, rounded_down: bool) -> Any:
-    """Return the integer quotient x / y, rounded down if `rounded_down`, else towards zero."""
+    """Return the integer quotient x / y, rounded down if `rounded_down`, else towards zero; x for a divisor of 0."""
     safe = _divisor(x, y)
     quotient = np.floor_divide(x, safe)
     if x.dtype.kind == "u":
@@ -117,7 +118,7 @@ def _shift(shift: Callable[..., Any]) -> Any:
 def _bound_in_range(value: float, x: Array, rounding: Callable[[float], float]) -> Any:
     """Return the bound of a clip as a scalar of the dtype of x.
 
-    For an integer dtype, the bound is rounded by `rounding`, and clamped to the range of the dtype.
+    For an integer dtype, the bound is clamped to the range of the dtype, then rounded by `rounding` (ceil or floor).
     """
     if x.dtype.kind == "f":
         return np.asarray(value).astype(x.dtype)

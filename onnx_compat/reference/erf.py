@@ -19,7 +19,10 @@ _END = 6  # erf is 1 in float64 from here on
 
 
 def erf(x: Array) -> Any:
-    """Return the error function of each element, in the dtype of x."""
+    """Return the error function of each element, in the dtype of x, a float. NaN stays NaN.
+
+    Float16 is computed in float32.
+    """
     wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
     series = _series(wide.dtype.char)
     size = np.fmin(np.abs(wide), np.asarray(_END, wide.dtype))  # the last line restores a NaN

@@ -30,7 +30,10 @@ def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[
 
 
 def _check_range(indices: Array, size: int) -> None:
-    """Raise InvalidModelError for an index outside [0, size). Numpy would count negative indices from the end."""
+    """Raise InvalidModelError for an index outside [0, size). Numpy would count negative indices from the end.
+
+    No indices are in range.
+    """
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         raise InvalidModelError("an index is out of range for an axis of length %d" % size)
 

@@ -20,7 +20,10 @@ def _greatest(dtype: np.dtype) -> Any:
 
 
 def _reduce(ufunc: np.ufunc, x: Array, axes: Sequence[int], keepdims: bool, initial: float) -> Any:
-    """Reduce x along the axes by a ufunc; return the dtype of x. float16 is computed in float32; sizes stay objects."""
+    """Reduce x along the axes by a ufunc, from the value `initial` on; return the dtype of x.
+
+    float16 is computed in float32; sizes stay objects. An axis of size 0 gives `initial`.
+    """
     dtype = None if x.dtype == object else x.dtype
     wide = None if dtype is None else widen(x).dtype
     return np.asarray(ufunc.reduce(x, tuple(axes), wide, keepdims=keepdims, initial=initial), dtype)

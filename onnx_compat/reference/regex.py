@@ -33,9 +33,9 @@ _GROUP = re.compile(r"\?(?:P?<(\w+)>|([imsU]*)(?:-([imsU]+))?([:)]))")
 
 
 def translate(pattern: str) -> str:
-    """Return the RE2 pattern in Python's syntax, for `fullmatch`.
+    r"""Return the RE2 pattern in Python's syntax, for `fullmatch`.
 
-    Raises InvalidModelError for a pattern that RE2 does not accept, and UnsupportedError for a feature of RE2 alone.
+    Raises InvalidModelError for a pattern that RE2 does not accept, and UnsupportedError for the escapes \p, \P and \C.
     """
     return _Translation(pattern).result
 
@@ -110,7 +110,11 @@ class _Translation:
         return "[%s]" % _format_ranges(self._escape_ranges())
 
     def _escape_ranges(self) -> _Ranges:
-        """Return the ranges of the characters that an escape sequence matches, inside or outside of a class."""
+        r"""Return the ranges of the characters that an escape sequence matches, inside or outside of a class.
+
+        The position is after the backslash, and moves behind the sequence. Raises InvalidModelError for an unknown
+        escape, and UnsupportedError for \p, \P and \C.
+        """
         match = _ESCAPE.match(self.pattern, self.position)
         if match is None:
             self._refuse(r"a trailing \ ")

@@ -19,7 +19,7 @@ class Replayed(Compiled):
         self.program = program
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Execute the program on the input arrays; return copies of its outputs."""
+        """Execute the program on the input arrays; return copies of its outputs, in row-major order."""
         # Copy, because a result may be a constant of the model, an input, or a view of either.
         return [np.array(output, order="C") for output in emit(self.program.region, Reference(), arrays)]
 
@@ -40,7 +40,7 @@ class ReferenceShim(Shim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         """Return the program in a form that runs node by node.
 
-        Raises TargetError if it was recorded for another target.
+        Raises TargetError if the program was recorded for another target.
         """
         self.resolve_device(device)
         check_target(program.region, self.emitter())

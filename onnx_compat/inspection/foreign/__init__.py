@@ -10,7 +10,11 @@ __all__ = ["describe_foreign_file"]
 
 
 def describe_foreign_file(path: str) -> Optional[Description]:
-    """Return the description of a .keras file or of the folder of a SavedModel; None for any other file."""
+    """Return the description of a .keras file or of the folder of a SavedModel; None for any other path.
+
+    A folder is a SavedModel if it holds `saved_model.pb`. Raises `InputError` if the file cannot be read, and
+    `InvalidModelError` if it is damaged.
+    """
     if os.path.isdir(path):
         return saved_model.describe_saved_model(path) if os.path.exists(os.path.join(path, saved_model.FILE)) else None
     return keras_file.describe_keras_file(path) if path.lower().endswith(".keras") else None

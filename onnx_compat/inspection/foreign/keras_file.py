@@ -31,7 +31,11 @@ Json = Any  # a parsed JSON value: its structure is only known after a check
 
 
 def describe_keras_file(path: str) -> Description:
-    """Return the description of a .keras file. Raise `InvalidModelError` if the file is damaged."""
+    """Return the description of a .keras file.
+
+    Raises `InputError` if the file cannot be read, and `InvalidModelError` if the file is damaged or its layers are
+    nested too deep.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             config, metadata = _read_json(archive, "config.json"), _read_json(archive, "metadata.json")
@@ -67,7 +71,11 @@ def describe_keras_file(path: str) -> Description:
 
 
 def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
-    """Return the content of a JSON file in the archive. Raise `ValueError` if the file is larger than the limit."""
+    """Return the content of a JSON file in the archive, which is an object.
+
+    Raises `KeyError` if the archive has no such file, and `ValueError` if the file is larger than `_LARGEST` bytes or
+    no JSON.
+    """
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
         raise ValueError("%s has %d bytes" % (name, info.file_size))
@@ -76,7 +84,7 @@ def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
 
 
 def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
-    """Yield each layer of a model. A layer that is a model itself is replaced by its layers."""
+    """Yield each layer of a model. A layer that is a model itself is replaced by its layers, at any depth."""
     for layer in model["config"].get("layers", ()):
         if "layers" in layer["config"]:
             yield from _iterate_layers(layer)
@@ -85,12 +93,19 @@ def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
 
 
 def _is_stock(layer: Dict[str, Any]) -> bool:
-    """Return whether Keras itself defines the class of a layer: it is no custom layer."""
+    """Return whether Keras itself defines the class of a layer.
+
+    False for a registered (custom) class, or without a module.
+    """
     return str(layer.get("module") or "").split(".")[0] == "keras" and not layer.get("registered_name")
 
 
 def _port_rows(model: Dict[str, Any]) -> List[Row]:
-    """Return a table row (kind, name, type, shape) for each input and output of a model."""
+    """Return a table row (kind, name, type, shape) for each input and output of a model.
+
+    Without a list of inputs in the file, the layers of the class `InputLayer` are the inputs. Without a list of
+    outputs, the last layer is the output.
+    """
     layers = model["config"].get("layers", ())
     by_name = {layer["config"].get("name", layer.get("name")): layer for layer in layers}
     inputs = list(_layer_names(model["config"].get("input_layers")))
@@ -101,7 +116,10 @@ def _port_rows(model: Dict[str, Any]) -> List[Row]:
 
 
 def _layer_names(layers: Json) -> Iterator[str]:
-    """Yield the names of layers from a triple [name, node, tensor], or from lists or dicts of triples."""
+    """Yield the names of layers from a triple [name, node, tensor], or from lists or dicts of triples.
+
+    None for None.
+    """
     if isinstance(layers, dict):
         layers = list(layers.values())
     if isinstance(layers, list) and len(layers) == 3 and isinstance(layers[0], str):
@@ -112,9 +130,9 @@ def _layer_names(layers: Json) -> Iterator[str]:
 
 
 def _output_type(layer: Dict[str, Any]) -> Row:
-    """Return the dtype and the shape of a layer's output as columns of a row.
+    """Return the dtype and the shape of a layer's output as columns "type" and "shape" of a row.
 
-    The shape may be absent in the file: None.
+    The file may lack both: the dtype is then "", the shape None.
     """
     # The file holds the shapes of the inputs of a layer only.
     config = layer["config"]
@@ -128,7 +146,7 @@ def _output_type(layer: Dict[str, Any]) -> Row:
 
 
 def _iterate_tensor_types(nodes: Json) -> Iterator[Tuple[str, Optional[List[Any]]]]:
-    """Yield the dtype and the shape of each tensor in the inbound nodes of a layer."""
+    """Yield (dtype, shape) of each tensor in the inbound nodes of a layer, at any depth; nothing for None."""
     if isinstance(nodes, dict) and nodes.get("class_name") == "__keras_tensor__":
         yield nodes["config"]["dtype"], nodes["config"]["shape"]
     elif isinstance(nodes, (dict, list)):

@@ -44,7 +44,11 @@ Row = Dict[str, Any]
 
 
 def describe_saved_model(path: str) -> Description:
-    """Return the description of the folder of a SavedModel. Raise `InvalidModelError` if the file in it is damaged."""
+    """Return the description of the folder of a SavedModel; only its first graph is described.
+
+    Raises `InputError` if a file in the folder cannot be read, and `InvalidModelError` if `saved_model.pb` is damaged
+    or holds no graph.
+    """
     try:
         saved = _parse_file(os.path.join(path, FILE))
     except OSError as error:
@@ -76,7 +80,11 @@ def describe_saved_model(path: str) -> Description:
 
 
 def _parse_file(path: str) -> Message:
-    """Return the parsed message of a `saved_model.pb`. Raise `ValueError` if the path is no regular file."""
+    """Return the parsed message of a `saved_model.pb`.
+
+    Raises `ValueError` if the path is no regular file or the file is empty. Raises `InvalidModelError` if the file is
+    damaged, and `OSError` if the file cannot be read.
+    """
     if not os.path.isfile(path):  # opening a pipe would block
         raise ValueError("'%s' is no file" % path)
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -89,7 +97,7 @@ def _iterate_files(path: str) -> Iterator[str]:
 
 
 def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
-    """Yield the nodes of a graph, then the nodes of the functions in its library."""
+    """Yield the nodes of a graph, then the nodes of the functions in its library; nothing for None."""
     if graph is not None:
         yield from graph.nodes
         for function in graph.library.functions if graph.library is not None else ():
@@ -97,9 +105,10 @@ def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
 
 
 def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
-    """Yield a table row for each input and output of each signature.
+    """Yield a table row for each input and output of each signature, but for the signature that initializes the model.
 
-    `port_types` is the result of `_read_port_types`.
+    `port_types`, the result of `_read_port_types`, replaces the types of the default signature. A port without a type
+    has the type "?" and the shape None.
     """
     for entry in graph.signatures:
         if entry.name == _INITIAL or entry.signature is None:
@@ -116,7 +125,8 @@ def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> It
 def _port_type(port: Message) -> Row:
     """Return the columns "type" and "shape" of an input or an output.
 
-    A shape has None for an open size. An unknown rank gives None as the shape.
+    A shape has None for an open size. Without a shape, or with an unknown rank, "shape" has the value None. The type of
+    an unknown dtype number n is "type n".
     """
     is_listed = 0 <= port.dtype < len(_TYPES)
     axes = None if port.shape is None or port.shape.unknown_rank else port.shape.axes
@@ -128,8 +138,8 @@ def _port_type(port: Message) -> Row:
 def _read_port_types(path: str) -> Dict[str, Dict[str, Row]]:
     """Return the types of the model's inputs and outputs, by kind and name: {"input": {name: row}, "output": …}.
 
-    These types have names for open sizes, which a signature lacks. Return an empty dict if no shim of the library wrote
-    the SavedModel.
+    These types have names for open sizes, which a signature lacks. Return an empty dict if the file that the shims
+    write is absent, damaged or too large.
     """
     types_path = os.path.join(path, _PORT_TYPES)
     if not os.path.isfile(types_path):

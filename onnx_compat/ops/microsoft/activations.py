@@ -40,7 +40,10 @@ def quick_gelu(X: Tensor, *, alpha: float = 1.702) -> Tensor:
 
 @op("BiasSplitGelu", since=1, domain=DOMAIN)
 def bias_split_gelu(X: Tensor, bias: Tensor) -> Tensor:
-    """Split X + bias into two halves of the last axis. Return the first half times the Gelu of the second half."""
+    """Split X + bias into two halves of the last axis.
+
+    Return the first half times the Gelu (by erf) of the second half.
+    """
     total = p.add(X, bias)
     half = floordiv(total.shape[-1], 2)
     factor, gate = p.split(total, total.rank - 1, [half, total.shape[-1] - half])
@@ -64,6 +67,9 @@ def bias_dropout(
     *,
     seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return Dropout(data + bias) + residual, and the mask of the Dropout."""
+    """Return (Dropout(data + bias) + residual, the mask of the Dropout).
+
+    An absent residual is 0. The mask has the value None if it is not requested and nothing is dropped.
+    """
     output, mask = dropout(ctx, p.add(data, bias), ratio, training_mode, seed=seed)
     return (output if residual is None else p.add(output, residual)), mask

@@ -21,7 +21,10 @@ Ints = Optional[Sequence[int]]
 
 @op("Trilu", since=1, domain=DOMAIN)
 def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return each matrix with zeros outside of a triangle: the upper from diagonal `k` on, or the lower up to `k`."""
+    """Return each matrix (the last two axes) with zeros outside of a triangle.
+
+    If `upper`, the triangle begins at diagonal `k`, else it ends there. `k` is 0, the main diagonal, by default.
+    """
     return constants.trilu(X, k, upper=upper)
 
 
@@ -39,13 +42,16 @@ def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
 
 @op("Pad", since=1, domain=DOMAIN)
 def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad, or crop by negative sizes. `pads` has the shape [2 * rank] or [1, 2 * rank]."""
+    """Pad, or crop by negative sizes. `pads` has the shape [2 * rank] or [1, 2 * rank]: all begins, then all ends."""
     return slicing.pad(data, p.reshape(pads, (pads.size,)), value, mode=mode)
 
 
 @op("ExpandDims", since=1, domain=DOMAIN)
 def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
-    """Insert an axis of size 1 at the position `axis`."""
+    """Insert an axis of size 1 at the position `axis` of the result; -1 is the last axis.
+
+    Raises NeedsKnownError if `axis` is not known, and InvalidModelError if it is out of range.
+    """
     return p.unsqueeze(X, [p.axis_of(int(known_number(axis, "the axis of ExpandDims")), X.rank + 1)])
 
 
@@ -77,7 +83,10 @@ def nhwc_max_pool(
 
 @op("Inverse", since=1, domain=DOMAIN)
 def inverse(X: Tensor) -> Tensor:
-    """Return the inverse of each matrix, by Gauss-Jordan elimination with partial pivoting."""
+    """Return the inverse of each matrix (the last two axes), by Gauss-Jordan elimination with partial pivoting.
+
+    A singular matrix gives infinities or NaN.
+    """
     size = X.shape[-1]
     rows = p.iota(size)
     identity = p.cast(p.equal(p.unsqueeze(rows, [1]), p.unsqueeze(rows, [0])), X.dtype)
@@ -99,14 +108,17 @@ def inverse(X: Tensor) -> Tensor:
 
 
 def _select_row(matrix: Tensor, is_selected: Tensor) -> Tensor:
-    """Return the row of each matrix for which `is_selected` is True, as [..., 1, columns]."""
+    """Return the row of each matrix for which `is_selected` is True, as [..., 1, columns].
+
+    `is_selected` is [..., rows], with a single True for each matrix.
+    """
     selected = p.where(p.unsqueeze(is_selected, [is_selected.rank]), matrix, lift(0, matrix.dtype))
     return p.reduce_sum(selected, [matrix.rank - 2], keepdims=True)
 
 
 @op("Unique", since=1, domain=DOMAIN)
 def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct elements in the order of their first index, the inverse indices and the counts.
+    """Return the distinct elements of a vector in the order of their first index, the inverse indices and the counts.
 
     After a stable sort, equal elements are adjacent, and the first of them has the lowest index.
     """
@@ -133,14 +145,17 @@ def _cosines_and_sines(count: Any, size: Any, dtype: DType) -> Tuple[Tensor, Ten
 
 
 def _check_transform(signal_ndim: int, onesided: int, normalized: int) -> None:
-    """Raise UnsupportedError unless the transform is one-sided, not normalized, and over one axis."""
+    """Raise UnsupportedError unless the transform is one-sided, not normalized, and over one axis (signal_ndim 1)."""
     if signal_ndim != 1 or not onesided or normalized:
         raise UnsupportedError("Rfft and Irfft are supported for one axis, one-sided and without normalization only")
 
 
 @op("Rfft", since=1, domain=DOMAIN)
 def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
-    """Return the one-sided Fourier transform of the last axis, with real and imaginary part along a new last axis."""
+    """Return the one-sided Fourier transform of the last axis, with real and imaginary part along a new last axis.
+
+    The last axis of a real X of length n becomes [n // 2 + 1, 2]. Raises UnsupportedError as `_check_transform` does.
+    """
     _check_transform(signal_ndim, onesided, normalized)
     cosines, sines = _cosines_and_sines(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
     return p.stack([p.matmul(X, cosines), p.neg(p.matmul(X, sines))], X.rank)
@@ -148,9 +163,10 @@ def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int 
 
 @op("Irfft", since=1, domain=DOMAIN)
 def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
-    """Return the inverse of Rfft for a signal of even length.
+    """Return the inverse of Rfft for a signal of even length: X [..., k, 2] gives [..., 2 * (k - 1)].
 
-    Each frequency but the first and the last counts twice, because its conjugate is left out of the input.
+    Each frequency but the first and the last counts twice, because its conjugate is left out of the input. The result
+    includes the factor 1 / length. Raises UnsupportedError as `_check_transform` does.
     """
     _check_transform(signal_ndim, onesided, normalized)
     count = X.shape[-2]

@@ -23,8 +23,11 @@ Maybe = Optional[Tensor]
 
 
 class _ScoreRules:
-    """Attributes of attention scores: the scale, the value added for padding keys, and whether a causal mask
-    applies.
+    """The attributes of attention scores.
+
+    scale: the factor of the scores; 0 means 1 / sqrt(head size).
+    padding_value: the summand to the score of a padding key.
+    is_causal: whether a query attends to no later key.
     """
 
     def __init__(self, scale: float, padding_value: float, is_causal: bool = False) -> None:
@@ -56,7 +59,9 @@ def attention(
 ) -> List[Maybe]:
     """Return multi-head attention, and the present keys and values as one tensor (None if they are not requested).
 
-    Queries, keys and values are parts of one product: input @ weights + bias.
+    Queries, keys and values are parts of one product: input @ weights + bias. They are equally wide unless
+    `qkv_hidden_sizes` is given. The present tensor is [2, batch, heads, past + steps, size]. Raises UnsupportedError
+    for do_rotary and past_present_share_buffer, and for a mask of rank 4.
     """
     if do_rotary or past_present_share_buffer:
         raise UnsupportedError(
@@ -94,6 +99,8 @@ def multi_head_attention(
     """Return [multi-head attention, present keys, present values, scores before the softmax].
 
     A key or a value of rank 4, [batch, heads, steps, size], is already split into heads; the bias is not added to it.
+    The scores include all masks. Raises UnsupportedError for past_sequence_length, cache_indirection, and a mask of
+    rank 4 or more. Raises InvalidModelError for a key of rank 3 or 4 without a value.
     """
     if past_sequence_length is not None or cache_indirection is not None:
         raise UnsupportedError("MultiHeadAttention with a buffer that past and present share is not supported")
@@ -130,7 +137,8 @@ def decoder_masked_multi_head_attention(
     """Return [attention of one decoding step, present keys, present values, scores before the softmax].
 
     If past and present share a buffer, the present keys and values have the size of the buffer. Steps after this step
-    are copied from the past.
+    are copied from the past. Raises UnsupportedError for several beams, and InvalidModelError for a shared buffer
+    without past_sequence_length.
     """
     if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
         raise UnsupportedError("DecoderMaskedMultiHeadAttention with several beams is not supported")
@@ -153,7 +161,9 @@ def decoder_masked_multi_head_attention(
 def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
     """Return queries, keys and values as [batch, heads, steps, size].
 
-    The inputs may be packed: all three in `query`, or keys and values in `key`. A `bias` is added to parts of rank 3.
+    The inputs may be packed: all three in `query` (rank 5, or rank 3 without a key), or keys and values in `key` (rank
+    5). A `bias` is added to parts of rank 3. `count` is the number of heads. Raises InvalidModelError for an unpacked
+    key without a value.
     """
     if query.rank == 5:  # [batch, steps, heads, 3, size]
         parts = [_merge_heads(take_slice(query, n, 3)) for n in range(3)]
@@ -181,7 +191,12 @@ def _merge_heads(x: Tensor) -> Tensor:
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, mask: Maybe, attention_bias: Maybe, past_length: Extent, rules: _ScoreRules
 ) -> Tuple[Tensor, Tensor]:
-    """Return softmax(scores) @ v as [batch, steps, heads * size], and the scores, with all masks added."""
+    """Return softmax(scores) @ v as [batch, steps, heads * size], and the scores, with all masks added.
+
+    mask: which keys are not padding (see `_key_mask`); None: all.
+    attention_bias: a summand to the scores; None: 0.
+    past_length: the number of keys before the first query, for the causal mask.
+    """
     steps, total = q.shape[2], k.shape[2]
     bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.padding_value)
     if attention_bias is not None:
@@ -197,7 +212,8 @@ def _attend(
 def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
     """Return which keys are not padding, as booleans that broadcast to [batch, heads, queries, keys].
 
-    The mask has rank 2 or 3, with 1 for a key and 0 for padding, or rank 1 (`_key_bounds`).
+    The mask has rank 2 [batch, keys] or 3 [batch, queries, keys], with 1 for a key and 0 for padding, or rank 1
+    (`_key_bounds`). `total` is the number of keys. Raises UnsupportedError for any other rank.
     """
     if mask.rank == 2:
         return p.greater(p.unsqueeze(mask, [1, 2]), 0)
@@ -212,10 +228,11 @@ def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
 
 
 def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
-    """Return the end of the keys of each sample, and their start, or None if the mask has no starts.
+    """Return the end of the keys of each sample, and their start (None if the mask has no starts), as [batch, 1, 1, 1].
 
     A mask of rank 1 has the format [ends] or [ends, starts], or it has lengths and two lists of offsets. The offsets
-    refer to a batch without padding and add no information.
+    refer to a batch without padding and add no information. Raises NeedsKnownError if the format depends on sizes that
+    are not known.
     """
     pieces = 1
     if not is_equal(mask.shape[0], batch):

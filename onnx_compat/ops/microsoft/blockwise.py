@@ -14,7 +14,10 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _unpack(packed: Tensor, bits: int, length: Extent) -> Tensor:
-    """Unpack the first `length` numbers from the bytes of the last axis, the lowest bits of a byte first."""
+    """Unpack the first `length` numbers from the bytes of the last axis, the lowest bits of a byte first, as uint8.
+
+    Raises UnsupportedError unless `bits`, the width of a number, is 2, 4 or 8.
+    """
     if bits not in (2, 4, 8):
         raise UnsupportedError("weights of %d bits are not supported" % bits, hint="quantize to 2, 4 or 8 bits")
     if bits == 8:
@@ -43,8 +46,9 @@ def matmul_nbits(
 ) -> Tensor:
     """Return A times the transposed dequantized weights B, plus the bias.
 
-    `g_idx` is the block of each input feature, where blocks are not contiguous. `accuracy_level` is a lower limit,
-    which the dtype of A satisfies.
+    K is the size of the last axis of A, N the number of columns of the result. `g_idx` is the block of each input
+    feature, where blocks are not contiguous. `accuracy_level` is a lower limit, which the dtype of A satisfies. Raises
+    UnsupportedError for weight_prepacked, and for `bits` other than 2, 4 and 8.
     """
     if weight_prepacked:
         raise UnsupportedError("weights packed for a GPU cannot be read", hint="export with weight_prepacked=0")
@@ -61,7 +65,9 @@ def matmul_nbits(
 
 
 def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent) -> Tensor:
-    """Return the zero point of each block, [rows, blocks]; without `packed`, the default 2 ** (bits - 1) as a scalar.
+    """Return the zero point of each block, [rows, blocks].
+
+    Without `packed`, the default 2 ** (bits - 1) as a uint8 scalar.
 
     Integer zero points are packed into bytes like the weights; floats are not.
     """
@@ -84,7 +90,11 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Tensor:
-    """Gather slices of block-quantized data, then dequantize the slices. An index out of range gives zeros."""
+    """Gather slices of block-quantized data, then dequantize the slices. An index out of range gives zeros.
+
+    A negative index counts from the end. uint8 data holds packed numbers of `bits` bits, other integers a number in
+    each element.
+    """
     axis, blocked = p.axis_of(gather_axis, data.rank), p.axis_of(quantize_axis, data.rank)
     if data.dtype.kind == "f":
         extent = data.shape[blocked]
@@ -103,7 +113,10 @@ def gather_block_quantized(
 
 
 def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
-    """Return the quantized numbers and their zero points, each number in a byte (int8 or uint8)."""
+    """Return the quantized numbers and their zero points, each number in a byte (int8 or uint8).
+
+    uint8 data is packed: the default zero point is 2 ** (bits - 1), a scalar. Other data is cast: the default is 0.
+    """
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)
         numbers = _unpack(data, bits, data.shape[-1] * (8 // bits))
@@ -123,12 +136,15 @@ def _is_valid_index(indices: Tensor, extent: Extent) -> Tensor:
 
 
 def _replace_invalid(indices: Tensor, extent: Extent) -> Tensor:
-    """Replace each index that is out of range by 0."""
+    """Replace each index outside [-extent, extent) by 0."""
     return p.where(_is_valid_index(indices, extent), indices, lift(0, indices.dtype))
 
 
 def _zero_invalid(y: Tensor, indices: Tensor, axis: int, extent: Extent) -> Tensor:
-    """Replace the slices of y that belong to indices out of range by zeros."""
+    """Replace the slices of y that belong to indices outside [-extent, extent) by zeros.
+
+    y is the result of a gather: the axes of the indices begin at `axis`.
+    """
     trailing_rank = y.rank - axis - indices.rank
     valid = p.reshape(_is_valid_index(indices, extent), (1,) * axis + indices.shape + (1,) * trailing_rank)
     return p.where(valid, y, lift(0, y.dtype))

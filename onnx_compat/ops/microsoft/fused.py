@@ -50,9 +50,10 @@ def _find_activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]
 
 
 def _activate(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
-    """Apply an activation by name. Absent parameters have the activation's defaults.
+    """Apply an activation by name; "" returns x. Raises UnsupportedError for an unknown name.
 
-    The activation takes the parameters that it has from `parameters`.
+    The activation takes the `parameters` (by name) that it has. An absent parameter, or None, has the activation's
+    default.
     """
     function, names = _find_activation(name)
     return function(
@@ -76,7 +77,11 @@ def fused_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return activation(Conv(X, W, B) + Z)."""
+    """Return activation(Conv(X, W, B) + Z). An absent Z is 0, an absent activation the identity.
+
+    `activation_params` are in the order of the parameters in `_ACTIVATIONS`. Raises UnsupportedError for an unknown
+    activation.
+    """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     y = conv(X, W, B, group=group, strides=strides, **window)
     y = y if Z is None else p.add(y, Z)
@@ -86,7 +91,7 @@ def fused_conv(
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
 @wraps(fused_conv, assigned=())  # the same signature
 def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
-    """Return FusedConv of images with the channels last. The filters W have the channels first."""
+    """Return FusedConv of images X and Z with the channels last. The filters W have the channels first."""
     return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 
 
@@ -105,7 +110,10 @@ def fused_gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return activation(Gemm(A, B, C))."""
+    """Return activation(Gemm(A, B, C)); without an activation, the Gemm.
+
+    Raises UnsupportedError for an unknown activation.
+    """
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return _activate(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
 
@@ -126,7 +134,7 @@ def fused_matmul_activation(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """Return activation(FusedMatMul(A, B))."""
+    """Return activation(FusedMatMul(A, B)). Raises UnsupportedError for an unknown activation."""
     y = fused_matmul(A, B, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
     parameters = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
     return _activate(y, activation, dict(parameters, axis=activation_axis))
@@ -143,7 +151,10 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """Return alpha * A' @ B', where A' and B' may be transposed. alpha is multiplied into a known operand."""
+    """Return alpha * A' @ B', where A' and B' may be transposed (`_transpose_operand`), but not vectors.
+
+    alpha is multiplied into a known operand, else into the product.
+    """
     left, right = _transpose_operand(A, transA, transBatchA), _transpose_operand(B, transB, transBatchB)
     if B.known:
         return matmul(left, right * alpha)
@@ -155,7 +166,8 @@ def fused_matmul(
 def _transpose_operand(x: Tensor, transpose_matrix: int, move_batch_axis: int) -> Tensor:
     """Transpose an operand of FusedMatMul: swap the last two axes if `transpose_matrix`.
 
-    If `move_batch_axis`, move the first axis to the last but one position before that.
+    If `move_batch_axis`, move the first axis to the last but one position before that. Return a vector or scalar
+    unchanged.
     """
     axes: List[int] = list(range(x.rank))
     if x.rank < 2:

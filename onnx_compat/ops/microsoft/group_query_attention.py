@@ -56,6 +56,12 @@ def group_query_attention(
     """Return [grouped-query attention, key cache, value cache, requested scores or None].
 
     Without key and value, `query` holds queries, keys and values in its last axis.
+    qk_output: the requested scores: 1 after the mask (hidden keys 0), 2 after the softmax; None for any other number.
+    seqlens_k: the number of valid keys of each sample, minus 1, with the new steps counted.
+    local_window_size: how many keys up to its own position a query may attend to; 0 or less is no limit.
+
+    Raises UnsupportedError for a quantized cache, q_norm_weight or sliding_window_cache, and InvalidModelError without
+    seqlens_k or total_sequence_length, or for do_rotary without the caches of angles.
     """
     _check_inputs(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
     assert seqlens_k is not None and total_sequence_length is not None
@@ -90,7 +96,11 @@ def group_query_attention(
 
 
 def _check_inputs(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
-    """Raise UnsupportedError for an input that is not supported, and InvalidModelError for missing lengths."""
+    """Raise UnsupportedError for an input that is not supported, and InvalidModelError for missing lengths.
+
+    Not supported are a scale of the cache, a weight of a normalization, and a `window` (sliding_window_cache) other
+    than 0.
+    """
     if k_scale is not None or v_scale is not None:
         raise UnsupportedError("GroupQueryAttention with a quantized cache is not supported")
     if norm is not None or window:
@@ -104,7 +114,8 @@ def _select_angles(
 ) -> Tuple[Tensor, Tensor]:
     """Return the cosines and sines of the rotary embedding for each step, [batch or 1, steps, half a head].
 
-    Without `positions`, the steps follow the past: past length, past length + 1, …
+    Without `positions`, the steps follow the past: past length, past length + 1, … (from 0 without a past). Raises
+    InvalidModelError if `cos` or `sin` is missing.
     """
     if cos is None or sin is None:
         raise InvalidModelError("do_rotary needs cos_cache and sin_cache")
@@ -117,7 +128,8 @@ def _select_angles(
 def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, total: Extent) -> Tensor:
     """Return the cache [batch, heads, slots, size]: past_lengths[b] past steps of sample b, the new steps, then zeros.
 
-    Without a past, return the new steps alone, split into `count` heads.
+    `new` is [batch, steps, count * size]. The cache has as many slots as the past, and at least `total`. Without a
+    past, return the new steps alone, split into `count` heads.
     """
     if past is None or past_lengths is None:
         return attention_weights.split_heads(new, count)
@@ -131,7 +143,7 @@ def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, tot
 
 
 def _pad_bias(bias: Tensor, slots: Extent) -> Tensor:
-    """Pad the bias [..., keys] with zeros to the number of slots.
+    """Pad the bias [batch, heads, steps, keys] with zeros to the number of slots; a longer bias does not change.
 
     The mask excludes the added slots, which hold no step yet.
     """
@@ -141,7 +153,7 @@ def _pad_bias(bias: Tensor, slots: Extent) -> Tensor:
 def _softmax_with_sink(scores: Tensor, sink: Maybe, smooth: bool) -> Tensor:
     """Return the softmax of scores with an attention sink: an additional score for each head, whose weight is dropped.
 
-    `smooth` without a sink is a sink of 0. Without both, return the usual softmax.
+    `sink` has a score for each head. `smooth` without a sink is a sink of 0. Without both, return the usual softmax.
     """
     if sink is None and not smooth:
         return p.softmax(scores, -1)

@@ -31,7 +31,7 @@ def simplified_layer_normalization(
 ) -> Normalized:
     """Divide X by its root mean square (RMS) over the axes from `axis` on, then scale.
 
-    Return also 1 / RMS (None if unused).
+    Return (the result, 1 / RMS); None for 1 / RMS if it is not requested. epsilon is added to the mean square.
     """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
@@ -39,7 +39,7 @@ def simplified_layer_normalization(
 
 
 def _inverse_rms(x: Tensor, axes: Sequence[int], epsilon: float, stash: int = 1) -> Tensor:
-    """Return 1 / sqrt(mean(x * x) + epsilon) over the axes, which keep size 1."""
+    """Return 1 / sqrt(mean(x * x) + epsilon) over the axes, which keep size 1, in `compute_dtype(x, stash)`."""
     wide = p.cast(x, compute_dtype(x, stash))
     return p.div(1.0, p.sqrt(p.reduce_mean(p.mul(wide, wide), axes, keepdims=True) + epsilon))
 
@@ -55,7 +55,10 @@ def skip_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Normalized:
-    """Return LayerNormalization of s = input + skip + bias: (output, mean, 1 / standard deviation, s)."""
+    """Return LayerNormalization of s = input + skip + bias: (output, mean, 1 / standard deviation, s).
+
+    An absent beta or bias is 0. 1 / standard deviation has the value None if it is not requested.
+    """
     total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
 
@@ -66,7 +69,7 @@ def skip_simplified_layer_normalization(
 ) -> Normalized:
     """Return RMSNormalization of s = input + skip + bias: (output, 0 for the mean, 1 / root mean square, s).
 
-    Statistics that are not requested have the value None.
+    An absent bias is 0. If neither statistic is requested, both have the value None.
     """
     total = _sum_inputs(input, skip, bias)
     factor = _inverse_rms(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
@@ -97,7 +100,8 @@ def embed_layer_normalization(
 ) -> Normalized:
     """Return LayerNormalization of the sum s of word, position and segment embeddings: (output, lengths, s).
 
-    A length is the number of ones in the mask of a sequence; 0 without a mask.
+    Without segment_ids or segment_embedding, s has no segment embeddings. Without position_ids, the positions are 0, 1,
+    … A length is the number of ones in the mask of a sequence; 0 without a mask.
     """
     batch, length = input_ids.shape
     total = p.add(gather(word_embedding, input_ids), _position_embeddings(position_embedding, position_ids, length))

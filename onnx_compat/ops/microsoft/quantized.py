@@ -36,7 +36,10 @@ Quantized = Tuple[Tensor, Tensor, Zero]
 
 
 def _apply_dequantized(function: Callable[..., Tensor], *operands: Quantized, scale: Tensor, zero: Zero) -> Tensor:
-    """Dequantize the operands, apply a function of floats, and quantize the result by `scale` and `zero` (None: 0)."""
+    """Dequantize the operands, apply a function of floats, and quantize the result by `scale` and `zero`.
+
+    The result has the dtype of `zero`; for None, the zero point is 0 and the dtype that of the first operand.
+    """
     y = function(*[dequantize_linear(*operand) for operand in operands])
     return quantize_linear(y, scale, lift(0, operands[0][0].dtype) if zero is None else zero)
 
@@ -62,7 +65,7 @@ def qlinear_add(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    """Return the sum of quantized tensors, quantized by C_scale and C_zero_point."""
+    """Return the sum of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0."""
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
         return _apply_dequantized(p.add, left, right, scale=C_scale, zero=C_zero_point)
@@ -85,7 +88,7 @@ def qlinear_mul(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    """Return the product of quantized tensors, quantized by C_scale and C_zero_point."""
+    """Return the product of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0."""
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
         return _apply_dequantized(p.mul, left, right, scale=C_scale, zero=C_zero_point)
@@ -133,8 +136,8 @@ def qlinear_softmax(
 ) -> Tensor:
     """Return the softmax of a quantized tensor, quantized by y_scale and y_zero_point.
 
-    `opset` selects the softmax over one axis (13 and later) or over all axes from `axis` on. onnxruntime rounds 1 /
-    y_scale down to an integer number of steps.
+    `opset` selects the softmax over one axis (13 and later), or over all axes from `axis` on together. onnxruntime
+    rounds 1 / y_scale down to an integer number of steps; unless 1 / y_scale is an integer, this result does so too.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
@@ -145,7 +148,7 @@ def qlinear_softmax(
 
 
 def _has_whole_steps(scale: Tensor) -> bool:
-    """Return whether 1 / scale is an integer, up to 1e-4. The scale must be known."""
+    """Return whether 1 / scale is an integer, up to 1e-4, for each scale. The scale must be known."""
     steps = 1 / scale.value.astype("float64")  # type: ignore[union-attr]  # callers pass known scales
     return bool((abs(steps - steps.round()) < 1e-4).all())
 
@@ -154,7 +157,7 @@ def _has_whole_steps(scale: Tensor) -> bool:
 def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
     """Concatenate quantized tensors along an axis. The result is quantized by Y_scale and Y_zero_point.
 
-    `inputs` are triples: a tensor, its scale, its zero point.
+    `inputs` are triples: a tensor, its scale, its zero point. A negative axis counts from the end.
     """
     triples = list(zip(inputs[0::3], inputs[1::3], inputs[2::3]))
     if prefers_float_form(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
@@ -197,7 +200,10 @@ def qlinear_average_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the mean of each window of a quantized image, quantized by y_scale and y_zero_point."""
+    """Return the mean of each window of a quantized image, quantized by y_scale and y_zero_point.
+
+    The channels are first, or last if `channels_last`. Padding is left out of the mean unless `count_include_pad`.
+    """
     how: Dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
 
     def pool(x: Tensor) -> Tensor:
@@ -221,7 +227,9 @@ def qlinear_global_average_pool(
 ) -> Tensor:
     """Return the mean of a quantized image over the spatial axes, quantized by y_scale and y_zero_point.
 
-    The sum is exact; a single factor converts it to the mean in the new scale.
+    The channels are first, or last if `channels_last`; the spatial axes keep size 1. The integer sum is exact; a single
+    factor converts it to the mean in the new scale. The float form (`prefers_float_form`) computes a mean of floats
+    instead.
     """
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
     if prefers_float_form(x_scale, x_zero_point, y_scale, y_zero_point):
@@ -245,7 +253,10 @@ def qlinear_reduce_mean(
     axes: Sequence[int],
     keepdims: int,
 ) -> Tensor:
-    """Return the mean of a quantized tensor over axes (by default all), quantized again."""
+    """Return the mean of a quantized tensor over axes, quantized by reduced_scale and reduced_zero_point.
+
+    Empty `axes` are all axes. They keep size 1 if `keepdims`.
+    """
 
     def mean(x: Tensor) -> Tensor:
         return p.reduce_mean(x, normalize_axes(axes or range(x.rank), x.rank), keepdims=bool(keepdims))

@@ -66,7 +66,11 @@ def matmul_integer_to_float(
     b_zero_point: Optional[Tensor] = None,
     bias: Optional[Tensor] = None,
 ) -> Tensor:
-    """Return the matrix product of integers minus their zero points, times both scales, plus a bias."""
+    """Return the matrix product of integers minus their zero points, times both scales, plus a bias.
+
+    An absent zero point or bias is 0. a_scale has one element; b_scale one, or one for each column. The result has the
+    dtype of a_scale.
+    """
     total = matmul_integer(A, B, a_zero_point, b_zero_point)
     y = p.mul(p.cast(total, a_scale.dtype), p.mul(p.reshape(a_scale, ()), b_scale))
     return y if bias is None else p.add(y, bias)
@@ -76,9 +80,9 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tensor:
-    """Quantize A to uint8 by the range of its elements.
+    """Quantize A to uint8 by the range of its elements, extended to 0.
 
-    Return its product with the quantized weights B, plus a bias.
+    Return the product of the quantized A with the quantized weights B, as floats, plus a bias (0 if absent).
     """
     a, a_scale, a_zero_point = dynamic_quantize_linear(A)
     return matmul_integer_to_float(a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)
@@ -100,9 +104,9 @@ def qgemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return Gemm of quantized matrices, as floats, or quantized again if `y_scale` is given.
+    """Return Gemm of quantized matrices, as floats, or quantized again if `y_scale` and `y_zero_point` are given.
 
-    C is int32 with the scale a_scale * b_scale.
+    C is int32 with the scale a_scale * b_scale; alpha multiplies C too. An absent C is 0.
     """
     left, right = (p.transpose(x, (1, 0)) if is_transposed else x for x, is_transposed in ((A, transA), (B, transB)))
     parameters = [a_scale, a_zero_point, b_scale, b_zero_point, C]
@@ -147,10 +151,10 @@ def dynamic_quantize_lstm(
     hidden_size: Optional[int] = None,
     input_forget: int = 0,
 ) -> List[Tensor]:
-    """Return an LSTM with quantized weights, whose last two axes are transposed compared to the weights of LSTM.
+    """Return [Y, last hidden state, last cell state] of an LSTM with quantized weights.
 
-    The input is quantized as a whole, without the steps after the longest sequence. The state is quantized at each
-    step.
+    W and R are [directions, input or hidden size, 4 * hidden size]: transposed compared to LSTM. The input is quantized
+    as a whole, without the steps after the longest sequence. The state is quantized at each step.
     """
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     products = (_quantized_product(W_scale, W_zero_point), _quantized_product(R_scale, R_zero_point))
@@ -164,7 +168,8 @@ def dynamic_quantize_lstm(
 def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
     """Return a Product (x, weights, bias, direction): it quantizes x dynamically and multiplies x by quantized weights.
 
-    `scales` and `zero_points` have an entry for each direction of the LSTM.
+    `scales` and `zero_points` have an entry for each direction of the LSTM. The weights are transposed, as in
+    `Product`.
     """
 
     def product(x: Tensor, weights: Tensor, bias: Optional[Tensor], k: int) -> Tensor:
@@ -175,6 +180,6 @@ def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
 
 
 def _zero_after(x: Tensor, count: Tensor) -> Tensor:
-    """Replace x[count:] by zeros. `count` is a run-time scalar."""
+    """Replace x[count:] (the first axis) by zeros. `count` is a run-time scalar."""
     is_before_end = p.less(p.iota(x.shape[0], DType.of("int32")), p.cast(count, DType.of("int32")))
     return p.where(p.reshape(is_before_end, (x.shape[0],) + (1,) * (x.rank - 1)), x, lift(0, x.dtype))

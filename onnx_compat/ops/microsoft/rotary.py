@@ -25,8 +25,10 @@ def rotary_embedding(
 ) -> Tensor:
     """Rotate pairs of features by the angles of their positions.
 
-    A `position_ids` of one element is that of the first step. Two attributes do not change the result:
-    is_packed_batching affects speed, and onnxruntime never applied scale.
+    The input is [batch, heads, steps, size] or [batch, steps, heads * size]. A `position_ids` of rank 1 has one
+    element, the position of the first step. Without num_heads, the size of a head is twice the width of the caches.
+    Three attributes do not change the result: is_packed_batching affects speed, onnxruntime never applied scale, and
+    the caches imply rotary_embedding_dim.
     """
     if position_ids.rank == 1:
         steps = p.iota(input.shape[1 if input.rank == 3 else 2], position_ids.dtype)

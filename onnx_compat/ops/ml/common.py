@@ -29,9 +29,9 @@ POST_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
 def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
-    """Return x as a matrix [rows, features] in this dtype.
+    """Return x as a matrix [rows, features] in this dtype. A vector is one row.
 
-    A vector is one row. Raises InvalidModelError for a higher rank.
+    Raises InvalidModelError for a scalar and for a higher rank.
     """
     x = p.cast(x, dtype)
     if x.rank == 1:
@@ -42,20 +42,29 @@ def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
 
 
 def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]) -> Optional[Tensor]:
-    """Return the class labels as a vector: strings if `strings` has any, else integers; None without labels."""
+    """Return the class labels as a vector: strings if `strings` has any, else int64 integers.
+
+    None if both lists are empty.
+    """
     if strings:
         return lift(np.asarray(list(strings), object), string)
     return lift(np.asarray(ints, np.int64), int64) if ints else None
 
 
 def select_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
-    """Return `positive` for each row where the condition holds, else `negative`, in the labels' dtype or int64."""
+    """Return `positive` for each row where the condition holds, else `negative`.
+
+    The result has the dtype of `labels`, int64 without labels.
+    """
     dtype = int64 if labels is None else labels.dtype
     return p.where(condition, lift(positive, dtype), lift(negative, dtype))
 
 
 def apply_post_transform(scores: Tensor, name: str) -> Tensor:
-    """Apply a post_transform to scores; SOFTMAX and SOFTMAX_ZERO act along the last axis."""
+    """Apply a post_transform to scores; SOFTMAX and SOFTMAX_ZERO act along the last axis, the others on each score.
+
+    NONE returns the scores unchanged. Raises InvalidModelError for a name that is not in POST_TRANSFORMS.
+    """
     if name not in POST_TRANSFORMS:
         raise InvalidModelError("post_transform is one of %s, not %r" % (", ".join(POST_TRANSFORMS), name))
     if name == "NONE":
@@ -77,7 +86,7 @@ def _softmax_zero(scores: Tensor) -> Tensor:
 
 
 def _probit(x: Tensor) -> Tensor:
-    """Return sqrt(2) * erfinv(2x - 1) by Winitzki's approximation, as onnxruntime does."""
+    """Return sqrt(2) * erfinv(2x - 1) by Winitzki's approximation, as onnxruntime does. It is meant for 0 < x < 1."""
     y = p.sub(p.mul(x, 2.0), 1.0)
     log = p.log(p.mul(p.sub(1.0, y), p.add(y, 1.0)))
     half = p.add(p.mul(log, 0.5), 2 / (math.pi * 0.147))
@@ -89,8 +98,8 @@ def _probit(x: Tensor) -> Tensor:
 def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
     """Return the scores [rows, 2] of both classes from `score`, the score [rows, 1] of the second class.
 
-    `name` is the post_transform. Without LOGISTIC or PROBIT, the first score is -score if `mixed` (the decision
-    boundary is 0), else 1 - score (the boundary is 1/2).
+    `name` is the post_transform. Only LOGISTIC and PROBIT transform the scores. With any other name, the first score is
+    -score if `mixed` (the decision boundary is 0), else 1 - score (the boundary is 1/2).
     """
     if name == "LOGISTIC":
         return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)
@@ -105,5 +114,8 @@ def transform_single_score(score: Tensor, name: str) -> Tensor:
 
 
 def transform_target_scores(scores: Tensor, targets: int, name: str) -> Tensor:
-    """Apply a post_transform to the scores of a regression with this number of targets."""
+    """Apply the post_transform `name` to the scores of a regression.
+
+    With a single target, only PROBIT has an effect.
+    """
     return transform_single_score(scores, name) if targets == 1 else apply_post_transform(scores, name)

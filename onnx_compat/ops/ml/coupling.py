@@ -16,8 +16,8 @@ _LEAST = 1e-7
 def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
     """Return class probabilities [rows, classes] from decision values of pairs of classes, [rows, pairs].
 
-    The iteration is that of libsvm. `a` and `b` are the parameters of Platt scaling for each pair. All rows iterate
-    together; a row stops when its error is below the tolerance.
+    The iteration is that of libsvm, with at most max(100, classes) steps. `a` and `b` are the parameters of Platt
+    scaling for each pair. All rows iterate together; a row stops when its error is below the tolerance 0.005 / classes.
     """
     pairwise = _pairwise_probabilities(scores, a, b, classes)
     matrix = _matrix(pairwise, classes)
@@ -44,7 +44,8 @@ def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float],
 def _pairwise_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
     """Return r[i, j], the probability of class i given class i or j, by Platt scaling: [rows, classes, classes].
 
-    r[i, j] = sigmoid(-(a * score + b)) for i < j, and r[j, i] = 1 - r[i, j].
+    For i < j, it is sigmoid(-(a * score + b)), clipped to [1e-7, 1 - 1e-7]. r[j, i] = 1 - r[i, j], and the diagonal is
+    0.
     """
     count = classes * (classes - 1) // 2
     slopes, offsets = (lift(np.asarray(list(parameters)[:count], np.float32)) for parameters in (a, b))
@@ -61,7 +62,10 @@ def _pairwise_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[floa
 
 
 def _matrix(pairwise: Tensor, classes: int) -> Tensor:
-    """Return the matrix Q of the paper: the sum of r_ji * r_ji over j on the diagonal, -r_ji * r_ij elsewhere."""
+    """Return the matrix Q of the paper for each row, [rows, classes, classes].
+
+    Entry (i, i) is the sum of r[j, i] ** 2 over j; entry (i, j) is -r[j, i] * r[i, j].
+    """
     transposed = p.transpose(pairwise, [0, 2, 1])
     squares = p.reduce_sum(p.mul(transposed, transposed), [2], True)
     diagonal = lift(np.eye(classes, dtype=bool))

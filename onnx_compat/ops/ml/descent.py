@@ -41,7 +41,10 @@ def find_leaves(x: Tensor, forest: Forest) -> Tensor:
 
 
 class _Step:
-    """Descend one level: map the current position of each row in each tree, [rows, trees], to a child of it."""
+    """Descend one level: map the current position of each row in each tree, [rows, trees], to a child of that position.
+
+    A leaf is its own child.
+    """
 
     def __init__(self, table: Tensor, width: int, count: Extent, forest: Forest) -> None:
         self.flat = p.reshape(table, (count * width,))
@@ -57,14 +60,17 @@ class _Step:
 def _select_child(features: Tensor, positions: Tensor, child: Tensor, forest: Forest) -> Tensor:
     """Return the child that the comparison at each position selects: child - 1 if the comparison holds, else child.
 
-    `child` has the position of the second child. Comparisons are not negated: TensorFlow rewrites not (x <= y) to x >
-    y, which differs for NaN.
+    `features` has the compared values, and `child` the position of the second child. Comparisons are not negated:
+    TensorFlow rewrites not (x <= y) to x > y, which differs for NaN.
     """
     return p.sub(child, p.cast(_condition_holds(features, positions, forest), int64))
 
 
 def _condition_holds(features: Tensor, positions: Tensor, forest: Forest) -> Tensor:
-    """Return whether the comparison of the features with the threshold at each position holds, also for NaN."""
+    """Return whether the comparison of the features with the threshold at each position holds.
+
+    For NaN, return whether the forest sends a missing value to the first child there.
+    """
     threshold = p.take(lift(forest.threshold), positions, 0)
     kinds = sorted(set(forest.kind.tolist()))
     holds = _compare(features, threshold, kinds[0])
@@ -98,7 +104,10 @@ def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
 
 
 def _build_columns(x: Tensor, group: List[Column]) -> Tensor:
-    """Return the values of columns of one kind: several features, or a single set membership."""
+    """Return the values of columns of one kind, [rows, columns]: several features, or a single set membership.
+
+    If the columns are `low`, a NaN feature becomes -inf. Raises InvalidModelError if x has no such feature.
+    """
     features = [column.feature for column in group]
     values = _take_features(x, features)
     if group[0].members is not None:

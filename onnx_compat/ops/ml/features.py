@@ -17,14 +17,20 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("ArrayFeatureExtractor", since=1, domain=DOMAIN)
 def array_feature_extractor(X: Tensor, Y: Tensor) -> Tensor:
-    """Return the elements of X at the indices Y of the last axis. A vector X gives a matrix of one row."""
+    """Return the elements of X at the indices Y of the last axis; Y is flattened.
+
+    A vector X gives a matrix of one row.
+    """
     x = p.unsqueeze(X, [0]) if X.rank == 1 else X
     return p.take(x, p.reshape(Y, (Y.size,)), -1)
 
 
 @op("Binarizer", since=1, domain=DOMAIN)
 def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
-    """Return 1 where X exceeds the threshold, else 0. Integers are compared with the floor of the threshold."""
+    """Return 1 where X exceeds the threshold, else 0, in the dtype of X; 0 for NaN.
+
+    Integers are compared with the floor of the threshold.
+    """
     bound: Any = threshold
     if X.dtype.kind != "f":
         if not X.dtype.min <= threshold <= X.dtype.max:
@@ -35,9 +41,12 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 
 @op("FeatureVectorizer", since=1, domain=DOMAIN)
 def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
-    """Concatenate the features of all inputs.
+    """Concatenate the features of all inputs as float32, [rows, features]. A vector is one row.
 
-    `inputdimensions` is the size to which each input is truncated or zero-padded.
+    Later axes are flattened.
+
+    `inputdimensions` is the size to which each input is truncated or zero-padded; without it, sizes stay. Raises
+    InvalidModelError if it has not one entry for each input.
     """
     if inputdimensions and len(inputdimensions) != len(X):
         raise InvalidModelError("inputdimensions has %d entries for %d inputs" % (len(inputdimensions), len(X)))
@@ -65,7 +74,12 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
-    """Replace each element equal to a value, which may be NaN, by the imputed value (of its feature or of all)."""
+    """Replace each element equal to a value, which may be NaN, by the imputed value (of its feature or of all).
+
+    Floats use the attributes of floats, other dtypes the attributes of int64. If there are several imputed values, but
+    not one for each feature of the last axis, the first imputes all. Raises InvalidModelError without imputed values
+    for the dtype of X.
+    """
     floats = X.dtype.kind == "f"
     values, replaced_value = (
         (imputed_value_floats, replaced_value_float) if floats else (imputed_value_int64s, replaced_value_int64)
@@ -81,7 +95,10 @@ def imputer(
 
 @op("Normalizer", since=1, domain=DOMAIN)
 def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
-    """Divide each row by its maximum, its L1 norm or its L2 norm. A row whose divisor would be 0 does not change."""
+    """Divide each row (the last axis) by its maximum, its L1 norm or its L2 norm, in float32.
+
+    A row whose divisor would be 0 does not change. Raises InvalidModelError unless `norm` is MAX, L1 or L2.
+    """
     x = p.cast(X, float32)
     if norm == "MAX":
         divisor = p.reduce_max(x, [-1], True)
@@ -96,9 +113,10 @@ def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
 
 @op("OneHotEncoder", since=1, domain=DOMAIN)
 def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: Strings = None, zeros: int = 1) -> Tensor:
-    """Encode categories as one-hot vectors along a new last axis. A repeated category has its last index.
+    """Encode categories as one-hot float32 vectors along a new last axis. A repeated category has its last index.
 
-    With zeros=0 an unknown category is an error. A compiled program cannot raise it, so the result is NaN.
+    Numbers are cast to int64. An unknown category gives zeros. With zeros=0 it is an error, which a compiled program
+    cannot raise: the vector is NaN. Raises InvalidModelError without categories.
     """
     categories = label_tensor(cats_int64s, cats_strings)
     if categories is None:
@@ -117,7 +135,7 @@ def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: String
 
 @op("Scaler", since=1, domain=DOMAIN)
 def scaler(X: Tensor, *, offset: Sequence[float] = (), scale: Sequence[float] = ()) -> Tensor:
-    """Return (X - offset) * scale.
+    """Return (X - offset) * scale, in float32. An empty `offset` is 0, an empty `scale` 1.
 
     `offset` and `scale` have a number for each feature, or a number for all features.
     """

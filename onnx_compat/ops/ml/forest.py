@@ -32,9 +32,12 @@ LEQ, LT, EQ = 0, 1, 4
 
 
 class Nodes(NamedTuple):
-    """The nodes of all trees in the order of the model.
+    """The nodes of all trees in the order of the model. Each array but `roots` has an entry for each node.
 
-    `true` and `false` are indices of children, `mode` indexes MODES.
+    feature, threshold: the number of the compared feature, and what it is compared with.
+    mode: an index in MODES.
+    true, false: the indices of the children for a comparison that holds, or does not; ignored for a leaf.
+    roots: the index of the root of each tree.
     """
 
     feature: np.ndarray
@@ -50,8 +53,8 @@ class Nodes(NamedTuple):
 class Column(NamedTuple):
     """A column of values that nodes compare with thresholds.
 
-    Without `members` it is a feature, with NaN replaced by -inf if `low`. With `members` it is whether the feature is a
-    member, where NaN counts as a member if `low`.
+    Without `members` it has the values of `feature`, with NaN replaced by -inf if `low`. With `members` it has 1 where
+    the feature is a member, else 0; NaN counts as a member if `low`.
     """
 
     feature: int
@@ -61,6 +64,10 @@ class Column(NamedTuple):
 
 class Forest(NamedTuple):
     """The nodes of all trees in level order, the roots first. Each array has an entry for each position in this order.
+
+    column: the number of the compared column; 0 for a leaf.
+    threshold, kind: what the column is compared with, and LEQ, LT or EQ.
+    trees, depth: the number of trees, and of the comparisons from a root to the deepest leaf.
 
     `columns` describes the columns of compared values from column 1 on. Column 0 is -inf for every row, so that the
     comparison of a leaf always holds and selects the leaf itself.
@@ -79,7 +86,12 @@ class Forest(NamedTuple):
 
 
 class _NormalizedNodes(NamedTuple):
-    """The comparison of each node as <=, < or ==: kind, whether children are swapped, and whether it holds for NaN."""
+    """The comparison of each node as <=, < or ==: three arrays with an entry for each node.
+
+    kind: LEQ, LT or EQ.
+    swapped: whether the children are swapped.
+    missing: whether the comparison must hold for NaN.
+    """
 
     kind: np.ndarray
     swapped: np.ndarray
@@ -87,7 +99,10 @@ class _NormalizedNodes(NamedTuple):
 
 
 def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
-    """Return the forest of the nodes. `has_no_nan`: no feature can be NaN, so that NaN needs no treatment."""
+    """Return the forest of the nodes. `has_no_nan`: no feature can be NaN, so that NaN needs no treatment.
+
+    Raises InvalidModelError if the nodes do not form trees, or a node compares a negative feature.
+    """
     normalized = _normalize_comparisons(nodes)
     missing = np.zeros(len(nodes.mode), bool) if has_no_nan else normalized.missing
     inner = nodes.mode != LEAF
@@ -117,9 +132,10 @@ def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
 
 
 def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
-    """Rewrite each comparison to <=, < or == with swapped children: x > t becomes x <= t, and x >= t becomes x < t.
+    """Rewrite each comparison to <=, < or ==: x > t becomes x <= t, x >= t becomes x < t, x != t becomes x == t.
 
-    The rewrite sends NaN the opposite way, which `missing` corrects. A comparison with a threshold NaN never holds.
+    The children of these nodes are swapped; so are those of a set membership, which becomes membership <= 0.5. The
+    rewrite sends NaN the opposite way, which `missing` corrects. A comparison with a threshold NaN never holds.
     """
     mode, is_never_met = nodes.mode, np.isnan(nodes.threshold)
     tracks = nodes.tracks.astype(bool)
@@ -135,7 +151,8 @@ def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
 def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
     """Return the distinct columns that nodes compare, sorted by kind, and the number of the column of each node.
 
-    Numbers begin at 1; leaves have number 0.
+    `low` has for each node whether NaN becomes -inf. Numbers begin at 1; leaves have number 0. Raises InvalidModelError
+    for a negative feature.
     """
     node_columns: List[Tuple[int, Column]] = []
     for k in np.flatnonzero(nodes.mode != LEAF).tolist():
@@ -163,8 +180,11 @@ def _lay_out_levels(
 ) -> Tuple[np.ndarray, np.ndarray, int]:
     """Arrange the nodes in level order.
 
-    Return the node at each position, the position of its second child, and the depth. Raises InvalidModelError if the
-    nodes do not form trees.
+    Return the node at each position, the position of its second child, and the depth.
+
+    `inner` is whether each node is no leaf; `true` and `false` are the indices of its first and second child. The
+    position of a leaf's second child is that of the leaf plus 1. Raises InvalidModelError if the nodes do not form
+    trees.
     """
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
@@ -189,7 +209,9 @@ def index_nodes(
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
     """Return the index of each node by (tree, node) number, the indices of both children, and the indices of the roots.
 
-    A leaf is its own child. Raises InvalidModelError if the nodes do not form trees.
+    `ids` has the numbers (tree, node) of each node; `true` and `false` the node numbers of its children in the same
+    tree. A leaf is its own child. Raises InvalidModelError for equal numbers, a child that does not exist or is the
+    node itself, and a tree without a root.
     """
     indices = {name: k for k, name in enumerate(ids)}
     if len(indices) < len(ids):
@@ -214,9 +236,10 @@ def index_nodes(
 
 
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
-    """Return the set of each BRANCH_MEMBER node, by the index of the node.
+    """Return the set of each BRANCH_MEMBER node, by the index of the node; an empty dict without such nodes.
 
-    `values` lists all sets, each ended by a NaN.
+    `values` lists all sets in the order of their nodes, each ended by a NaN. Raises InvalidModelError if it has too few
+    sets.
     """
     member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
     if not member_nodes:

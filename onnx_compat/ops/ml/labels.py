@@ -19,7 +19,8 @@ def _map_values(
 ) -> Tensor:
     """Return values[k] for each element of x, where keys[k] is the first equal key; `default` without an equal key.
 
-    With `nan`, NaN equals NaN.
+    The result has the shape of x and the dtype `dtype`. With `nan`, NaN equals NaN. Raises InvalidModelError if `keys`
+    and `values` differ in length.
     """
     if len(keys) != len(values):
         raise InvalidModelError(
@@ -45,9 +46,10 @@ def category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map strings to integers, or integers to strings.
+    """Map strings to integers, or integers to strings; a value without a category to the default.
 
-    A repeated category has its last entry, so the search is reversed.
+    A repeated category has its last entry, so the search is reversed. Raises InvalidModelError if the two lists differ
+    in length.
     """
     numbers, names = _as_array(cats_int64s or (), int64)[::-1], _as_array(cats_strings or (), string)[::-1]
     if X.dtype.kind == "s":
@@ -59,7 +61,10 @@ def category_mapper(
 def label_encoder_1(
     X: Tensor, *, classes_strings: Strings = (), default_int64: int = -1, default_string: str = "_Unused"
 ) -> Tensor:
-    """Map strings to their index in `classes_strings`, or indices to strings. A repeated string has its last index."""
+    """Map strings to their index in `classes_strings`, or indices to strings; any other value to the default.
+
+    A repeated string has its last index.
+    """
     names, indices = _as_array(classes_strings or (), string), np.arange(len(classes_strings or ()))
     if X.dtype.kind == "s":
         return _map_values(X, names[::-1], indices[::-1], default_int64, int64)
@@ -82,7 +87,8 @@ def label_encoder_2(
 ) -> Tensor:
     """Map each element of X that equals a key to the value of that key, any other element to the default.
 
-    In this version a NaN key never matches.
+    A repeated key has its first value. In this version a NaN key never matches. Raises InvalidModelError without keys
+    of the kind of X or without values, and if their numbers differ.
     """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
     values, dtype = _values(values_floats, values_int64s, values_strings, None)
@@ -109,7 +115,9 @@ def label_encoder(
 ) -> Tensor:
     """Map each element of X that equals a key to the value of that key, any other element to the default.
 
-    A NaN key matches NaN.
+    A repeated key has its first value, and a NaN key matches NaN. A tensor (`keys_tensor`, `values_tensor`,
+    `default_tensor`) has precedence over the lists and numbers. Raises InvalidModelError without keys of the kind of X
+    or without values, and if their numbers differ.
     """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)
@@ -123,9 +131,10 @@ def label_encoder(
 def _keys_of_dtype(
     description: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]
 ) -> Any:
-    """Return the keys, a list or a tensor, as an array of `dtype`. Raises InvalidModelError for keys of another kind.
+    """Return the keys, a list or a tensor, as an array of `dtype`.
 
-    `description` names the keys in the error.
+    `tensor` has precedence. `description` names the keys in the error. Raises InvalidModelError without keys, and for
+    keys of another kind (float, integer, string).
     """
     values, key_dtype = _values(floats, ints, strings, tensor)
     if key_dtype.kind != dtype.kind:
@@ -134,7 +143,10 @@ def _keys_of_dtype(
 
 
 def _values(floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]) -> Any:
-    """Return the list or the tensor that is given, as an array, and its dtype. Raises InvalidModelError without any."""
+    """Return (array, dtype) of the first that is given: the tensor, floats, ints, strings. A tensor is flattened.
+
+    Raises InvalidModelError without any, and NeedsKnownError if the tensor is not known.
+    """
     if tensor is not None:
         return known_array(tensor, "the labels").reshape(-1), tensor.dtype
     for values, dtype in ((floats, float32), (ints, int64), (strings, string)):

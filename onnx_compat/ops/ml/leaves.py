@@ -40,8 +40,10 @@ def aggregate(
 ) -> Tensor:
     """Return the scores [rows, targets]: the aggregated weights of the leaves that a row reaches, plus base values.
 
-    If no leaf of a row has a weight for a target, that score is 0, without the base value. With a single target, a leaf
-    without a weight has the weight 0.
+    `positions` has the leaf of each row in each tree; `base` a value for each target, or none. `function` is AVERAGE
+    (over the trees), SUM, MIN or MAX; InvalidModelError for another. If no leaf of a row has a weight for a target,
+    that score is 0, without the base value. With a single target, a leaf without a weight has the weight 0, and the
+    base value is added.
     """
     if function not in AGGREGATES:
         raise InvalidModelError("the aggregate function is one of %s, not %r" % (", ".join(AGGREGATES), function))
@@ -57,7 +59,7 @@ def aggregate(
 
 
 def add_base_values(scores: Tensor, base: Any) -> Tensor:
-    """Return the scores plus the base values, one for each target; return the scores if `base` is empty."""
+    """Return the scores plus the base values, one for each target; return the scores themselves if `base` is empty."""
     return p.add(scores, lift(np.asarray(base, scores.dtype.numpy))) if len(base) else scores
 
 
@@ -73,14 +75,14 @@ def is_always_weighted(forest: Forest, weights: Weights, target: int) -> Optiona
 
 
 def _take_rows(positions: Tensor, table: np.ndarray) -> Tensor:
-    """Return the row of the table at each position: [rows, trees, targets] from a table [positions, targets]."""
+    """Return the row of the table [nodes of the forest, targets] at each position: [rows, trees, targets]."""
     if table.shape[1] == 1:  # a vector is faster to look up
         return p.unsqueeze(p.take(lift(np.ascontiguousarray(table[:, 0])), positions, 0), [2])
     return p.take(lift(table), positions, 0)
 
 
 def _weight_table(forest: Forest, weights: Weights, function: str) -> Any:
-    """Return the weights of each position in the forest, [positions, targets].
+    """Return the summed (MIN: least, MAX: greatest) weights of each position in the forest, [positions, targets].
 
     A leaf without a weight has the neutral element of the function (0, inf or -inf); with a single target, 0.
     """
@@ -109,7 +111,10 @@ def reachable_weights(
 ) -> Weights:
     """Return the weights of nodes that are leaves of the forest.
 
-    Weights of inner nodes and of unreachable nodes have no effect.
+    Weights of inner and of unreachable nodes are left out.
+
+    Entry k adds weight[k] to target[k] at node[k]; `targets` is the number of targets. Raises InvalidModelError if the
+    lists differ in length, or a target is out of range.
     """
     nodes, ids = np.asarray(node, np.int64), np.asarray(target, np.int64)
     if not len(nodes) == len(ids) == len(weight):

@@ -25,7 +25,11 @@ from onnx_compat.tracing.values import Tensor, lift
 def _linear_scores(
     x: Tensor, coefficients: Sequence[float], intercepts: Optional[Sequence[float]], count: int
 ) -> Tensor:
-    """Return x times the coefficients plus the intercepts, [rows, count], for `count` classes or targets."""
+    """Return x times the coefficients plus the intercepts, [rows, count], for `count` classes or targets.
+
+    Without intercepts nothing is added. Raises InvalidModelError if `count` is not positive or does not divide the
+    coefficients.
+    """
     table = np.asarray(coefficients, np.float32)
     if count <= 0 or table.size % count:
         raise InvalidModelError("%d coefficients cannot be divided among %d classes or targets" % (table.size, count))
@@ -44,7 +48,12 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return the label of each row, and its scores for the classes: X times the coefficients plus the intercepts."""
+    """Return the label of each row, and its scores for the classes: X times the coefficients plus the intercepts.
+
+    With several scores, the label is that of the greatest. With one score, the label is the second class if the score
+    is positive, else the first; with two labels both classes get a score, else the classes are 0 and 1. Raises
+    InvalidModelError for several scores without labels. `multi_class` has no effect.
+    """
     x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)
     names = list(classlabels_strings or classlabels_ints or ())
@@ -75,6 +84,9 @@ def linear_regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Tensor:
-    """Return the scores of a linear regression: X times the coefficients plus the intercepts."""
+    """Return the scores of a linear regression, [rows, targets]: X times the coefficients plus the intercepts.
+
+    With a single target, a post_transform other than PROBIT has no effect.
+    """
     scores = _linear_scores(as_rows(X, float32), coefficients, intercepts, targets)
     return transform_target_scores(scores, targets, post_transform)

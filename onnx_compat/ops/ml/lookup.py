@@ -28,9 +28,9 @@ def first_indices(x: Tensor, keys: np.ndarray, nan: bool = False) -> Tensor:
 
 
 def _find_by_comparison(x: Tensor, keys: np.ndarray) -> Tensor:
-    """Return the index of the first equal key, by comparing x with every key.
+    """Return the index of the first equal key, by comparing x with every key; len(keys) without an equal key.
 
-    A sentinel after the last key equals everything, so that the index is len(keys) without an equal key.
+    A sentinel after the last key equals everything.
     """
     matches: Any = p.equal(p.unsqueeze(x, [x.rank]), lift(keys, x.dtype))
     matches = p.pad(p.cast(matches, int64), [0] * (x.rank + 1), [0] * x.rank + [1], value=1)
@@ -38,7 +38,10 @@ def _find_by_comparison(x: Tensor, keys: np.ndarray) -> Tensor:
 
 
 def _find_by_bisection(x: Tensor, keys: np.ndarray) -> Tensor:
-    """Return the index of the first equal key, by binary search in the sorted keys; len(keys) without an equal key."""
+    """Return the index of the first equal key, by binary search in the sorted keys; len(keys) without an equal key.
+
+    `keys` are numbers. A NaN key, and a NaN in x, equals nothing.
+    """
     order = np.argsort(keys, kind="stable")
     order = order[keys[order] == keys[order]]  # without NaN
     ascending, first = np.unique(keys[order], return_index=True)

@@ -22,7 +22,13 @@ _CASTS = {"TO_FLOAT": float32, "TO_STRING": string, "TO_INT64": int64}
 
 @op("CastMap", since=1, domain=DOMAIN)
 def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Tensor:
-    """Return the values of a map as a row [1, count]: in the order of keys (DENSE), or at the index key (SPARSE)."""
+    """Return the values of a map as a row [1, count], cast to the dtype of `cast_to`.
+
+    DENSE: in the order of the keys. SPARSE: each value at the index of its key in a row of `max_map` values; keys out
+    of range are dropped, other indices hold 0 (as text "0.f"). Raises InvalidModelError for another `cast_to` or
+    `map_form`, and for a text that is no number. Raises NeedsKnownError for a cast from or to text of values that are
+    not known.
+    """
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         raise InvalidModelError(
             "a CastMap has cast_to=%r and map_form=%r; onnx defines TO_FLOAT, TO_STRING, TO_INT64 and DENSE, SPARSE"
@@ -40,7 +46,7 @@ def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE",
 def _scatter_row(indices: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
     """Return a vector of this length with the values at their indices, and `empty` elsewhere.
 
-    Values at the index `length` are dropped.
+    Indices are 0 to `length`; values at the index `length` are dropped.
     """
     row = p.broadcast_to(empty, (length + 1,))
     return p.slice_axis(p.scatter_nd(row, p.unsqueeze(indices, [1]), values), 0, 0, length)
@@ -49,7 +55,10 @@ def _scatter_row(indices: Tensor, values: Tensor, length: int, empty: Tensor) ->
 def _cast_values(values: Tensor, dtype: DType) -> Tensor:
     """Cast values to a dtype: numbers to text as C's %f does, and text to numbers.
 
-    A cast from or to text raises NeedsKnownError if the values are not known.
+    Return the values if they have the dtype.
+
+    A cast from or to text raises NeedsKnownError if the values are not known, and InvalidModelError for a text that is
+    no number.
     """
     if values.dtype == dtype:
         return values
@@ -73,7 +82,11 @@ def _parse_integer(text: str) -> int:
 
 @op("DictVectorizer", since=1, domain=DOMAIN)
 def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
-    """Return a row [1, words] with the map's value for each key of the vocabulary; 0 or "" for an absent key."""
+    """Return a row [1, words] with the map's value for each key of the vocabulary; 0 or "" for an absent key.
+
+    Keys outside the vocabulary are dropped. Raises InvalidModelError without a vocabulary, and if it has another dtype
+    than the keys.
+    """
     words = label_tensor(int64_vocabulary, string_vocabulary)
     if words is None or words.value is None:
         raise InvalidModelError("a DictVectorizer needs its vocabulary")
@@ -90,7 +103,11 @@ def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabu
 
 @op("ZipMap", since=1, domain=DOMAIN)
 def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: Strings = None) -> SequenceValue:
-    """Return a sequence with a map for each row, from labels to scores. A repeated label has its last score."""
+    """Return a sequence with a map for each row, from labels to scores. A vector X is one row.
+
+    The labels of a map ascend; a repeated label has its last score. Raises InvalidModelError without labels, or if
+    their number is not that of the scores. Raises NeedsKnownError if the number of rows is not known.
+    """
     names: List[Any] = [*(classlabels_strings or classlabels_int64s or ())]
     scores = p.unsqueeze(X, [0]) if X.rank == 1 else X
     if is_static(scores.shape[1]) and scores.shape[1] != len(names):

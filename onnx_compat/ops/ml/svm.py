@@ -38,7 +38,11 @@ def _kernel(name: str, params: Any) -> _Kernel:
 
 
 def _kernel_products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
-    """Return the kernel function of each row with each support vector: [rows, vectors]."""
+    """Return the kernel function of each row of x with each support vector: [rows, vectors].
+
+    The functions: LINEAR x.v, POLY (gamma * x.v + coef0) ** degree, SIGMOID tanh(gamma * x.v + coef0), RBF exp(-gamma *
+    |x - v| ** 2).
+    """
     table = lift(np.ascontiguousarray(vectors.T))
     if kernel.name == "RBF":
         # The squares of the differences: the difference of large squares would lose precision.
@@ -64,9 +68,10 @@ def svm_regressor(
     rho: Sequence[float] = (),
     support_vectors: Sequence[float] = (),
 ) -> Tensor:
-    """Return the score of a support vector machine, or of a linear model if n_supports is 0.
+    """Return the score [rows, 1] of a support vector machine, or of a linear model if n_supports is 0.
 
     `one_class` replaces a score by 1 if it is positive, else -1. As in onnxruntime, a post_transform has no effect.
+    Without `rho`, the constant is 0.
     """
     x, weights = as_rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
@@ -96,8 +101,12 @@ def svm_classifier(
 ) -> List[Tensor]:
     """Return the label of each row, and its scores.
 
-    The scores are a probability or a score for each class, or, without `prob_a`, a decision value for each pair of
-    classes.
+    A linear model, without vectors_per_class: a score for each class.
+    With `prob_a`: a probability for each class.
+    Otherwise: a decision value for each pair of classes; the class that wins most decisions is the label.
+
+    With two labels and a single score, both classes get a score. Raises InvalidModelError without labels, or if rho has
+    too few entries.
     """
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:
@@ -136,8 +145,9 @@ def _class_pairs(classes: int) -> List[Tuple[int, int]]:
 def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
     """Return the decision value of each pair of classes (one-vs-one), [rows, pairs]; positive for the first class.
 
-    As in libsvm, class i against j has the weights of the vectors of i in row j - 1. The weights of the vectors of j
-    are in row i.
+    `counts` is the number of support vectors of each class. As in libsvm, class i against j has the weights of the
+    vectors of i in row j - 1. The weights of the vectors of j are in row i. Raises InvalidModelError if rho has too few
+    entries.
     """
     total = int(sum(counts))
     ends = np.cumsum([0, *counts])
@@ -153,7 +163,10 @@ def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: 
 
 
 def _votes(scores: Tensor, classes: int) -> Tensor:
-    """Return how many decisions between pairs each class wins: [rows, classes]."""
+    """Return how many decisions between pairs each class wins: [rows, classes].
+
+    A decision value of 0 counts for the second.
+    """
     votes = np.zeros((2, classes * (classes - 1) // 2, classes), np.float32)
     for k, (i, j) in enumerate(_class_pairs(classes)):
         votes[0, k, i] = votes[1, k, j] = 1

@@ -45,9 +45,9 @@ class _Trees(NamedTuple):
 
 
 def _attribute_array(values: Any, tensor: Optional[Tensor], description: str) -> np.ndarray:
-    """Return an attribute that is a list of floats or, for more precision, a tensor, as a vector.
+    """Return an attribute that is a list of floats or, for more precision, a tensor, as a vector; empty without both.
 
-    `tensor` has precedence.
+    `tensor` has precedence. `description` names it in a NeedsKnownError.
     """
     if tensor is not None:
         return known_array(tensor, description).reshape(-1)
@@ -59,7 +59,11 @@ def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
 
 
 def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
-    """Build the forest from the attributes `nodes_*` of TreeEnsembleClassifier or TreeEnsembleRegressor."""
+    """Build the forest from the attributes `nodes_*` of TreeEnsembleClassifier or TreeEnsembleRegressor.
+
+    `values` are the thresholds. Raises InvalidModelError if a mode is unknown, or if the lists are empty, differ in
+    length, or do not form trees.
+    """
     ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
     count = len(ids)
     names = [_mode_name(mode) for mode in attributes["nodes_modes"] or ()]
@@ -119,7 +123,11 @@ def tree_ensemble_regressor(
     target_weights: Floats = None,
     target_weights_as_tensor: Optional[Tensor] = None,
 ) -> Tensor:
-    """Return the scores [rows, targets] of an ensemble of regression trees."""
+    """Return the float32 scores [rows, targets] of an ensemble of regression trees.
+
+    Without n_targets, their number is the greatest of target_ids plus 1. With a single target, only the post_transform
+    PROBIT has an effect. Raises InvalidModelError for attributes that do not form trees.
+    """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(target_weights, target_weights_as_tensor, "the weights")
     targets = int(n_targets or 1 + max(target_ids or (0,)))
@@ -163,7 +171,11 @@ def tree_ensemble_classifier(
     nodes_values_as_tensor: Optional[Tensor] = None,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return the label of each row, and its scores [rows, classes], of an ensemble of classification trees."""
+    """Return the label of each row, and its float32 scores [rows, classes], of an ensemble of classification trees.
+
+    The label is the class with the greatest score; two classes follow `twoclass`. Raises InvalidModelError without
+    labels, and for attributes that do not form trees.
+    """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(class_weights, class_weights_as_tensor, "the weights")
     base = _attribute_array(base_values, base_values_as_tensor, "the base values")
@@ -218,9 +230,11 @@ def tree_ensemble(
     post_transform: int = 0,
     tree_roots: Sequence[int],
 ) -> Tensor:
-    """Return the scores [rows, targets] of an ensemble of trees.
+    """Return the scores [rows, targets] of an ensemble of trees, in the dtype of X.
 
-    The model numbers leaves apart from the other nodes. Here leaf k is node k + the number of the other nodes.
+    The model numbers leaves apart from the other nodes. Here leaf k is node k + the number of the other nodes. Without
+    n_targets, the number of targets is the greatest of leaf_targetids plus 1. Raises InvalidModelError for attributes
+    that do not form trees.
     """
     splits = known_array(nodes_splits, "the thresholds").reshape(-1)
     table = known_array(leaf_weights, "the weights").reshape(-1)

@@ -24,7 +24,10 @@ _Presence = Union[bool, Tensor]
 def classify_two(
     positions: Tensor, forest: Forest, weights: Weights, base: np.ndarray, name: str, dtype: DType
 ) -> Tuple[Tensor, Tensor]:
-    """Return whether each row belongs to the second class, and the scores [rows, 2] after the post_transform `name`."""
+    """Return whether each row belongs to the second class, and the scores [rows, 2] after the post_transform `name`.
+
+    `base` has the base values: none, one or two. `dtype` is the dtype of the scores.
+    """
     sums = aggregate(positions, forest, weights, "SUM", dtype)
     first, second = p.slice_axis(sums, 1, 0, 1), p.slice_axis(sums, 1, 1, 2)
     has_first, has_second = (
