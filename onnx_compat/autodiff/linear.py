@@ -120,7 +120,7 @@ def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("max_pool")
 def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a maximum pool: divide each derivative among the elements of its window that equal the maximum.
+    """Differentiate a maximum pool: divide each derivative equally among the maxima of its window.
 
     A transposed convolution adds the shares up at the positions of the elements.
     """

@@ -108,7 +108,10 @@ def min(*data_0: Tensor) -> Tensor:
 
 @op("Clip", since=(1, 6))
 def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
-    """Clip to [min, max]. A bound at or beyond the limit of the dtype has no effect; the defaults are no bounds."""
+    """Clip to [min, max]. A bound at or beyond the limit of the dtype has no effect; by default there are no bounds.
+
+    If min > max, every element becomes max. NaN stays NaN.
+    """
     return _clip_to_bounds(input, min, max)
 
 

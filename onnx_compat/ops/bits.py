@@ -8,5 +8,5 @@ from onnx_compat.tracing.values import Tensor
 
 @op("BitCast", since=26)
 def bit_cast(input: Tensor, *, to: int) -> Tensor:
-    """Reinterpret the bits of each element as another dtype of the same width."""
+    """Reinterpret the bits of each element as another dtype. Raises InvalidModelError if the widths differ."""
     return p.bitcast(input, DType.of(to))

@@ -175,7 +175,7 @@ def _blank_value(spec: Spec) -> Any:
 
 
 def _empty_sizes(spec: Spec) -> List[Extent]:
-    """Return the shape of a row, for a loop without iterations: symbolic sizes become 0."""
+    """Return the shape of a row with symbolic sizes as 0, for a loop without iterations."""
     return [extent if is_static(extent) else 0 for extent in spec.shape]
 
 

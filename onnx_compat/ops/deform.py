@@ -73,7 +73,7 @@ def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
 def _axis_taps(position: Tensor, extent: Extent) -> List[Tap]:
     """Return two taps for each position on an axis: the pixels below and above it, with linear weights.
 
-    Pixels outside the image count as zeros.
+    `position` has pixel indices with a fraction. Pixels outside the image are marked as outside, and count as zeros.
     """
     last = lift(extent - 1, int64)
     limit = cast_extent(extent, position.dtype)

@@ -252,7 +252,7 @@ class Constraints(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def constraints(domain: str, operator: str) -> Optional[Constraints]:
-    """Return the parsed entry of `TABLE` for an operator, or None if it has no entry."""
+    """Return the parsed entry of `TABLE` for an operator, or None if it has no entry. The domain "" is ai.onnx."""
     text = TABLE.get("%s::%s" % (domain, operator) if domain else operator)
     if text is None:
         return None
@@ -269,7 +269,8 @@ def _dtypes(names: str) -> FrozenSet[str]:
 def check(domain: str, operator: str, inputs: Sequence[Any]) -> None:
     """Raise InvalidModelError if no version of the operator allows the dtype of an input.
 
-    The same error reports different dtypes of two inputs that must have equal dtypes.
+    Raise it also for different dtypes of two inputs that must have equal dtypes. Operators without an entry in `TABLE`,
+    and inputs that are absent or no tensor, are not checked.
     """
     _check(domain, operator, tuple([value.dtype if isinstance(value, Tensor) else None for value in inputs]))
 

@@ -80,13 +80,20 @@ def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
 
 @op("Scatter", since=(9, 11))
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """Return data with updates at the indices along an axis (the former name of ScatterElements)."""
+    """Return data with updates at the indices along an axis (the former name of ScatterElements).
+
+    The update replaces the element. Negative indices count from the end; a known index out of range raises
+    InvalidModelError.
+    """
     return scatter_elements(data, indices, updates, axis=axis)
 
 
 @op("ScatterElements", since=(11, 13))
 def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """Return data with updates at the indices of an axis: y[indices[i][j]][j] = updates[i][j] for axis 0 and rank 2."""
+    """Return data with updates at the indices of an axis: y[indices[i][j]][j] = updates[i][j] for axis 0 and rank 2.
+
+    Negative indices count from the end; a known index out of range raises InvalidModelError.
+    """
     return scatter_elements(data, indices, updates, axis=axis)
 
 
@@ -113,7 +120,11 @@ def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
 
 @op("ScatterND", since=(11, 13))
 def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Return data with data[row] replaced by an update, for each row of coordinates in the indices."""
+    """Return data with data[row] replaced by an update, for each row of coordinates in the indices.
+
+    The rows are the last axis of the indices. Negative coordinates count from the end; a known coordinate out of range
+    raises InvalidModelError.
+    """
     return scatter_nd(data, indices, updates)
 
 

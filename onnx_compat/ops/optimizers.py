@@ -41,7 +41,8 @@ def adagrad(
 ) -> List[Tensor]:
     """Return the new tensors, then their accumulated squared gradients, after a step of Adagrad.
 
-    R is the learning rate, T the number of previous steps.
+    `inputs` are all tensors, all gradients, all accumulated squares. R is the learning rate, T the number of previous
+    steps. Raises InvalidModelError if the number of `inputs` is 0 or no multiple of 3.
     """
     rate = p.div(R, p.cast(T, R.dtype) * decay_factor + 1)
 

@@ -201,7 +201,10 @@ def qlinear_matmul(
     y_scale: Tensor,
     y_zero_point: Tensor,
 ) -> Tensor:
-    """Return the matrix product of quantized matrices, quantized again by y_scale and y_zero_point."""
+    """Return the matrix product of quantized matrices, quantized again by y_scale and y_zero_point.
+
+    a_scale is a scalar or has an entry for each row, b_scale a scalar or an entry for each column.
+    """
     if (
         prefers_float_form(a_scale, a_zero_point, b_scale, b_zero_point, y_scale, y_zero_point)
         and product(a_scale.shape) == 1

@@ -39,7 +39,7 @@ def random_uniform(
 def random_normal(
     *, shape: Sequence[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return normally distributed random numbers with this mean and standard deviation (`scale`)."""
+    """Return normally distributed random numbers, by default float32. `scale` is the standard deviation."""
     return p.cast(_draw_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
 
 

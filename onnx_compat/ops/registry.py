@@ -179,7 +179,7 @@ def has_meaning(domain: str, name: str) -> bool:
 
 
 def all_meanings() -> List[Operator]:
-    """Return every meaning of every version, of all domains."""
+    """Return every meaning of every version, of all domains whose entry points can be imported."""
     _load_domain("")
     _load_all()
     return [meaning for versions in OPERATORS.values() for meaning in versions.values()]
@@ -209,7 +209,8 @@ def _unknown_operator_hint(domain: str) -> str:
 def _load_domain(domain: str) -> None:
     """Import the meanings of ai.onnx, and of `domain` through its entry points. The cache makes later calls free.
 
-    `import onnx_compat` alone imports no meanings.
+    `import onnx_compat` alone imports no meanings. An entry point that fails is noted for error messages, and raises
+    nothing.
     """
     importlib.import_module("onnx_compat.ops.families")
     if domain:
@@ -220,7 +221,10 @@ def _load_domain(domain: str) -> None:
 
 @functools.lru_cache(maxsize=None)
 def _load_all() -> None:
-    """Import the modules of all entry points in the group `onnx_compat.ops`. The cache makes later calls free."""
+    """Import the modules of all entry points in the group `onnx_compat.ops`. The cache makes later calls free.
+
+    An entry point that fails is noted for error messages, and raises nothing.
+    """
     for point in _entry_points():
         _load_entry_point(point)
 

@@ -26,7 +26,7 @@ class ResizedAxis(NamedTuple):
 
     @property
     def unchanged(self) -> bool:
-        """Whether the Resize keeps the axis: its sizes are equal, and the factor is 1 or None."""
+        """Whether the Resize keeps the axis: its sizes are equal, and the factor is 1 or not given."""
         return is_equal(self.before, self.after) and self.factor in (None, 1.0)
 
     def scale(self) -> Tensor:

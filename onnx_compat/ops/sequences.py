@@ -26,7 +26,7 @@ def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
 
 @op("SequenceConstruct", since=11)
 def sequence_construct(*inputs: Tensor) -> SequenceValue:
-    """Return a sequence of the inputs."""
+    """Return a sequence of the inputs. Its dtype is that of the first input."""
     return SequenceValue(inputs[0].dtype, tuple(inputs))
 
 

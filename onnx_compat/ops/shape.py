@@ -139,7 +139,12 @@ def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
 
 @op("Transpose", since=(1, 13, 21, 23, 24, 25))
 def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
-    """Permute the axes by `perm`; by default, reverse the order of the axes."""
+    """Permute the axes by `perm`; by default, reverse the order of the axes.
+
+    Axis k of the result is axis perm[k] of the data.
+
+    Raises InvalidModelError if `perm` is no permutation of the axes.
+    """
     return p.transpose(data, tuple(range(data.rank))[::-1] if perm is None else perm)
 
 

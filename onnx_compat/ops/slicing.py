@@ -54,7 +54,10 @@ def slice(
 
 @op("DynamicSlice", since=1)
 def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """Return data[start:end] along each of `axes`: an experimental operator of ONNX 1.4, which Slice replaced."""
+    """Return data[start:end] along each of `axes`, by default along the first axes.
+
+    DynamicSlice is an experimental operator of ONNX 1.4, which Slice replaced.
+    """
     return slice(data, starts, ends, axes)
 
 
@@ -149,7 +152,10 @@ def split(
 
 
 def _equal_parts(extent: Extent, count: int) -> List[Extent]:
-    """Return `count` equal sizes. Raises InvalidModelError if `count` does not divide a static size."""
+    """Return `count` equal sizes. Raises InvalidModelError if `count` does not divide a static size.
+
+    A symbolic size is not checked.
+    """
     if is_static(extent) and extent % count:
         raise InvalidModelError("an axis of length %s cannot be split into %d equal parts" % (extent, count))
     return [floordiv(extent, count)] * count
@@ -170,13 +176,19 @@ def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", valu
 
 @op("Pad", since=2)
 def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pad, or crop by negative sizes, by the attribute `pads`: the begin of each axis, then the end of each axis."""
+    """Pad, or crop by negative sizes, by the attribute `pads`: the begin of each axis, then the end of each axis.
+
+    `value` is only used in mode constant.
+    """
     return _pad_and_crop(data, list(pads), mode, value)
 
 
 @op("Pad", since=(11, 13))
 def pad_11(data: Tensor, pads: Tensor, constant_value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad, or crop by negative sizes, by the input `pads`: the begin of each axis, then the end of each axis."""
+    """Pad, or crop by negative sizes, by the input `pads`: the begin of each axis, then the end of each axis.
+
+    `constant_value`, by default 0, is only used in mode constant.
+    """
     return pad(data, pads, constant_value, mode=mode)
 
 

@@ -15,7 +15,7 @@ __all__ = ["Elementwise"]
 
 
 def _ufunc(function: Callable[..., Any]) -> Any:
-    """Return a ufunc, or a function like it, as a static method without floating-point warnings."""
+    """Return a ufunc, or a function of arrays, as a static method without floating-point warnings."""
     return staticmethod(quiet(function))
 
 

@@ -76,7 +76,11 @@ def _size(shape: Ints) -> int:
 
 
 def _count_positions(size: int, span: int, stride: int) -> int:
-    """Return the number of positions of a window on an axis. Raises InvalidModelError if it is negative."""
+    """Return the number of positions of a window of length `span` on an axis of length `size`.
+
+    The number is 0 if the window exceeds the axis by at most the stride. Raises InvalidModelError if the number would
+    be negative.
+    """
     count = (size - span) // stride + 1
     if count < 0:
         raise InvalidModelError("a window of %d does not fit an axis of length %d" % (span, size))
@@ -99,19 +103,25 @@ def _add_bias(out: Array, bias: Optional[Array]) -> Any:
 
 
 def _taps(window: Window, positions: Ints) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
-    """Yield each element (tap) of a kernel, with the slices of a padded image that it reads at all window positions."""
+    """Yield (tap, slices) for each element (tap) of a kernel, as a tuple of indices.
+
+    The slices select the elements of a padded image that the tap reads at all `positions` (the number on each axis).
+    """
     for tap in itertools.product(*map(range, window.kernel)):
         starts = [k * dilation for k, dilation in zip(tap, window.dilations)]
         yield tap, [_every(start, n, stride) for start, n, stride in zip(starts, positions, window.strides)]
 
 
 def _every(start: int, count: int, stride: int) -> slice:
-    """Return the slice of `count` elements from `start` on, `stride` apart."""
+    """Return the slice of `count` elements from `start` on, `stride` apart; an empty slice for a count of 0."""
     return slice(start, start + (count - 1) * stride + 1, stride) if count else slice(0)
 
 
 def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
-    """Add a depthwise convolution to `out`, tap by tap, for a few channels at a time, so that the sums stay in the cache."""
+    """Add a depthwise convolution to `out`, which holds zeros: tap by tap, for a few channels at a time.
+
+    So the sums stay in the cache. x is padded already.
+    """
     channels, per = x.shape[1], w.shape[0] // x.shape[1]
     positions, kernel = out.shape[2:], w.shape[2:]
     into = out.reshape(out.shape[0], channels, per, *positions)

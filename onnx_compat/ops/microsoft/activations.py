@@ -28,7 +28,7 @@ def bias_gelu(A: Tensor, B: Tensor) -> Tensor:
 
 @op("FastGelu", since=1, domain=DOMAIN)
 def fast_gelu(X: Tensor, bias: Optional[Tensor] = None) -> Tensor:
-    """Return the tanh approximation of Gelu(X + bias)."""
+    """Return the tanh approximation of Gelu(X + bias); an absent bias is 0."""
     return activation.gelu(X if bias is None else p.add(X, bias), approximate="tanh")
 
 

@@ -30,13 +30,19 @@ def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
 
 @op("Range", since=1, domain=DOMAIN)
 def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tensor:
-    """Return start, start + delta, … up to limit, exclusive; delta is 1 by default."""
+    """Return the vector start, start + delta, … up to limit, exclusive; delta is 1 by default.
+
+    A negative delta counts down. The vector is empty if start is at or beyond limit.
+    """
     return constants.range_11(start, limit, lift(1, start.dtype) if delta is None else delta)
 
 
 @op("GatherND", since=1, domain=DOMAIN)
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
-    """Return data[row] for each row of coordinates; the rows are the last axis of the indices."""
+    """Return data[row] for each row of coordinates. The rows are the last axis of the indices.
+
+    Negative coordinates count from the end; a known coordinate out of range raises InvalidModelError.
+    """
     return indexing.gather_nd_11(data, indices)
 
 
@@ -67,7 +73,7 @@ def nhwc_max_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the maximum of each window of images with the channels last."""
+    """Return the maximum of each window of images [N, spatial..., C]; the result has the channels last too."""
     y, _ = pooling.max_pool(
         ctx,
         channels_first(x),

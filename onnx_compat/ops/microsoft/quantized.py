@@ -45,7 +45,7 @@ def _apply_dequantized(function: Callable[..., Tensor], *operands: Quantized, sc
 
 
 def _requantize(operand: Quantized, scale: Tensor, zero: Zero) -> Tensor:
-    """Quantize a quantized operand again, by another scale and zero point."""
+    """Quantize a quantized operand again, by another scale and zero point (None: 0), in the dtype of the zero point."""
     return _apply_dequantized(lambda x: x, operand, scale=scale, zero=zero)
 
 
@@ -101,7 +101,7 @@ def qlinear_mul(
 def qlinear_sigmoid(
     X: Tensor, X_scale: Tensor, X_zero_point: Zero = None, Y_scale: Tensor = REQUIRED, Y_zero_point: Zero = None
 ) -> Tensor:
-    """Return the sigmoid of a quantized tensor, quantized by Y_scale and Y_zero_point."""
+    """Return the sigmoid of a quantized tensor, quantized by Y_scale and Y_zero_point. An absent zero point is 0."""
     return _apply_dequantized(p.sigmoid, (X, X_scale, X_zero_point), scale=Y_scale, zero=Y_zero_point)
 
 

@@ -45,9 +45,9 @@ def qlinear_conv_in_either_layout(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return QLinearConv of images with the channels first, or last if `channels_last`.
+    """Return QLinearConv of images with the channels first, or last if `channels_last`, as in the result.
 
-    Filters have the channels first.
+    Filters have the channels first in both cases. An absent bias B is 0.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x

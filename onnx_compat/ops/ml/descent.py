@@ -18,7 +18,10 @@ _UNROLLED = 32
 
 
 def find_leaves(x: Tensor, forest: Forest) -> Tensor:
-    """Return the leaf that each row reaches in each tree, as a position in the arrays of the forest: [rows, trees]."""
+    """Return the leaf that each row reaches in each tree, as a position in the arrays of the forest: [rows, trees].
+
+    Raises InvalidModelError if the trees compare a feature that x lacks.
+    """
     table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1
     count = x.shape[0]
@@ -91,7 +94,10 @@ def _compare(x: Tensor, threshold: Tensor, kind: int) -> Tensor:
 
 
 def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
-    """Return the values that nodes compare, [rows, 1 + columns]: a column of -inf, then the columns of the forest."""
+    """Return the values that nodes compare, [rows, 1 + columns]: a column of -inf, then the columns of the forest.
+
+    Raises InvalidModelError if x has too few features.
+    """
     parts: List[Tensor] = [p.full((x.shape[0], 1), -np.inf, x.dtype)]
     group: List[Column] = []
     for column in [*forest.columns, None]:

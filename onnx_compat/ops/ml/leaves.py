@@ -69,7 +69,7 @@ def has_weight(positions: Tensor, forest: Forest, weights: Weights) -> Tensor:
 
 
 def is_always_weighted(forest: Forest, weights: Weights, target: int) -> Optional[bool]:
-    """Return True if all leaves have a weight for the target, False if none has one, None if only some have one."""
+    """Return True if all leaves of the forest have a weight for the target, False if none has one, else None."""
     is_present = _weight_presence(forest, weights)[forest.leaf, target]
     return bool(is_present.all()) if is_present.all() or not is_present.any() else None
 

@@ -22,7 +22,7 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 class _Kernel(NamedTuple):
-    """The kernel function and its parameters."""
+    """The kernel function (LINEAR, POLY, RBF or SIGMOID) and its parameters, as `_kernel_products` uses them."""
 
     name: str
     gamma: float
