@@ -178,6 +178,11 @@ class Region:
             self._live = self._live_nodes()
         return self._live
 
+    def remove_dead(self) -> List[Node]:
+        """Remove the nodes that no output depends on, which frees their weights. Return the live nodes."""
+        self.nodes = list(self.live())
+        return self.live()
+
     def spent(self) -> List[Tuple[Ref, ...]]:
         """Return for each live node the values whose last use it is (liveness), without outputs of the region.
 

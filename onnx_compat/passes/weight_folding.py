@@ -50,8 +50,7 @@ def _example(target: Emitter) -> Program:
 @program_pass("weight_folding", "mul(conv(x, w, b), scale) => conv(x, scale*w, scale*b); also add, matmul", _example)
 def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Fold scales and shifts into layers, in place. Return the region and the number of folded nodes."""
-    nodes = region.live()
-    region.replace(nodes)
+    nodes = region.remove_dead()
     uses = count_uses(region)
     rounded = {arg for node in nodes if node.primitive == "round" for arg in node.args}
     kept: List[Node] = []
@@ -65,6 +64,8 @@ def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
             result = _replace_layer(kept, layer, args, node)
             uses[result] = 1
             dropped.update(_dropped_values(layer, node, result))
+    if len(kept) == len(nodes):
+        return region, 0
     region.replace(kept)
     if any(not is_static(size) for ref in dropped for size in ref.spec.shape):
         replace_values_in_sizes(region, dropped)
