@@ -28,7 +28,10 @@ class BackendRep(base.BackendRep):
         self.runnable = runnable
 
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
-        """Run the model. Return its outputs as a tuple in the model's order."""
+        """Run the model. Return its outputs as a tuple in the model's order.
+
+        `inputs` is as for `Runnable.run`. All keywords are ignored.
+        """
         return tuple(self.runnable.run(inputs))
 
 
@@ -42,7 +45,7 @@ class OnnxCompatBackend(base.Backend):
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> bool:
         """Whether the shim and the fallback can run every node of the model, and the device exists. Never raises
-        OnnxCompatError.
+        OnnxCompatError: False for a model that is not valid, and without a working shim.
         """
         if not cls.supports_device(device, shim):
             return False
@@ -53,12 +56,12 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> BackendRep:
-        """Prepare a model for runs on a device."""
+        """Prepare a model for runs on a device. Raises as `onnx_compat.prepare` does. Other keywords are ignored."""
         return BackendRep(prepare_runnable(model, shim, device))
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Tuple[Any, ...]:
-        """Prepare a model and run it once."""
+        """Prepare a model and run it once. Return its outputs as a tuple. Of the keywords, only `shim` has an effect."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -70,9 +73,11 @@ class OnnxCompatBackend(base.Backend):
         outputs_info: Optional[Sequence[Any]] = None,
         **kwargs: Any,
     ) -> Tuple[Any, ...]:
-        """Run one node as a model. Return its outputs in order.
+        """Run one node as a model. Return its named outputs in order, as a tuple.
 
-        `opset_version` is the opset of the node; by default the newest that the installed onnx knows.
+        inputs: an array for each input that the node names, in order. The keys of a dict are ignored.
+        outputs_info: ignored.
+        kwargs: `shim`, and `opset_version`, the opset of the node; by default the newest that the installed onnx knows.
         """
         import numpy as np
 
@@ -90,7 +95,10 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def supports_device(cls, device: str, shim: Optional[str] = None) -> bool:
-        """Whether the framework of the shim has this device on this machine. False without a working shim."""
+        """Whether the framework of the shim has this device on this machine.
+
+        False also if no shim works, or if `device` is not the name of a device.
+        """
         try:
             selection.find(selection.decide(shim).name).resolve_device(device)
         except ShimError:

@@ -123,6 +123,7 @@ class NeedsKnownError(UnsupportedError):
 
     def __init__(self, reason: str, value: "Optional[Tensor]" = None, **where: Any) -> None:
         super().__init__(reason, **where)
+        #: The tensor whose elements must be known; None if the raiser named no tensor.
         self.value = value
         #: The graph inputs whose values the value depends on.
         self.values: Set[str] = set()

@@ -81,7 +81,8 @@ def mark_probe(name: str) -> Iterator[None]:
 
     Delete the file when the block ends.
 
-    A crash of the process inside the block leaves the file, and prints its location on standard error.
+    A crash of the process inside the block leaves the file, and prints the location of the crash on standard error. If
+    the file cannot be written, the block runs without it.
     """
     path = _mark_path(name)
     _RUNNING_MARKS.append(path)
@@ -100,7 +101,7 @@ def mark_probe(name: str) -> Iterator[None]:
 
 def has_died(name: str) -> bool:
     """Whether a probe of this shim killed an earlier process: the shim has a mark file, and the process that wrote it
-    has ended.
+    has ended. On Windows, a mark file of any other process counts.
     """
     path = _mark_path(name)
     try:

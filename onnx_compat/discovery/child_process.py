@@ -24,7 +24,8 @@ _CODE = "import sys; sys.path[:] = %r; from onnx_compat.discovery.child_process 
 class ChildResult(NamedTuple):
     """The outcome of a call in a child process.
 
-    `status`: 'returned'; 'failed', if the process ended without a result; 'timeout'; or 'not started'.
+    `status`: 'returned'; 'failed', if the process ended without a result (also by a Python exception); 'timeout'; or
+    'not started'. `stderr`: the standard error of the process, or why it was not started; "" after a timeout.
     """
 
     status: str
@@ -45,7 +46,8 @@ def call_in_child(module: str, function: str, *arguments: Json, seconds: float) 
     """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`, and return the
     outcome.
 
-    The arguments and the result are sent as JSON. A value in the result that JSON cannot hold becomes `str(value)`.
+    The arguments and the result are sent as JSON. A value in the result that JSON cannot hold becomes `str(value)`;
+    such an argument raises TypeError. Every other failure is the `status` of the outcome. `seconds` is the time limit.
     """
     if not sys.executable or getattr(sys, "frozen", False):
         return ChildResult("not started", stderr="this Python cannot be started again")

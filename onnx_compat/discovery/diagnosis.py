@@ -21,7 +21,10 @@ _ERROR = r"[\w.]+(Error|Exception): "
 
 
 def error_line(text: str) -> str:
-    """Return the line of an error's text that states the cause: the last error of a traceback, or the first line."""
+    """Return the line of an error's text that states the cause: the last error of a traceback, or the first line.
+
+    Blank lines are ignored. A text without other lines gives "".
+    """
     lines = [text_line.strip() for text_line in text.splitlines() if text_line.strip()]
     errors = [text_line for text_line in lines if re.match(_ERROR, text_line)]
     if "Traceback (most recent call last)" in text and errors:
@@ -30,7 +33,10 @@ def error_line(text: str) -> str:
 
 
 def import_error_text(error: BaseException) -> str:
-    """Return an exception as one line with its type: `ImportError: libx.so: cannot open …`."""
+    """Return an exception as one line with its type: `ImportError: libx.so: cannot open …`.
+
+    A message that begins with the type of an error keeps that type.
+    """
     text = error_line(str(error))
     return text if re.match(_ERROR, text) else "%s: %s" % (type(error).__name__, text)
 

@@ -51,7 +51,7 @@ def metadata() -> Any:
 
 
 def find_module(module: str) -> Optional[ModuleSpec]:
-    """Return the import spec of a module, without importing it. None: the module is not installed."""
+    """Return the import spec of a top-level module, without importing it. None: the module is not installed."""
     try:
         return util.find_spec(module)
     except (ImportError, ValueError):
@@ -71,7 +71,7 @@ def folder_without_code(module: str) -> Optional[str]:
 
 
 def distribution_of(module: str) -> Optional[Installed]:
-    """Return the installed distribution whose files include the module, or None.
+    """Return the installed distribution whose files include `__init__.py` of the package `module`, or None.
 
     Example: tensorflow -> tensorflow-cpu 2.21.0.
 

@@ -81,7 +81,7 @@ def entry_points(group: str) -> Dict[str, Any]:
 def installed_shims() -> Dict[str, Any]:
     """Return shim name -> entry point for the installed shims, in the order in which they are probed.
 
-    Nothing is imported.
+    The reference is not included. Nothing is imported.
     """
     by_name = entry_points(GROUP)
     preferred = [name for name in _PREFERENCE if name in by_name]
@@ -156,7 +156,11 @@ def _refuse_deadly(name: str) -> None:
 
 
 def probe(name: str) -> Probe:
-    """Return the result of a shim's probe: whether its framework works, and why. Each shim is probed once in a process."""
+    """Return the result of a shim's probe: whether its framework works, and why. An error of the probe becomes a
+    result.
+
+    A shim is probed once in a process. A shim that cannot be loaded is tried again at each call.
+    """
     if name in _PROBED:
         return _PROBED[name]
     modules_before = set(sys.modules)
@@ -179,7 +183,11 @@ def store_probe(name: str, outcome: Outcome) -> None:
 
 
 def examine(name: str) -> Tuple[Probe, Optional[str]]:
-    """Probe a shim now, in this process. Return (the result, whose reason is a single line; the remedy, or None)."""
+    """Probe a shim now, in this process. Return (the result, whose reason is a single line; the remedy, or None).
+
+    The remedy is absent (None) for a shim that works, and for a failure without a known remedy. An error of the shim or
+    of its framework becomes a result.
+    """
     modules: Sequence[str] = environment.MODULES.get(name, ())
     try:
         shim = find(name)
@@ -211,7 +219,8 @@ def decide(name: Optional[str] = None) -> Decision:
     """Return the shim to use, and why. Raise a ShimError if a shim that was requested by its name does not work.
 
     `name` or the variable `ONNX_COMPAT_SHIM` requests a shim. Otherwise the first shim that works is used, those of
-    imported frameworks first; the reference if no shim works.
+    imported frameworks first; the reference if no shim works. A RuntimeWarning names a shim that is passed over because
+    its installed framework is broken.
     """
     requested_name, why = (
         (name, "asked for by name") if name else (os.environ.get("ONNX_COMPAT_SHIM"), "ONNX_COMPAT_SHIM is set")
@@ -243,8 +252,10 @@ _WARNED: Set[str] = set()
 
 
 def _warn_of_broken(name: str, result: Probe) -> None:
-    """Warn once if a shim is passed over because its installed framework is broken: the shim in its place may be far
-    slower.
+    """Warn once for each shim that is passed over because its installed framework is broken: the shim in its place may
+    be far slower.
+
+    Nothing happens if the framework is not installed, or if the probe could read its version.
     """
     modules = _LOADED[name].modules if name in _LOADED else environment.MODULES.get(name, ())
     is_installed = any(environment.find_module(module) is not None for module in modules)
@@ -284,7 +295,8 @@ def shims() -> List[ShimInfo]:
     """List every installed shim, and whether it works here.
 
     Returns:
-        An entry for each shim, in the order in which they are preferred; the reference is the last.
+        An entry for each shim, in the order in which they are preferred; the reference is the last. No entry is
+        selected if `ONNX_COMPAT_SHIM` names a shim that does not work.
 
     Examples:
         >>> [info.available for info in onnx_compat.shims() if info.name == "reference"]

@@ -25,7 +25,10 @@ def fallback_domains() -> FrozenSet[str]:
 
 
 def fallback_runnable(model: Model) -> PartRunner:
-    """Return an object that runs a part in the fallback: an onnxruntime session, or else a Runnable on the reference."""
+    """Return an object that runs a part in the fallback: an onnxruntime session, or else a Runnable on the reference.
+
+    Raises the error of the reference, such as UnsupportedError, if neither can run the part.
+    """
     return _prepare_session(model) or _prepare_reference(model)
 
 
@@ -50,7 +53,11 @@ def _prepare_session(model: Model) -> PartRunner:
 
 
 def _casts_to_text(model: Model) -> bool:
-    """Whether a node casts numbers to text. Then onnxruntime is unsuitable: it writes at most eight digits of a number."""
+    """Whether a node may cast numbers to text. Then onnxruntime is unsuitable: it writes at most eight digits of a
+    number.
+
+    A CastLike counts if its target is an input or an initializer of strings.
+    """
     texts = {
         port.name for port in model.graph.inputs if isinstance(port.type, TensorType) and port.type.dtype is string
     }
@@ -65,7 +72,7 @@ def _casts_to_text(model: Model) -> bool:
 def _draws_random_numbers(model: Model) -> bool:
     """Whether a node draws random numbers. Then onnxruntime is unsuitable.
 
-    It continues a seeded sequence at each run, and its Bernoulli inverts the probabilities.
+    onnxruntime continues a seeded sequence at each run, and its Bernoulli inverts the probabilities.
     """
     prefixes = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
     return any(node.operator.startswith(prefixes) for node in model.graph.walk())
@@ -80,7 +87,10 @@ def _import_onnxruntime() -> OnnxRuntime:
 
 
 def _has_empty_tensor(feed: Feed) -> bool:
-    """Whether a tensor of a feed has no elements. Older releases of onnxruntime cannot reduce an axis of such a tensor."""
+    """Whether a tensor of a feed has no elements. Older releases of onnxruntime cannot reduce an axis of such a tensor.
+
+    Tensors in sequences and maps do not count.
+    """
     return any(isinstance(value, tuple) and not value[0].size for value in feed.values())
 
 
@@ -103,7 +113,11 @@ class _Session:
         self.fallbacks: List[str] = [node.name for node in graph.nodes]
 
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the part on checked inputs. Return the outputs as a list of checked values."""
+        """Run the part on checked inputs. Return the outputs as a list of checked values.
+
+        A part with a reduction gets a feed with an empty tensor in the reference. Raises UnsupportedError if both the
+        session and the reference refuse.
+        """
         if not self._refusal and not (self._has_reduction and _has_empty_tensor(feed)):
             try:
                 return self._run(feed)

@@ -73,10 +73,14 @@ class MapItems:
     def from_mapping(
         value: Mapping[Any, Any], name: str, key_dtype: Optional[DType] = None, dtype: Optional[DType] = None
     ) -> "MapItems":
-        """Convert a dict to checked keys, sorted, and checked values. A dtype of None is inferred from the dict.
+        """Convert a dict to checked keys, sorted, and checked values in the order of the keys.
 
-        `name` is that of the input, for errors. Raises InputError for any other object, or keys or values of another
-        dtype.
+        name: the name of the input, for errors.
+        key_dtype: the dtype of the keys; None: string if any key is a str, else int64.
+        dtype: the dtype of the values; None: string, int64, or else float32.
+
+        Integers are accepted as float values. Raises InputError for any other object, and for values of another kind
+        than that of `dtype`. The keys must be all str or all integers, without bool; other keys raise InputError too.
         """
         if not isinstance(value, Mapping):
             raise InputError("the input '%s' is a map: give a dict, not %s" % (name, type(value).__name__))
@@ -100,8 +104,9 @@ def check_feed(
 ) -> Feed:
     """Return name -> checked value for the inputs of a run: a dict by name, or a sequence in the model's order.
 
-    `declared` has all inputs of the model, `needed` the names of those without a default. Raises InputError if an input
-    is missing, is unknown, or does not fit its declared type.
+    `declared` has all inputs of the model, `needed` the names of those without a default. A sequence of as many values
+    as `needed` gives these inputs; a longer sequence gives the first inputs of `declared`. Raises InputError if an
+    input is missing, is unknown, or does not fit its declared type, or if `inputs` is another object.
     """
     names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
@@ -132,9 +137,11 @@ def check_feed(
 def _check_value(
     value: FedValue, name: str, declared: Optional[Type], sizes: Dict[str, Tuple[int, str]]
 ) -> CheckedValue:
-    """Check a value against its declared type, and return it as a `CheckedValue`. Raises InputError if it does not fit.
+    """Convert a value to a `CheckedValue` of its declared type. Raises InputError if the value does not fit the type.
 
-    `sizes` collects the symbolic sizes of all inputs: name of the size -> (size, input that it was read from).
+    None fits only an optional. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
+    object is a tensor. `sizes` collects the symbolic sizes of all inputs: name of the size -> (size, input that it was
+    read from). Sizes in a sequence are compared within each item only.
     """
     if isinstance(declared, OptionalType):
         return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, sizes)
@@ -203,7 +210,10 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
 
 
 def to_public_value(value: CheckedValue) -> FedValue:
-    """Convert a checked value for the caller: to an array, a list for a sequence, a dict for a map, or None."""
+    """Convert a checked value for the caller: to an array, a list for a sequence, a dict for a map, or None.
+
+    None stands for an empty optional. The keys and values of a dict are Python numbers or str.
+    """
     if value is EMPTY_OPTIONAL:
         return None
     if isinstance(value, list):
@@ -230,7 +240,8 @@ def structure_ports(name: str, structure: InputStructure, declared: Optional[Typ
     """Return the program's ports for an input of this structure, one for each tensor: "x"; "x.0", "x.1"; "x.keys",
     "x.values".
 
-    `declared` is the input's type in the model, which gives the sizes of a tensor.
+    `declared` is the input's type in the model, which gives the sizes of a tensor; other sizes are open. Keys and
+    values of a map share one named size. An empty optional or sequence has no ports.
     """
     if structure.kind == "nothing":
         return []
@@ -255,7 +266,10 @@ def structure_ports(name: str, structure: InputStructure, declared: Optional[Typ
 
 
 def flatten_value(value: CheckedValue) -> List[np.ndarray]:
-    """Return the arrays of a checked value as a list, in the order of its ports (see `structure_ports`)."""
+    """Return the arrays of a checked value as a list, in the order of its ports (see `structure_ports`).
+
+    The list is empty for an empty optional or an empty sequence.
+    """
     if value is EMPTY_OPTIONAL:
         return []
     if isinstance(value, list):
@@ -268,7 +282,7 @@ def flatten_value(value: CheckedValue) -> List[np.ndarray]:
 def rebuild_value(structure: InputStructure, tensors: "List[Tensor]", element: Optional[DType] = None) -> TracedValue:
     """Build the traced value of an input from the first tensors of the list `tensors`, and remove these from the list.
 
-    `element` is the declared dtype of the items of a sequence, for an empty sequence.
+    `element` is the declared dtype of the items of a sequence, for an empty sequence; None means float32.
     """
     if structure.kind == "nothing":
         return EMPTY_OPTIONAL

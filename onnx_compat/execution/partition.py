@@ -46,8 +46,10 @@ def _holds(node: GraphNode, names: Collection[str]) -> bool:
 
 
 def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collection[str] = ()) -> List[Part]:
-    """Cut a graph into parts by a greedy walk: all nodes of one side that are ready, then all of the other side, and so
+    """Cut a graph into parts by a greedy walk: all nodes of the shim that are ready, then all of the fallback, and so
     on.
+
+    The parts are in the order in which they run; without a ready node, a side has no part.
 
     fallback: the names of the nodes that the shim cannot run.
     staged: the names of the nodes whose producers must be in earlier parts.
@@ -152,7 +154,10 @@ def part_model(model: Model, part: Part, types: Mapping[str, Optional[Type]]) ->
 
 
 def _type_of(value: CheckedValue) -> Optional[Type]:
-    """Return the type of a checked value, with open sizes; None for an empty optional."""
+    """Return the type of a checked value, with open sizes; None for an empty optional.
+
+    A sequence takes the type of its first item; an empty sequence has no element type.
+    """
     if value is EMPTY_OPTIONAL:
         return None
     if isinstance(value, list):
@@ -203,7 +208,10 @@ class PartitionedPlan:
         return sum(runnable.traces for runnable in self._runnables if runnable is not None)
 
     def run(self, feed: Feed) -> List[CheckedValue]:
-        """Run the parts in order. Return the outputs of the model as a list of checked values."""
+        """Run the parts in order. Return the outputs of the model as a list of checked values.
+
+        A part that was not prepared is prepared for the values that it gets. Errors of a part are raised unchanged.
+        """
         values: Feed = dict(feed)
         for index, part in enumerate(self.parts):
             part_feed = {name: values[name] for name in part.inputs if name in values}

@@ -135,7 +135,10 @@ def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
 
 
 def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
-    """Return two sets of input names: those whose values the needed tensor depends on, and those whose sizes."""
+    """Return two sets of input names: those whose values the needed tensor depends on, and those whose sizes.
+
+    Both are empty if the error names no tensor. `inputs` maps the inputs of the region to input names of the graph.
+    """
     tensor = error.value
     if tensor is None:
         return set(), set()
@@ -171,7 +174,7 @@ def _to_known(value: CheckedValue) -> TracedValue:
 def _add_leaves(value: TracedValue, leaves: List[Tensor], whole: bool) -> OutputTree:
     """Append the tensors of an output that the program must compute to `leaves`. Return the `OutputTree` of the output.
 
-    If `whole`, the program computes known tensors too.
+    If `whole`, the program computes known tensors too. Any value but a tensor, sequence or map gives EMPTY_OPTIONAL.
     """
     if not isinstance(value, (Tensor, SequenceValue, MapValue)):
         return EMPTY_OPTIONAL
@@ -268,7 +271,10 @@ class ImmediatePlan:
         self.executor = executor
 
     def run(self, feed: Feed) -> List[CheckedValue]:
-        """Trace the model with an executing emitter. Return the outputs as a list of checked values."""
+        """Trace the model with a new executing emitter. Return the outputs as a list of checked values.
+
+        The OnnxCompatError of the first node that fails is raised.
+        """
         graph = self.model.graph
         structures = {name: structure_of(value) for name, value in feed.items()}
         executor = self.executor()

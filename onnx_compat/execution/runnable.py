@@ -125,22 +125,22 @@ class Runnable:
 
     @property
     def fallbacks(self) -> List[str]:
-        """The names of the nodes that run outside of the framework, in the plans made so far."""
+        """The names of the nodes that run outside of the framework, in the plans so far: a name for each such plan."""
         return [name for plan in list(self._plans.values()) for name in plan.fallbacks]
 
     @property
     def fallback_reasons(self) -> Dict[str, str]:
-        """Node name -> why the node runs outside of the framework, as text."""
+        """Node name -> why the node runs outside of the framework, as text, in the plans made so far."""
         return {name: str(error) for name, error in self.reasons.items()}
 
     @property
     def reasons(self) -> Dict[str, OnnxCompatError]:
-        """Node name -> the error for which the node runs outside of the framework."""
+        """Node name -> the error for which the node runs outside of the framework, in the plans made so far."""
         return {name: error for plan in list(self._plans.values()) for name, error in plan.reasons.items()}
 
     @property
     def traces(self) -> int:
-        """The number of times that the framework has traced or compiled the model, over all plans."""
+        """The number of times that the framework traced or compiled the model, in the plans so far; 0 if only executed."""
         return sum(plan.traces for plan in list(self._plans.values()))
 
     def run(self, inputs: Inputs) -> Outputs:
@@ -168,7 +168,7 @@ class Runnable:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the plan that fits the feed, and return the outputs. Inputs and outputs are checked values (see `feeds`)."""
+        """Run the plan that fits the feed. Return checked outputs. A plan that proves to be unsupported is replaced."""
         structures = {name: structure_of(value) for name, value in feed.items()}
         plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
         while True:
@@ -224,7 +224,8 @@ class Runnable:
         """Make a plan for these input structures. Return None if there is no feed yet and the plan depends on input
         values.
 
-        Inputs to specialise on are added to `_by_value` and `_by_shape`.
+        Inputs to specialise on are added to `_by_value` and `_by_shape`. Raises UnsupportedError if a node can be run
+        nowhere, or needs a fallback that is not allowed.
         """
         while True:
             fixed = self._specialisation(feed)
@@ -315,14 +316,14 @@ class Runnable:
 
 
 def _can_specialise_on(value: CheckedValue) -> bool:
-    """Whether a value is a tensor or map with at most `_SPECIALISE_UP_TO` elements: each value needs a plan of its own."""
+    """Whether a value is a tensor or a map (not a sequence or optional) with at most `_SPECIALISE_UP_TO` elements."""
     if isinstance(value, MapItems):
         return _can_specialise_on(value.keys)
     return isinstance(value, tuple) and value[0].size <= _SPECIALISE_UP_TO
 
 
 def _value_key(value: CheckedValue) -> Any:
-    """Return a hashable key of a checked value: equal values have equal keys."""
+    """Return a hashable key of a checked value: equal values have equal keys. The dtype is no part of the key."""
     if isinstance(value, MapItems):
         return _value_key(value.keys), _value_key(value.values)
     if not isinstance(value, tuple):
@@ -347,7 +348,8 @@ def prepare(
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
-        shim: The name of the shim: "tf2", "tf1", "keras", "tflite" or "reference". None selects the first that works.
+        shim: The name of the shim: "tf2", "tf1", "keras", "tflite" or "reference". None: the shim that the variable
+            ONNX_COMPAT_SHIM names, else that of an imported framework, else the first that works.
         device: The device of the framework: "cpu", "gpu", "cuda:1". None lets the framework choose.
         natives: Whether methods of the shim for whole operators are used; False uses composed meanings only.
         fallback: Whether nodes that the shim cannot do may run outside the framework.
@@ -380,7 +382,7 @@ def run(model: ModelSource, inputs: Inputs, shim: Optional[str] = None, device: 
     Args:
         model: A path, bytes, a ModelProto or a Model.
         inputs: A dict by name, or a sequence in the order of the model.
-        shim: The name of the shim. None selects the first that works.
+        shim: The name of the shim; see `prepare`.
         device: The device of the framework; see `prepare`.
 
     Returns:

@@ -60,10 +60,10 @@ class NodeSupport(NamedTuple):
 class Survey(NamedTuple):
     """The outcome of a trial trace, by the name of the node.
 
-    failed: the errors of the nodes that the shim cannot do.
+    failed: the errors of the nodes that the shim cannot do. The name "" stands for a primitive without a node.
     unseen: the nodes that could not be examined, because the types of their inputs are known only after a failed node
-        runs.
-    done: 'native' or 'composed' for each other node.
+        runs, or are not declared.
+    done: 'native' or 'composed' for each node that was traced, also if its emission failed.
     """
 
     failed: Dict[str, OnnxCompatError]
@@ -96,7 +96,8 @@ def declared_structures(graph: Graph) -> Dict[str, InputStructure]:
     """Return name -> structure for the required inputs, by their declared types. Sequences and optionals are taken as
     empty.
 
-    A tensor of unknown rank has no entry.
+    A tensor of unknown rank has no entry. An input of undeclared or sparse type, or dtype, is taken as an empty
+    optional.
     """
     structures: Dict[str, InputStructure] = {}
     for port in graph.required:
@@ -136,6 +137,7 @@ def support(
     Raises:
         ShimError: The shim is not installed or does not work.
         InvalidModelError: The model is not valid.
+        ConversionError: `portable` is set, and the files of the shim are for one version of the framework.
 
     Examples:
         >>> nodes = onnx_compat.support("digits.onnx", shim="reference")
@@ -153,7 +155,8 @@ def support(
 def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
     """Return the program that a shim gets for a model, with symbolic sizes where the model leaves sizes open.
 
-    `shim` is by default the shim that `prepare` would use. Raises UnsupportedError if an input has no declared rank.
+    `shim` is by default the shim that `prepare` would use. Raises UnsupportedError if an input has no declared rank, or
+    if a node cannot be traced.
     """
     loaded = load(model)
     structures = declared_structures(loaded.graph)

@@ -105,7 +105,10 @@ _Monomial = Tuple[Atom, ...]
 
 
 class Dim:
-    """An immutable polynomial over atoms. Arithmetic returns an `int` if all atoms cancel out: n + 1 - n -> 1."""
+    """An immutable polynomial over atoms. Arithmetic returns an `int` if all atoms cancel out: n + 1 - n -> 1.
+
+    A comparison, and `bool` (whether the size is not 0), raises Undecided if the answer is not provable.
+    """
 
     __slots__ = ("_hash", "terms")
 
@@ -193,12 +196,15 @@ class Dim:
 
 
 def is_static(value: Union[Extent, None]) -> "TypeIs[int]":
-    """Whether a size is not a symbolic `Dim`: it is an int. None, a size that is not given, counts as static too."""
+    """Whether a size is not a symbolic `Dim`. True for every int, and also for None (a size that is not given)."""
     return not isinstance(value, Dim)
 
 
 def is_equal(a: object, b: object) -> bool:
-    """Whether two sizes are equal for all run-time values. Never raises. False also means that equality is not provable."""
+    """Whether two sizes are equal for all run-time values. Never raises. False also if equality cannot be proved.
+
+    Two values that are not symbolic are compared by ==: None equals None.
+    """
     if not isinstance(a, Dim) and not isinstance(b, Dim):
         return bool(a == b)
     return isinstance(a, Dim) and isinstance(b, Dim) and a.terms == b.terms
@@ -210,7 +216,7 @@ def is_equal_shape(a: Sequence[Extent], b: Sequence[Extent]) -> bool:
 
 
 def decide_equal(a: Extent, b: Extent) -> bool:
-    """Whether two sizes are equal for all run-time values. Raises Undecided if equality depends on run-time values."""
+    """Whether two sizes are equal (True) or differ (False) for all run-time values. Raises Undecided without a proof."""
     if is_equal(a, b):
         return True
     if is_static(a) and is_static(b):
@@ -221,7 +227,11 @@ def decide_equal(a: Extent, b: Extent) -> bool:
 
 
 def floordiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded down: an int or polynomial if the division is exact or static, else a symbolic quotient."""
+    """Return a / b rounded down.
+
+    Two ints give an int; an int b of 0 raises ZeroDivisionError then. A polynomial that b divides without remainder
+    gives the quotient. Any other pair gives a symbolic quotient, also for a b of 0.
+    """
     if is_static(a) and is_static(b):
         return int(a) // int(b)
     exact = _exact_division(a, b)
@@ -229,21 +239,24 @@ def floordiv(a: Extent, b: Extent) -> Extent:
 
 
 def ceildiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded up: 4 for 7 and 2. A quotient that does not simplify is symbolic, as for `floordiv`."""
+    """Return a / b rounded up: 4 for 7 and 2. Symbolic quotients, and a b of 0, are as for `floordiv`."""
     if is_nonnegative(b):  # `is_nonnegative` can prove a bound for this form, not for the other
         return floordiv(a + b - 1, b)
     return -floordiv(-a, b)
 
 
 def exact_quotient(a: Extent, b: Extent) -> Optional[int]:
-    """Return a / b if that is the same positive int for all run-time values, else None: 3 for 3 * n and n."""
+    """Return a / b if the quotient is the same positive int for all run-time values: 3 for 3 * n and n.
+
+    None for any other quotient, also for 0, and if b is 0.
+    """
     monomial, factor = next(iter(_terms(b).items()), ((), 0))
     times = _terms(a).get(monomial, 0) // factor if factor else 0
     return times if times > 0 and is_equal(b * times, a) else None
 
 
 def truncdiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded toward zero, for a positive b: -3 for -7 and 2.
+    """Return a / b rounded toward zero: -3 for -7 and 2. b must be positive; the sign of b is not checked.
 
     Computed as floordiv(a, b) for a >= 0, and as floordiv(min(a + b - 1, 0), b) for a < 0.
     """
@@ -283,7 +296,10 @@ def is_at_most(a: Extent, b: Extent) -> bool:
 
 
 def atoms_of(value: Extent) -> Iterable[Atom]:
-    """Yield the "axis" and "element" atoms in a size, also the atoms in operands of operations: n // m + 1 -> n, m."""
+    """Yield the "axis" and "element" atoms in a size, also the atoms in operands of operations: n // m + 1 -> n, m.
+
+    An atom can be yielded several times. An int has no atoms.
+    """
     for monomial in _terms(value):
         for atom in monomial:
             if atom.kind in ("axis", "element"):

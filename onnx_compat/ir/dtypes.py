@@ -54,9 +54,11 @@ class DType:
     @staticmethod
     def of(value: Any) -> "DType":
         """Return the type for an ONNX number (a Python int), a name, a numpy or ml_dtypes dtype, or an array with such
-        a dtype.
+        a dtype. A DType is returned unchanged.
 
-        Raises UnsupportedError if ONNX has no such element type.
+        A name is the name of a DType, of an ml_dtypes type or of an ONNX type: "float32", "float8_e5m2",
+        "tensor(float)". The numpy dtypes of str, bytes and objects give string. Raises UnsupportedError for anything
+        else, also for a bool and for None.
         """
         if isinstance(value, DType):
             return value
@@ -88,12 +90,15 @@ class DType:
 
     @property
     def min(self) -> Any:
-        """The lowest finite value; for float8e8m0 the smallest positive. Raises UnsupportedError for string and complex."""
+        """The lowest finite value; False for bool. For float8e8m0, the smallest positive value.
+
+        Raises UnsupportedError for string and complex types.
+        """
         return self._limits()[0]
 
     @property
     def max(self) -> Any:
-        """The largest finite value. Raises UnsupportedError for string and complex types."""
+        """The largest finite value; True for bool. Raises UnsupportedError for string and complex types."""
         return self._limits()[1]
 
     def _limits(self) -> Tuple[Any, Any]:
@@ -113,8 +118,9 @@ class DType:
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
         """Round numbers to values of this type. Return an array of the carrier dtype.
 
-        Small floats round by `Format.encode`, with its `saturate` and `mode`. Sub-byte integers wrap. Native types are
-        cast.
+        Small floats round by `Format.encode`. `saturate` and `mode` are those of `Format.encode`, and other types
+        ignore them. A sub-byte integer type truncates floats and keeps the low bits. A native type casts as numpy's
+        `astype`.
         """
         values = np.asarray(values)
         if self.format is not None:
@@ -197,7 +203,11 @@ _ALIASES.update(float="float32", double="float64", str="string")
 
 
 def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
-    """Convert a carrier array for a caller: to an ml_dtypes array if ml_dtypes has the type; else return the carrier."""
+    """Convert a carrier array of the type `dtype` to an ml_dtypes array.
+
+    The carrier array itself is returned if numpy has the type, for strings, and if ml_dtypes is absent or lacks the
+    type.
+    """
     kind = DType.of(dtype)
     ml_dtype = None if kind.native else _ml_dtype(kind)
     array = np.asarray(array)
@@ -209,7 +219,11 @@ def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
 
 
 def from_public(array: Array) -> Tuple[Array, DType]:
-    """Convert a caller's numpy or ml_dtypes array, scalar, list or string. Return its carrier array and its `DType`."""
+    """Convert a caller's numpy or ml_dtypes array, scalar, list or string. Return its carrier array and its `DType`.
+
+    Numbers of Python get numpy's default dtype. Bytes are decoded as UTF-8. Raises UnsupportedError if ONNX has no such
+    element type, or if an array of objects has an element that is neither str nor bytes.
+    """
     array = np.asarray(array)
     kind = DType.of(array)
     if kind.kind == "s":
@@ -220,7 +234,10 @@ def from_public(array: Array) -> Tuple[Array, DType]:
 
 
 def _text(array: Array) -> Array:
-    """Convert an array of str or UTF-8 bytes to an object array of str. Raises UnsupportedError for any other element."""
+    """Convert an array of str or UTF-8 bytes to an object array of str. Raises UnsupportedError for any other element.
+
+    A byte that is not UTF-8 becomes a surrogate ("surrogateescape").
+    """
     out = np.empty(array.shape, object)
     for index in np.ndindex(*array.shape):
         item = array[index]

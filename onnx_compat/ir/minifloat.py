@@ -66,13 +66,19 @@ class Format:
 
     @property
     def nan(self) -> int:
-        """The code of NaN: without sign bit if both signs have a NaN; the code of negative zero for "fnuz" and "finite"."""
+        """The code of NaN; without the sign bit if both signs have a NaN. For "fnuz", the code of negative zero.
+
+        "finite" has no NaN: the code of negative zero is returned in its place.
+        """
         if self.special == "ieee":
             return self.top + 1 + (1 << max(self.mantissa - 1, 0))
         return self.top + 1 if self.special in ("fn", "scale") else 1 << (self.bits - 1)
 
     def decode(self, codes: Array) -> Array:
-        """Return the float32 values of an array of codes. The conversion is exact, also for NaN and infinity."""
+        """Return the float32 values of an array of codes. The conversion is exact, and NaN and infinity stay.
+
+        Bits above the width of the format are ignored.
+        """
         codes = np.asarray(codes, self.code_type)
         if self.bits == 16:
             return np.asarray(codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -95,9 +101,13 @@ class Format:
     def encode(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
         """Round numbers to values of the format. Return their codes, as uint8, or uint16 for bfloat16.
 
-        saturate: whether a number above the largest value becomes the largest value, instead of infinity, or of NaN in
-            a format without infinity. "finite" formats always saturate; bfloat16 never does.
+        saturate: whether a magnitude above the largest value, also infinity, becomes the largest value. Otherwise it
+            becomes infinity, or NaN in a format without infinity. "finite" formats always saturate; bfloat16 never
+            does. The sign is kept. In a scale, `saturate` also makes a number below the smallest value the smallest
+            value; otherwise the number becomes NaN.
         mode: "nearest" (ties to even; in a scale, upwards), "up" (away from zero) or "down" (towards zero).
+
+        NaN becomes the code `nan`. In a scale, a negative number becomes NaN. Raises ValueError for another mode.
         """
         values = np.asarray(values)
         if self.bits == 16 and mode == "nearest" and values.dtype == np.float32:
@@ -117,7 +127,7 @@ class Format:
         return code | (negative.astype(self.code_type) << self.code_type.type(self.bits - 1))
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round numbers to values of the format, by `encode` and `decode`. Return a float32 array."""
+        """Round numbers to values of the format, by `encode` (with `saturate` and `mode`) and `decode`. Return float32."""
         return self.decode(self.encode(values, saturate, mode))
 
     def _too_large(self, saturate: bool) -> int:

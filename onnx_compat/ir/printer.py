@@ -64,7 +64,8 @@ class Printer:
     def name_sizes(self, ref: Ref, shape: Sequence[Union[int, str, None]]) -> None:
         """Make the symbolic sizes of the program input `ref` print as the names in `shape`: "N", not "%0.shape[0]".
 
-        `shape` has an entry for each axis. Ints and None are ignored.
+        `shape` has an entry for each axis. Ints and None are ignored, and so is a name for a static axis. A size that
+        has a name already keeps it. A symbolic size must be a single atom.
         """
         for extent, name in zip(ref.spec.shape, shape):
             if isinstance(name, str) and isinstance(extent, Dim):
@@ -97,7 +98,12 @@ class Printer:
         return "%s%s" % (spec.dtype.name, self._shape(spec.shape))
 
     def arg(self, arg: object) -> str:
-        """Return an argument of a node as text: a value's name, a constant, a list of sizes, a tuple, or "none"."""
+        """Return an argument of a node as text: a value's name, a constant, a list of sizes, a tuple, or "none" for
+        None.
+
+        A value without a name (see `define`) prints as "%undefined". A constant of more than 4 elements prints its
+        dtype and its shape only. Any other object prints as its repr.
+        """
         if isinstance(arg, Ref):
             return self._names.get(arg, "%undefined")
         if isinstance(arg, Const):

@@ -50,7 +50,7 @@ class Spec(NamedTuple):
 
     @property
     def static(self) -> bool:
-        """Whether every size is an int, so that no size is a symbolic `Dim`."""
+        """Whether no size is a symbolic `Dim`. In a recorded node every size is then an int."""
         return all(map(is_static, self.shape))
 
 
@@ -85,7 +85,10 @@ class Ref:
 
 
 class Const:
-    """A tensor that is known while tracing. Compared by identity: an array that is wrapped twice is stored twice."""
+    """A tensor that is known while tracing: an array with the carrier dtype of `dtype`.
+
+    Compared by identity: an array that is wrapped twice is stored twice.
+    """
 
     __slots__ = ("array", "spec")
 
@@ -134,9 +137,9 @@ class Node:
         return "%s(%s) -> %s" % (self.primitive, ", ".join(map(repr, self.args)), list(self.outputs))
 
     def uses(self) -> Iterator[Ref]:
-        """Yield the run-time values that a node reads: tensors, values in symbolic sizes, and captures of its regions.
+        """Yield the run-time values that a node reads: tensors, values in size arguments, and captures of its regions.
 
-        A value that is read several times is yielded several times.
+        A value that is read several times is yielded several times. Sizes in the result types are not reads.
         """
         yield from _refs(self.args)
         for region in self.regions:
@@ -163,16 +166,20 @@ class Region:
         self._live = self._spent = None
 
     def release(self) -> None:
-        """Drop the arguments of all nodes, also in inner regions, to free the weights after compilation or export."""
+        """Drop the arguments of all nodes, also in inner regions, to free the weights after compilation or export.
+
+        The region can be neither executed nor emitted afterwards.
+        """
         for node in self.nodes:
             node.args = ()
             for inner in node.regions:
                 inner.release()
 
     def live(self) -> List[Node]:
-        """Return the nodes that the outputs depend on, in recording order (dead code elimination).
+        """Return the nodes of this region, not of inner regions, that the outputs depend on, in recording order.
 
-        The result is cached, because each execution reads it. So call it only after the region is complete.
+        The list is cached until `replace`, because each execution reads it. So call `live` only after the region is
+        complete.
         """
         if self._live is None:
             self._live = self._live_nodes()
@@ -184,9 +191,10 @@ class Region:
         return self.live()
 
     def spent(self) -> List[Tuple[Ref, ...]]:
-        """Return for each live node the values whose last use it is (liveness), without outputs of the region.
+        """Return for each live node the values that no later node of the region reads (liveness).
 
-        The list is parallel to `live()`, and cached as well.
+        Inputs and captured values are included; outputs of the region and results that no node reads are not. The list
+        is parallel to `live()`, and cached as well.
         """
         if self._spent is None:
             kept = set(_refs(self.outputs))
@@ -208,7 +216,10 @@ class Region:
         return kept[::-1]
 
     def captures(self) -> List[Ref]:
-        """Return the values of enclosing regions that this region reads, without repetition, in order of first use."""
+        """Return the values of enclosing regions that live nodes, inner regions and outputs of this region read.
+
+        Each value occurs once, in order of first use.
+        """
         own: Set[Ref] = set(self.inputs)
         captured: Dict[Ref, None] = {}
         for node in self.live():
@@ -226,7 +237,7 @@ def input_dependencies(arg: Arg) -> Tuple[Set[Ref], Set[Ref]]:
     """Return the region inputs that an argument depends on, directly or through nodes, as two sets.
 
     The first set has the inputs whose elements matter, the second the inputs of which a size matters. An input can be
-    in both.
+    in both. Both sets are empty for None and for a constant.
     """
     visited: Dict[Tuple[Ref, bool], None] = {}
     pending = [(ref, by_size) for ref, by_size in _reads((arg,))]

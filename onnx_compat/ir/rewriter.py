@@ -24,8 +24,9 @@ class Replacement(NamedTuple):
 def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacement]]) -> Tuple[Region, int]:
     """Return a copy of the region in which `rewrite` replaces nodes, and the number of replaced nodes.
 
-    `rewrite` is called for each live node of the region, not for nodes of inner regions. It returns None for a node
-    that stays. If no node is replaced, the region itself is returned.
+    `rewrite` is called for each live node of the region, not for nodes of inner regions. `rewrite` returns None for a
+    node that stays. The copy has no dead nodes. If no node is replaced, the result is the region itself and 0. If
+    ONNX_COMPAT_VERIFY=1, VerificationError is raised for a copy with a defect.
     """
     replacements = {node: rewrite(node) for node in region.live()}
     count = sum(replacement is not None for replacement in replacements.values())
@@ -43,7 +44,9 @@ def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacemen
 def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:
     """Replace values in the symbolic sizes of a region, in place. `values` maps each old value to its replacement.
 
-    The sizes are those in result types and in arguments, also in inner regions. Tensor arguments stay.
+    A replacement that is itself a key is replaced too. The sizes are those in the arguments and the result types of all
+    nodes, and in the input types of inner regions. Tensor arguments, outputs and the types of the region's own inputs
+    stay.
     """
     sizes = _Sizes(values)
     for node in region.nodes:
@@ -128,7 +131,7 @@ class _Copy(_Sizes):
         return copy
 
     def _values(self, refs: Sequence[Ref], node: Optional[Node] = None) -> Tuple[Ref, ...]:
-        """Return a copy of each value in `refs`, produced by `node`.
+        """Return a copy of each value in `refs`, produced by `node`; with None, by no node, as an input of a region.
 
         Sizes are substituted after all values are copied, because the size of a value may contain another value of
         `refs`.

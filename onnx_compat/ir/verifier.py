@@ -37,7 +37,7 @@ def verify_program(program: "Program") -> None:
 
 
 def _port_defect(port: "Port", value: Arg) -> str:
-    """Describe how a value differs from its port in dtype, rank, or a size that the port knows. Empty: no difference."""
+    """Return how a value differs from its port in dtype, rank, or a size that the port knows; "" if it does not differ."""
     if not isinstance(value, (Ref, Const)):
         return "is no value"
     spec = value.spec
@@ -49,7 +49,10 @@ def _port_defect(port: "Port", value: Arg) -> str:
 
 
 def verify_region(region: Region) -> None:
-    """Raise VerificationError if a region has a defect. The region must not read values of an enclosing region."""
+    """Raise VerificationError if a region, or an inner region, has a defect.
+
+    A read of a value of an enclosing region counts as a defect. Dead nodes are not verified.
+    """
     _Verifier(region.target).region(region, set())
 
 
@@ -59,7 +62,7 @@ class _Verifier:
         self.printer = Printer()
 
     def region(self, region: Region, outer: Set[Ref]) -> None:
-        """Check a region and its inner regions. `outer` has the values of the enclosing regions, which nodes may read."""
+        """Raise VerificationError if a region or an inner region has a defect. Nodes may read the values in `outer`."""
         scope = set(outer)
         for ref in region.inputs:
             self._define(ref, None, scope)
@@ -110,7 +113,10 @@ class _Verifier:
                 self._refuse("the size %s depends on a value that is not in scope" % self.printer.size(extent), node)
 
     def _check_rule(self, node: Node) -> None:
-        """Check that the result types are those of the primitive's inference rule. A native has no rule and passes."""
+        """Raise VerificationError unless the arguments meet the conditions and the results have the types by the rule.
+
+        A primitive without a rule (a native) passes.
+        """
         from onnx_compat.primitives.base import RULES, Application
         from onnx_compat.primitives.conditions import check_conditions
 

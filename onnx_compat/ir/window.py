@@ -17,9 +17,11 @@ class Window(NamedTuple):
 
     #: The number of taps: the size of a pool, or of a filter.
     kernel: Tuple[Any, ...]
+    #: The distance from one position of the window to the next.
     strides: Tuple[int, ...]
+    #: The distance from one tap to the next; 1 without dilation.
     dilations: Tuple[int, ...]
-    #: The sizes of the padding before and after the axis.
+    #: The sizes of the padding (before, after) the axis. A negative size crops.
     pads: Tuple[Tuple[Any, Any], ...]
 
     @staticmethod
@@ -29,7 +31,9 @@ class Window(NamedTuple):
         dilations: Optional[Sequence[int]] = None,
         pads: Optional[Pads] = None,
     ) -> "Window":
-        """Return a window. The default strides and dilations are 1, the default is no padding."""
+        """Return a window with these fields, in tuples. None for strides or dilations gives 1, None for pads no
+        padding.
+        """
         unit_steps, no_pads = (1,) * len(kernel), ((0, 0),) * len(kernel)
         pairs = no_pads if pads is None else tuple((low, high) for low, high in pads)
         return Window(
@@ -41,41 +45,53 @@ class Window(NamedTuple):
 
     @property
     def is_dilated(self) -> bool:
-        """Whether a dilation is not 1."""
+        """Whether the dilation of any axis is not 1, also of an axis on which the kernel has a single tap."""
         return any(dilation != 1 for dilation in self.dilations)
 
     @property
     def is_padded(self) -> bool:
-        """Whether an axis has padding."""
+        """Whether any axis has a pad that is not 0: a positive, a negative or a symbolic size."""
         return not all(is_equal(size, 0) for pair in self.pads for size in pair)
 
     @property
     def spans(self) -> List[Any]:
-        """The sizes of the dilated kernel: the distance from the first tap to the last, plus 1."""
+        """The sizes of the dilated kernel: the distance from the first tap to the last, plus 1.
+
+        Raises TypeError for a kernel size of None.
+        """
         return [(taps - 1) * dilation + 1 for taps, dilation in zip(self.kernel, self.dilations)]
 
     def without_pads(self) -> "Window":
-        """Return the window without padding."""
+        """Return a copy of the window without padding."""
         return self._replace(pads=((0, 0),) * len(self.pads))
 
     def as_plane(self) -> "Window":
-        """Return a window of a single axis with an axis of length 1 before it."""
+        """Return the window with a new first axis: one tap, stride 1, dilation 1, no padding. The window has one axis."""
         return Window((1, *self.kernel), (1, *self.strides), (1, *self.dilations), ((0, 0), *self.pads))
 
     def counts(self, extents: Sequence[Extent]) -> List[Extent]:
-        """Return the number of positions of the window on each axis of these sizes."""
+        """Return the number of positions of the window, with its padding, on an axis of each of these sizes, rounded
+        down.
+
+        The number is 0 or negative on a padded axis that is shorter than the dilated kernel.
+        """
         along = zip(extents, self.spans, self.strides, self.pads)
         return [floordiv(extent + low + high - span, stride) + 1 for extent, span, stride, (low, high) in along]
 
     def same_padding(self, extents: Sequence[Optional[Extent]]) -> List[Any]:
         """Return the total padding of each axis that gives ceil(extent / stride) positions.
 
-        It is negative where no position reads the end of the axis, and None where an unknown size decides it.
+        The padding of an axis is negative if no position reads the end of the axis. A kernel of None gives None. An
+        extent of None gives None unless the stride is 1. The window's own padding has no effect.
         """
         return [_same_padding(*axis) for axis in zip(extents, self.kernel, self.strides, self.dilations)]
 
     def has_same_padding(self, extents: Sequence[Optional[int]]) -> bool:
-        """Whether the padding is SAME as TensorFlow defines it: half of `same_padding` at each end, an odd element at the end."""
+        """Whether the padding is SAME as TensorFlow defines it: half of `same_padding` at each end, an odd element at
+        the end.
+
+        A negative `same_padding` counts as 0. False if `same_padding` gives None for an axis.
+        """
         totals = self.same_padding(extents)
         return all(
             total is not None and pair == (max(total, 0) // 2, max(total, 0) - max(total, 0) // 2)
@@ -83,7 +99,10 @@ class Window(NamedTuple):
         )
 
     def transposed_sizes(self, extents: Sequence[Extent]) -> List[Any]:
-        """Return the sizes of a transposed convolution, without cropping, of an image of these sizes."""
+        """Return the result sizes of a transposed convolution of an image with the spatial sizes `extents`.
+
+        Padding is ignored: nothing is cropped.
+        """
         return [(extent - 1) * stride + span for extent, stride, span in zip(extents, self.strides, self.spans)]
 
 

@@ -61,6 +61,7 @@ def attributes(records: Iterable[Message], reader: "Reader", node: str) -> Dict[
     """Return attribute name -> Python value for a node, in order. `node` is its name, for errors.
 
     Raises InvalidModelError if a name is missing or repeated, or if an attribute has no value or an invalid type.
+    Raises UnsupportedError for a type that is newer than this library. Errors of tensors and graphs are raised too.
     """
     attributes_by_name: Dict[str, Any] = {}
     for record in records:

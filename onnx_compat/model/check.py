@@ -13,10 +13,10 @@ _AGAIN = "export the model again; onnx.checker.check_model says more about it"
 
 
 def check(graph: Graph) -> Graph:
-    """Return the graph with its nodes in topological order, and with unique node names.
+    """Return the graph with its nodes in topological order, and with node names that are unique among all subgraphs.
 
-    Raises InvalidModelError if a value is undefined, or defined twice, if nodes form a cycle, or if there are no
-    outputs.
+    Subgraphs are included. Nodes are renamed in place. Raises InvalidModelError if a value is undefined, or is defined
+    twice in one graph. Raises it too if nodes form a cycle, or if the outermost graph has no outputs.
     """
     if not graph.outputs:
         raise InvalidModelError("the model's graph has no outputs, there is nothing to compute", hint=_AGAIN)

@@ -34,7 +34,7 @@ class Folder:
         self.files: Dict[str, None] = {}
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
-        """Check the external data of a tensor, and return a function that reads its `needed` bytes as a uint8 array.
+        """Return a function that reads the `needed` bytes of a tensor's external data as a uint8 array.
 
         `entries` has the location, offset and length from the model. Raises InvalidModelError at once if an entry is
         wrong, or if the file is missing or too short. The returned function raises InvalidModelError if the file has
@@ -113,7 +113,10 @@ class Folder:
 
 
 def _byte_count(entries: Dict[str, str], key: str, default: int, tensor: str) -> int:
-    """Return the entry `key` as a number of bytes; `default` without the entry. Raises InvalidModelError if malformed."""
+    """Return the entry `key` as a number of bytes; `default` if it is absent or empty.
+
+    Raises InvalidModelError unless the entry has 1 to 19 decimal digits and nothing else.
+    """
     text = entries.get(key, "")
     if not text:
         return default

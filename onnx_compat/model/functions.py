@@ -29,8 +29,13 @@ AttributeValue = Any
 def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, int]) -> Graph:
     """Return the graph with every call of a function replaced by the function's body. Sets the opset of every node.
 
-    `versions` has the opsets that the model imports. Raises InvalidModelError for two functions of the same name,
-    recursion or a wrong call, and UnsupportedError above `LIMIT` or `DEPTH`.
+    `versions` has the opsets that the model imports. Raises UnsupportedError above `LIMIT` or `DEPTH`, or for an opset
+    that is too new. Raises InvalidModelError for
+
+    - two functions of the same domain, name and overload, or recursion;
+    - a call with too many inputs or outputs;
+    - a reference to an attribute outside of a function;
+    - a domain that is not imported.
     """
     table: Dict[Key, Function] = {}
     for function in functions:
@@ -104,7 +109,8 @@ class _Inliner:
     def call(self, node: GraphNode, function: Function, calls: Tuple[Key, ...]) -> List[GraphNode]:
         """Return the nodes that replace the call `node`: a copy of the function's body, with inner calls replaced too.
 
-        An Identity node follows for each output that is also an input, or also another output.
+        An Identity node follows for each output that is also an input, or also another output. Raises InvalidModelError
+        for recursion, or for more inputs or outputs than the function has. Raises UnsupportedError above `DEPTH`.
         """
         path = (*calls, function.key)
         if function.key in calls:
@@ -186,7 +192,10 @@ class _Copy:
         return self.duplicate(value)
 
     def duplicate(self, value: AttributeValue) -> AttributeValue:
-        """Copy an attribute value, so that its tensors can be released, and its nodes renamed, apart from other copies."""
+        """Copy an attribute value, so that its tensors can be released, and its nodes renamed, apart from other copies.
+
+        A value without tensors or graphs is returned itself, also None.
+        """
         if isinstance(value, Constant):
             return value.copy()
         if isinstance(value, Graph):

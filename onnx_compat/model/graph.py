@@ -141,7 +141,10 @@ class Graph:
         return self._free
 
     def consumers(self) -> Mapping[str, int]:
-        """Return value name -> number of uses: by nodes, by subgraphs (one use per subgraph), and as an output."""
+        """Return value name -> number of uses: by nodes, by subgraphs (one use per subgraph), and as an output.
+
+        A node that reads a value twice uses it twice. A value without uses has no entry.
+        """
         counts = Counter(port.name for port in self.outputs)
         for node in self.nodes:
             counts.update(name for name in node.inputs if name)
@@ -150,7 +153,10 @@ class Graph:
         return counts
 
     def types(self) -> Dict[str, Optional[Type]]:
-        """Return value name -> declared type, for inputs, outputs, initializers and declared intermediate values."""
+        """Return value name -> declared type, for inputs, outputs, initializers and declared intermediate values.
+
+        An undeclared type is the value None. Subgraphs are not included.
+        """
         declared = dict(self.value_info)
         declared.update((port.name, port.type) for port in self.outputs + self.inputs)
         for name, initializer in self.initializers.items():
@@ -226,7 +232,11 @@ class Model:
 
     @property
     def proto(self) -> Any:
-        """The original onnx.ModelProto, with its functions. It is read at each access, so no copy stays in memory."""
+        """The original onnx.ModelProto, with its functions. A path or bytes are read at each access: no copy stays in
+        memory.
+
+        None for a Model that was built without a `source`.
+        """
         import onnx
 
         if isinstance(self.source, str):

@@ -84,7 +84,9 @@ class Constant:
 
     @property
     def array(self) -> Array:
-        """The carrier array (see `onnx_compat.ir.dtypes`)."""
+        """The carrier array (see `onnx_compat.ir.dtypes`). Raises InvalidModelError after the `release` of a stored
+        tensor.
+        """
         return self._array if self._stored is None else self._stored.array()
 
     def copy(self) -> "Constant":

@@ -124,7 +124,12 @@ def _read_model(source: Source, folder: Optional[Folder], source_argument: Model
 
 
 def _versions(record: Message, unknown: Set[str]) -> Dict[str, int]:
-    """Return domain -> opset version. Raises InvalidModelError without IR version or opsets, UnsupportedError if too new."""
+    """Return domain -> opset version. Before IR 3, a model without opsets has version 1 of ai.onnx.
+
+    Raises InvalidModelError without an IR version, without opsets from IR 3 on, and for a domain with two versions or a
+    version below 1. Raises UnsupportedError for a later opset, and for a later IR version if the model has unknown
+    fields.
+    """
     if record.ir_version < 1:
         raise InvalidModelError("this is no ONNX model: it has no IR version", hint="export the model again")
     # A later format only adds fields. A model without unknown fields reads correctly, and is accepted.

@@ -25,6 +25,7 @@ class Function(NamedTuple):
     key: its domain, name and overload.
     attributes: the names of its attributes without a default.
     defaults: attribute name -> default value.
+    opsets: domain -> version, as the function imports them.
     """
 
     key: Key
@@ -93,7 +94,10 @@ class Reader:
         )
 
     def type(self, record: Optional[Message]) -> Optional[Type]:
-        """Return a declared type as an object; None if the message is absent or declares no type."""
+        """Return a declared type as an object; None if the message is absent or declares no type.
+
+        Raises UnsupportedError for an element type that this library does not know.
+        """
         if record is None:
             return None
         if record.sequence_type is not None:

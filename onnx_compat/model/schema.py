@@ -29,7 +29,9 @@ def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
 
 
 def link_messages(*messages: Type[Message]) -> Dict[str, Type[Message]]:
-    """Set `Field.message` of each field whose kind is the name of one of the messages. Return name -> message class."""
+    """Set `Field.message` of each field: the message whose name is the field's kind, or None. Return name -> message
+    class.
+    """
     by_name = {message_type.__name__: message_type for message_type in messages}
     for message_type in messages:
         for field in message_type.FIELDS.values():

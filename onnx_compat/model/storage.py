@@ -12,12 +12,19 @@ Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
 
 def stored_size(dtype: DType, count: int) -> int:
-    """Return the number of bytes that `count` elements take in raw_data, where elements narrower than a byte are packed."""
+    """Return the number of bytes that `count` elements take in raw_data, where elements narrower than a byte are
+    packed.
+
+    0 for strings, which raw_data cannot hold.
+    """
     return (count * dtype.bits + 7) // 8
 
 
 def decode_elements(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
-    """Decode raw_data, as a uint8 array of the exact size, to a read-only carrier array, if possible a view of the bytes."""
+    """Decode raw_data, a uint8 array of the exact size, to a read-only carrier array, if possible a view of the bytes.
+
+    Every dtype but string has this form. In a bool, every byte but 0 is True.
+    """
     count = int(np.prod(shape, dtype=np.int64))
     if dtype.kind == "b":
         array = data.view(np.bool_) if not data.size or data.max() <= 1 else data != 0

@@ -24,9 +24,11 @@ SPARSE_LIMIT = 1 << 30
 
 
 def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """Read a dense tensor, named `name` or else as in its message. Check its size; its elements are decoded on demand.
+    """Read a dense tensor, named `name`, or as in its message if `name` is "". Its elements are decoded on demand.
 
-    Raises InvalidModelError if the data does not fit the shape, or if the data is external and there is no `folder`.
+    Raises InvalidModelError if the data does not fit the shape, or if the shape is impossible. Raises it too for
+    external data without a `folder`. Raises UnsupportedError for an unknown dtype, more than 32 dimensions, and
+    segments. A number that is too wide for its dtype raises InvalidModelError only when the elements are decoded.
     """
     name = name or record.name
     where = "tensor '%s'" % name
@@ -64,7 +66,11 @@ def _dtype(number: int, where: str) -> DType:
 
 
 def _shape(dims: Sequence[Any], dtype: DType, where: str) -> Tuple[Tuple[int, ...], int]:
-    """Return the shape and the number of elements. Raises an error for negative sizes, or if numpy cannot hold the shape."""
+    """Return the shape and the number of elements.
+
+    Raises InvalidModelError for a negative size or more bytes than an address can count, and UnsupportedError for more
+    dimensions than numpy takes.
+    """
     shape = tuple(int(size) for size in numbers(dims, "int64"))
     count, extent = 1, 1
     for size in shape:
@@ -91,7 +97,8 @@ def _check_count(where: str, actual: int, needed: int, unit: str) -> None:
 def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
     """Return a function that decodes the `string_data` of a tensor to an object array of str.
 
-    Raises InvalidModelError if the tensor stores strings as raw data, or if their count is wrong.
+    Raises InvalidModelError at once if the tensor stores strings as raw data, or if their count is wrong. A byte that
+    is not UTF-8 becomes a surrogate.
     """
     if record.raw_data is not None or record.data_location == 1:
         raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
@@ -110,7 +117,8 @@ def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Read
     """Return a function that reads a tensor from its typed field (`float_data`, `int32_data`, …), as an array of
     raw_data form.
 
-    Raises InvalidModelError if the field has the wrong count of numbers.
+    Raises InvalidModelError at once if the field has the wrong count of numbers. The returned function raises
+    InvalidModelError for a number that is too wide (see `_check_width`).
     """
     if dtype in (dtypes.float32, dtypes.complex64):
         parts, kind = record.float_data, "<f4"
@@ -155,8 +163,9 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
 def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
     """Read a sparse tensor as an `Initializer` whose `array` is dense.
 
-    Raises InvalidModelError if values and indices do not match, or if indices are out of range or not in ascending
-    order.
+    The absent elements are 0, False or "". Raises InvalidModelError at once if values or indices are missing, or do not
+    match. Raises it too if indices are out of range, repeated, or not in ascending order. Raises UnsupportedError above
+    `SPARSE_LIMIT`.
     """
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")

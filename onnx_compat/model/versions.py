@@ -90,7 +90,10 @@ def normalise(domain: str) -> str:
 
 
 def release_of(domain: str, version: int) -> Optional[Release]:
-    """Return the first onnx release with a version of a standard domain; None for another domain or an unknown version."""
+    """Return the first onnx release with a version of a standard domain.
+
+    None for another domain, a version below 1, and a version newer than all releases.
+    """
     column = {"": "opset", ML: "ml", TRAINING: "training", PREVIEW: "preview"}.get(normalise(domain))
     if column is None or version < 1:
         return None
@@ -101,7 +104,7 @@ def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
     """Return the first onnx release that can read a model with these opsets and this IR version; None if no release
     can.
 
-    Domains outside of the standard are ignored.
+    Domains outside of the standard are ignored. A version below 1, or newer than all releases, gives None.
     """
     standard = [release_of(domain, version) for domain, version in opsets.items() if normalise(domain) in NEWEST]
     needed = [*standard, next((release for release in RELEASES if release.ir >= ir), None)]
@@ -112,7 +115,8 @@ def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
 def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
     """Return the oldest IR version that supports these opsets and element types: 4 or later.
 
-    IR 4 is the first version in which initializers need not be inputs. Raises UnsupportedError for an unknown version.
+    IR 4 is the first version in which initializers need not be inputs. Raises UnsupportedError for a version of a
+    standard domain that no release has. Other domains are ignored.
     """
     needed: List[int] = [4]
     needed += [_TYPE_IR.get(dtype.name, 3) for dtype in dtypes]
@@ -129,7 +133,10 @@ def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
 
 
 def check_versions(versions: Mapping[str, int]) -> None:
-    """Raise an error if the version of a standard domain is too new for this library, or below 1. Other domains pass."""
+    """Raise UnsupportedError for a version of a standard domain that is too new, and InvalidModelError for one below 1.
+
+    Other domains pass. The domain of ai.onnx is "" here (see `normalise`).
+    """
     for domain, version in versions.items():
         if version < 1 and domain in NEWEST:
             raise InvalidModelError("the model imports version %d of %s" % (version, domain or "ai.onnx"))

@@ -217,7 +217,10 @@ def _scalar_reader(layout: str) -> Callable[[Source, int, int], float]:
 
 
 def _packed_varints(source: Source, start: int, stop: int) -> Array:
-    """Decode packed varints to an int64 array, by array operations over all numbers at once."""
+    """Decode packed varints to an int64 array, by array operations over all numbers at once.
+
+    No bytes give an empty array. Raises InvalidModelError if the last number does not end, or if one has over 10 bytes.
+    """
     data = source.take(start, stop)
     if not data.size:
         return np.zeros(0, np.int64)
@@ -262,7 +265,10 @@ _READERS: Dict[Tuple[str, int], Callable[[Source, int, int], Any]] = {
 
 
 def numbers(parts: Sequence[Any], dtype: str) -> Array:
-    """Join the parts of a repeated number field, which are numbers and packed arrays, into one array of `dtype`."""
+    """Join the parts of a repeated number field, which are numbers and packed arrays, into one array of `dtype`.
+
+    No parts give an empty array. A single packed array is not copied if it has the dtype.
+    """
     if len(parts) == 1 and isinstance(parts[0], np.ndarray):
         return parts[0].astype(dtype, copy=False)
     if not any(isinstance(part, np.ndarray) for part in parts):

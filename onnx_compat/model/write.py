@@ -39,7 +39,7 @@ Proto = Any
 
 
 def to_proto(model: Model) -> Any:
-    """Return the whole model as an onnx.ModelProto, with its functions inlined."""
+    """Return the whole model as an onnx.ModelProto, with its functions inlined. Raises as `extract` does."""
     return extract(model, model.graph.nodes, model.graph.inputs, model.graph.outputs)
 
 
@@ -48,7 +48,9 @@ def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo
     read.
 
     An initializer whose name is in `inputs` becomes an input. It stays as the default value if the graph of `model`
-    declares it as an input too. Raises InvalidModelError if the nodes read any other value that they do not compute.
+    declares it as an input too. Raises InvalidModelError if the nodes read any other value that they do not compute, or
+    if a weight was released. Raises UnsupportedError for two versions of a domain, and ConversionError for an attribute
+    that onnx cannot hold.
     """
     import onnx
 

@@ -21,6 +21,9 @@ def channel_vector(array: Any, axis: int, rank: int, size: int) -> Optional[np.n
 
 
 def scale_channels(weights: Any, factor: Any, axis: int) -> np.ndarray:
-    """Return weights times a number for each channel, which are along this axis of the weights."""
+    """Return `weights` with each channel multiplied by its number in the vector `factor`.
+
+    The channels are along `axis` of the weights, which counts from the front.
+    """
     scaled: np.ndarray = weights * np.asarray(factor).reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
     return scaled

@@ -10,7 +10,12 @@ __all__ = ["Entry", "PassReport", "count_rewrites", "recording"]
 
 
 class Entry(NamedTuple):
-    """The entry of a pass in a report: how many rewrites it made, or that the user left it out."""
+    """The entry of a pass in a report.
+
+    name, kind, summary: those of the `Pass`.
+    rewrites: the number of rewrites in all its runs.
+    left_out: whether the user left the pass out, so that it did not run.
+    """
 
     name: str
     kind: str
@@ -31,7 +36,7 @@ class PassReport:
         return list(self._entries.values())
 
     def add(self, pass_: Pass, rewrites: int, left_out: bool = False) -> None:
-        """Add the rewrites of one run of a pass to its entry."""
+        """Add the rewrites of one run of a pass to its entry. `left_out` replaces that of the entry."""
         earlier = self._entries.get(pass_.name)
         total = rewrites + (0 if earlier is None else earlier.rewrites)
         self._entries[pass_.name] = Entry(pass_.name, pass_.kind, pass_.summary, total, left_out)
@@ -46,7 +51,10 @@ _OPEN: "ContextVar[Optional[PassReport]]" = ContextVar("onnx_compat_pass_report"
 
 @contextmanager
 def recording() -> Iterator[PassReport]:
-    """Open a report inside the block, and yield it. It counts the rewrites of all passes that run inside the block."""
+    """Open a report inside the block, and yield the report. It counts the rewrites of all passes that run in the block.
+
+    While a block inside this block has a report of its own, only that report counts.
+    """
     report = PassReport()
     token = _OPEN.set(report)
     try:

@@ -35,7 +35,10 @@ class Schedule:
         return list({pass_.name: pass_ for pass_ in self.passes}.values())
 
     def select(self) -> Iterator[Pass]:
-        """Yield the passes to run, in order. A pass that the user leaves out is skipped and counted as left out."""
+        """Yield the passes to run, in order. A pass that the user leaves out is skipped and counted as left out.
+
+        Raises InputError at the first item if the environment variable is malformed (see `left_out`).
+        """
         names = left_out()
         for pass_ in self.passes:
             if pass_.name in names:
@@ -72,7 +75,10 @@ _LEFT_OUT: "ContextVar[Optional[FrozenSet[str]]]" = ContextVar("onnx_compat_pass
 
 @contextmanager
 def leaving_out(names: Iterable[str]) -> Iterator[None]:
-    """Leave out the passes `names` inside the block, where the environment variable ONNX_COMPAT_PASSES has no effect."""
+    """Leave out the passes `names` inside the block, where the environment variable ONNX_COMPAT_PASSES has no effect.
+
+    The names of an outer block have no effect either. Unknown names are not refused here: see `check_names`.
+    """
     token = _LEFT_OUT.set(frozenset(names))
     try:
         yield
@@ -99,7 +105,7 @@ def left_out() -> FrozenSet[str]:
 
 
 def check_names(passes: Iterable[Pass]) -> None:
-    """Raise InputError if the user leaves out a pass that is not among `passes`."""
+    """Raise InputError if the user leaves out a pass that is not among `passes`, or if the variable is malformed."""
     known = sorted(pass_.name for pass_ in passes)
     unknown = sorted(left_out() - set(known))
     if unknown:
@@ -112,7 +118,8 @@ def check_names(passes: Iterable[Pass]) -> None:
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
     """Apply the selected passes of a schedule to a region, and return the rewritten region.
 
-    With ONNX_COMPAT_VERIFY=1, the region is verified after each pass that rewrote something.
+    With ONNX_COMPAT_VERIFY=1, the region is verified after each pass that rewrote something: VerificationError is
+    raised for a defect. A pass may change `region` in place.
     """
     for pass_ in schedule.select():
         region, rewrites = pass_.apply(region, target)

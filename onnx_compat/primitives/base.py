@@ -94,8 +94,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F], F]:
-    """Return a decorator that adds a function to the catalogue as a primitive. Its docstring is the exact
-    specification.
+    """Return a decorator that adds a function to the catalogue as a primitive, and returns the function unchanged. The
+    function's docstring is the exact specification of the primitive.
 
     kinds: the dtype kinds for which the primitive is defined.
     infer: its type inference rule. None if a function in `primitives.rules` is the rule.
@@ -234,7 +234,7 @@ def apply_primitive(
 ) -> List[Tensor]:
     """Record a primitive on physical arguments. Return its results, with types by its inference rule.
 
-    `orders` has for each result the order in which it is stored.
+    `orders` has for each result the order in which the result is stored; None is the logical order.
     """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
@@ -251,7 +251,8 @@ def apply(
 ) -> List[Tensor]:
     """Record a native operator, which has no inference rule, on physical arguments. Return its results.
 
-    `specs` has the logical type of each result, `orders` the order in which it is stored.
+    `specs` has the logical type of each result, `orders` the order in which the result is stored; None is the logical
+    order.
     """
     physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current_trace().record(name, args, params, physical, regions)
@@ -269,7 +270,7 @@ def result(ref: Ref, order: Order = None) -> Tensor:
 
 def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
     """Return the shape to which `shapes` broadcast by numpy's rule. None stands for a size that symbolic sizes do not
-    decide.
+    decide. Next to a static size other than 1, a symbolic size has no effect: the static size is returned.
 
     Raises InvalidModelError if two static sizes of an axis differ and neither is 1.
     """

@@ -21,7 +21,7 @@ def bitcast(x: TensorLike, dtype: DType) -> Tensor:
     payload. A shim gets only numpy's floats, integers and complex numbers (the real part is in the lower half).
 
     A NaN of a type that is carried in another type may change its payload. In a bitcast to bool, bits that are not zero
-    give True.
+    give True. A type of another width, or string, raises InvalidModelError.
     """
     tensor = lift(x)
     if "s" in (tensor.dtype.kind, dtype.kind) or tensor.dtype.bits != dtype.bits:

@@ -31,10 +31,12 @@ _NAN = 0x7FC00000
 
 
 def narrow(x: TensorLike, dtype: DType) -> Tensor:
-    """Round a tensor of carrier values to values of `dtype`. The result is still a tensor of the carrier.
+    """Round a tensor of carrier values to values of `dtype`, a carried type. The result is still a tensor of the
+    carrier.
 
-    An integer keeps its low bits. A small float rounds to the nearest value, half to even. A number that is too large
-    becomes infinity; in a format without infinity NaN; in a format without both the largest value.
+    An integer keeps its low bits. A small float rounds to the nearest value, half to even; for float8e8m0, see
+    `power_of_two`. A number that is too large becomes infinity; in a format without infinity NaN; in a format without
+    both the largest value. The sign is kept. NaN stays NaN; in a format without NaN, it becomes negative zero.
     """
     form = dtype.format
     if form is None:
@@ -107,8 +109,9 @@ def _round_to_nearest(x: TensorLike, form: Format) -> Tensor:
 def power_of_two(x: TensorLike, saturate: bool = False, mode: str = "nearest") -> Tensor:
     """Round float32 to values of the scale float8e8m0: to the nearest power of two (half upwards), or "up" or "down".
 
-    A number out of range becomes NaN, or with `saturate` the nearest limit of the range. A negative number becomes NaN.
-    The arithmetic is on integers, because the least scale is a subnormal float32, which frameworks may flush to zero.
+    A number out of range becomes NaN, or with `saturate` the nearest limit of the range. NaN and a negative number
+    become NaN in any case. The arithmetic is on integers, because the least scale is a subnormal float32, which
+    frameworks may flush to zero.
     """
     least, largest = 0x400000, _INFINITY - 0x800000
     added, last = {"nearest": (0x400000, 0x5FFFFF), "up": (0x7FFFFF, least), "down": (0, 0x7FFFFF)}[mode]

@@ -22,7 +22,10 @@ _PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
 def check_conditions(at: Application) -> None:
-    """Raise VerificationError if the operand dtypes or the arguments do not meet the conditions of the primitive."""
+    """Raise VerificationError if the operand dtypes or the arguments do not meet the conditions of the primitive.
+
+    A native has no conditions and passes. An argument of a wrong form (no tensor, no sizes) raises InvalidModelError.
+    """
     _check_dtypes(at)
     for condition in _CONDITIONS.get(at.primitive, ()):
         condition(at)
@@ -44,7 +47,11 @@ def _require(holds: bool, defect: str, *values: object) -> None:
 
 
 def _check_dtypes(at: Application) -> None:
-    """Check that the data operands have one dtype, of a kind that the primitive declares. Control flow is not checked."""
+    """Raise VerificationError unless the data operands have one dtype, of a kind that the primitive declares.
+
+    Control flow, natives and primitives without a tensor argument pass. Of `where`, the condition is no data operand;
+    of the other primitives in `_MIXED`, only the first tensor is.
+    """
     declared = PRIMITIVES.get(at.primitive)
     specs = [spec_of(arg) for arg in at.args if hasattr(arg, "spec")]
     if declared is None or at.primitive in _CONTROL or not specs:
@@ -227,7 +234,10 @@ def _check_window(at: Application) -> None:
 
 
 def _check_kernel(at: Application, sizes: Sequence[Extent]) -> None:
-    """Check that the kernel of the window has the spatial sizes of the filter."""
+    """Raise VerificationError unless the window is valid and its kernel has the spatial sizes `sizes` of the filter.
+
+    A kernel of None fits every size.
+    """
     _check_window(at)
     kernel = at.params["window"].kernel
     agrees = [taps is None or _can_be_equal(taps, size) for taps, size in zip(kernel, sizes)]
@@ -264,15 +274,15 @@ def _pool(at: Application) -> None:
 
 # -- control flow ------------------------------------------------------------------------------------------------------
 def _check_regions(at: Application, *counts: int) -> None:
-    """Check that there is a region for each of `counts`, with that number of inputs."""
+    """Raise VerificationError unless there is a region for each entry of `counts`, with that number of inputs."""
     given = [len(region.inputs) for region in at.regions]
     _require(given == list(counts), "its regions take %s values, not %s", given, list(counts))
 
 
 def _check_flow(given: Sequence[Spec], declared: Sequence[Spec], role: str) -> None:
-    """Check that values of the types `given` can have the types `declared`, pair by pair.
+    """Raise VerificationError unless there are as many types in `given` as in `declared`, compatible pair by pair.
 
-    `role` completes the error: "enter its body as".
+    `role` completes the error: "enter its body as". See `_is_compatible`.
     """
     _require(len(given) == len(declared), "%d values %s, not %d", len(given), role, len(declared))
     for given_spec, declared_spec in zip(given, declared):

@@ -19,8 +19,9 @@ Body = Callable[..., Sequence[Tensor]]
 
 @primitive("b")
 def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
-    """The results of `then_body()` if the scalar is true, else those of `else_body()`. Only the chosen function is
-    executed.
+    """The results of `then_body()` if the scalar `pred` is true, else those of `else_body()`. Only the chosen function
+    is executed. The two functions return equal numbers of tensors, with equal dtypes and ranks pair by pair; sizes may
+    differ. For a known `pred`, only the chosen function is traced.
 
     Emitter: cond(pred, bodies=[then, else], captures=[...]).
     """
@@ -36,8 +37,8 @@ def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
 
 @primitive("b")
 def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) -> List[Tensor]:
-    """The final state of `state = body(*state)`, repeated while `test(*state)` is true. Sizes of the state may change
-    between rounds; ranks and dtypes may not.
+    """The final state of `state = body(*state)`, repeated while `test(*state)` is true. The state stays as it is if the
+    first test is false. Sizes of the state may change between rounds; ranks and dtypes may not.
 
     Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
     """
@@ -63,7 +64,7 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
 def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, reverse: bool = False) -> List[Tensor]:
     """`*state, *ys = body(*state, *slices)` for each of `length` slices of the xs along their first axis, from the last
     slice if `reverse`. The results are the final states, then the ys stacked along a new first axis, in the order of
-    the slices.
+    the slices. A state keeps its dtype and rank. A known `length` of 0 raises NeedsKnownError.
 
     Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...]).
     """
@@ -99,7 +100,7 @@ def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reve
 
 
 def result_specs(region: Region) -> List[Spec]:
-    """Return the types of the outputs of a region, in order."""
+    """Return the types of the outputs of a region, in order. Raises InvalidModelError if an output is not a tensor."""
     return [spec_of(output) for output in region.outputs]
 
 

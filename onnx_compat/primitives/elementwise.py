@@ -23,7 +23,7 @@ Binary = Callable[[Any, Any], Tensor]
 def elementwise(
     name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
 ) -> Tensor:
-    """Fold or record an elementwise primitive over operands that broadcast. `result` is the dtype of its result."""
+    """Fold or record an elementwise primitive with result dtype `result`. InvalidModelError unless shapes broadcast."""
     params = params or {}
     folded = fold(name, operands, [result], **params)
     if folded is not None:
@@ -40,7 +40,7 @@ def elementwise(
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
-    """Return a decorator for a primitive with a single operand. Its result has `dtype`, by default the operand's dtype."""
+    """Return a decorator for a unary primitive of the kinds `kinds`. Its result has `dtype`, or the operand's dtype."""
 
     def declare(function: _Meaning) -> Unary:
         name = function.__name__
@@ -76,7 +76,7 @@ def binary(
 
 
 def lift_pair(name: str, x: TensorLike, y: TensorLike) -> "tuple[Tensor, Tensor]":
-    """Convert two operands to Tensors; a number takes the other's dtype. Raises InvalidModelError if the dtypes differ."""
+    """Convert two operands to Tensors; a number takes the other's dtype. Two Tensors of two dtypes: InvalidModelError."""
     if not isinstance(x, Tensor) and isinstance(y, Tensor):
         x = scalar_like(x, y)
     x = lift(x)
@@ -99,12 +99,12 @@ def _is_number(y: Tensor, number: Optional[int]) -> bool:
 # -- one operand -------------------------------------------------------------------------------------------------------
 @unary("fiuc")
 def neg(x: TensorLike) -> Any:
-    """-x."""
+    """-x; the result of an integer wraps: the least signed integer stays as it is."""
 
 
 @unary("fiuc")
 def abs(x: TensorLike) -> Any:
-    """|x|; the least signed integer stays as it is, because its absolute value overflows."""
+    """|x|, with an imaginary part of zero for a complex x; the least signed integer stays, because |x| overflows."""
 
 
 @unary("fiu")
@@ -119,12 +119,12 @@ def exp(x: TensorLike) -> Any:
 
 @unary("fc")
 def log(x: TensorLike) -> Any:
-    """The natural logarithm: NaN below zero, -inf at zero."""
+    """The natural logarithm. Of a float: NaN below zero, -inf at zero."""
 
 
 @unary("fc")
 def sqrt(x: TensorLike) -> Any:
-    """The square root: NaN below zero."""
+    """The square root. Of a float: NaN below zero."""
 
 
 @unary("f")
@@ -184,7 +184,7 @@ def acosh(x: TensorLike) -> Any:
 
 @unary("f")
 def atanh(x: TensorLike) -> Any:
-    """The inverse hyperbolic tangent, NaN outside of [-1, 1]."""
+    """The inverse hyperbolic tangent: NaN outside of [-1, 1], an infinity at -1 and 1."""
 
 
 @unary("f")
@@ -199,17 +199,17 @@ def sigmoid(x: TensorLike) -> Any:
 
 @unary("f")
 def floor(x: TensorLike) -> Any:
-    """The greatest integer not above x."""
+    """The greatest integer not above x, in the dtype of x. NaN and infinities stay."""
 
 
 @unary("f")
 def ceil(x: TensorLike) -> Any:
-    """The least integer not below x."""
+    """The least integer not below x, in the dtype of x. NaN and infinities stay."""
 
 
 @unary("f")
 def round(x: TensorLike) -> Any:
-    """The nearest integer; halves round to the even integer."""
+    """The nearest integer, in the dtype of x; halves round to the even integer. NaN and infinities stay."""
 
 
 @unary("f", dtypes.bool_)
@@ -235,17 +235,17 @@ def bitwise_not(x: TensorLike) -> Any:
 # -- two operands ------------------------------------------------------------------------------------------------------
 @binary("fiuc")
 def add(x: TensorLike, y: TensorLike) -> Any:
-    """x + y."""
+    """x + y; integers wrap."""
 
 
 @binary("fiuc")
 def sub(x: TensorLike, y: TensorLike) -> Any:
-    """x - y."""
+    """x - y; integers wrap."""
 
 
 @binary("fiuc", neutral=1)
 def mul(x: TensorLike, y: TensorLike) -> Any:
-    """x * y."""
+    """x * y; integers wrap."""
 
 
 @binary("fiuc", neutral=1)
@@ -260,12 +260,12 @@ def floordiv(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiu")
 def mod(x: TensorLike, y: TensorLike) -> Any:
-    """x - floor(x / y) * y: the remainder with the sign of y (integers by zero: any number, no exception)."""
+    """x - floor(x / y) * y: the remainder with the sign of y (by zero: NaN for floats, for integers any number)."""
 
 
 @binary("fiu")
 def fmod(x: TensorLike, y: TensorLike) -> Any:
-    """The exact remainder with the sign of x, as in C (integers by zero: any number, no exception)."""
+    """The exact remainder with the sign of x, as in C (by zero: NaN for floats; for integers any number, no exception)."""
 
 
 @binary("fiu", neutral=1)
@@ -280,12 +280,12 @@ def atan2(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiub")
 def maximum(x: TensorLike, y: TensorLike) -> Any:
-    """The larger operand; NaN if either is NaN."""
+    """The larger operand, True being larger than False; NaN if either is NaN."""
 
 
 @binary("fiub")
 def minimum(x: TensorLike, y: TensorLike) -> Any:
-    """The smaller operand; NaN if either is NaN."""
+    """The smaller operand, False being smaller than True; NaN if either is NaN."""
 
 
 @binary("fiubsc", dtypes.bool_)
@@ -295,12 +295,12 @@ def equal(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiu", dtypes.bool_)
 def less(x: TensorLike, y: TensorLike) -> Any:
-    """x < y."""
+    """x < y; False if either is NaN."""
 
 
 @binary("fiu", dtypes.bool_)
 def less_equal(x: TensorLike, y: TensorLike) -> Any:
-    """x <= y."""
+    """x <= y; False if either is NaN."""
 
 
 @binary("b", neutral=1, either=True)
@@ -344,13 +344,13 @@ def shift_right(x: TensorLike, y: TensorLike) -> Any:
 
 
 def greater(x: TensorLike, y: TensorLike) -> Tensor:
-    """x > y."""
+    """x > y; False if either is NaN. Raises InvalidModelError if the dtypes differ."""
     x, y = lift_pair("greater", x, y)
     return less(y, x)
 
 
 def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
-    """x >= y."""
+    """x >= y; False if either is NaN. Raises InvalidModelError if the dtypes differ."""
     x, y = lift_pair("greater_equal", x, y)
     return less_equal(y, x)
 
@@ -363,7 +363,7 @@ def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
 # -- select, cast and clip ---------------------------------------------------------------------------------------------
 @primitive("fiubsc")
 def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
-    """x where the boolean `condition` is true, else y; the three operands broadcast."""
+    """x where the bool `condition` is true, else y; all three broadcast. A condition of one known value gives x or y."""
     yes, no = lift_pair("where", x, y)
     test = lift(condition)
     if test.known and test.value is not None and test.value.size == 1:
@@ -389,11 +389,11 @@ def cast(x: TensorLike, dtype: DType) -> Tensor:
 
 @primitive("fiu")
 def clip(x: TensorLike, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
-    """min(max(x, low), high) for two Python numbers; a bound of None is no bound. NaN stays NaN."""
+    """min(max(x, low), high) for Python numbers, so `high` if low > high; a bound of None is no bound. NaN stays NaN."""
     x = lift(x)
     return x if low is None and high is None else elementwise("clip", [x], x.dtype, {"low": low, "high": high})
 
 
 def relu(x: TensorLike) -> Tensor:
-    """x where x is positive, else zero; NaN stays NaN."""
+    """x where x is positive, else zero; NaN stays NaN. x is a float or an integer."""
     return clip(x, 0, None)

@@ -19,7 +19,8 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
     """Convert indices of an axis of length `extent` to count from the front: -1, the last element in ONNX, -> extent -
     1.
 
-    If `checked`, a known index that is out of range raises InvalidModelError. Otherwise indices may be out of range.
+    If `checked`, a known index that is out of range raises InvalidModelError. Otherwise indices may be out of range,
+    and an index below -extent stays negative.
     """
     indices = lift(indices)
     if checked:
@@ -33,7 +34,7 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
 @primitive("fiubsc")
 def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """The slices of x at these indices along an axis, of shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
-    Indices are not negative.
+    Indices are not negative. x has at least one axis.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -53,7 +54,7 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 @primitive("fiubsc")
 def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1. The result has the shape of `indices`, whose rank is that
-    of x. On the other axes, `indices` may be shorter than x.
+    of x. On the other axes, `indices` may be shorter than x. Indices are not negative.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -70,7 +71,8 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 @primitive("fiubsc")
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
     """The slices of x at coordinates. Each vector along the last axis of `indices` is a coordinate on the first axes of
-    x that follow `batch_dims` batch axes. x and `indices` share the batch axes.
+    x that follow `batch_dims` batch axes. x and `indices` share the batch axes. Coordinates are not negative. The shape
+    of the result is indices.shape[:-1] + x.shape[batch_dims + indices.shape[-1]:].
     """
     x, indices = lift(x), lift(indices)
     check_rows(indices, x.shape[batch_dims:])
@@ -86,8 +88,8 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
 @primitive("fiubsc")
 def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reduction: str = "none") -> Tensor:
     """x with slices replaced by those of `updates` ('none'), or combined with them ('add', 'mul', 'max', 'min'). Each
-    vector along the last axis of `indices` is the coordinate of a slice. With 'none', the last of two equal coordinates
-    wins.
+    vector along the last axis of `indices` is the coordinate of a slice, which is not negative. With 'none', the last
+    of two equal coordinates wins. `updates` has the shape indices.shape[:-1] + x.shape[indices.shape[-1]:].
     """
     x, indices, updates = lift(x), lift(indices), scalar_like(updates, lift(x))
     check_rows(indices, x.shape)
@@ -108,7 +110,9 @@ def _check_updates(shape: Sequence[Extent], expected: Sequence[Extent]) -> None:
 
 @primitive("fiub")
 def nonzero(x: TensorLike) -> Tensor:
-    """The coordinates of the elements that are not zero, as int64 [rank, count]: a column for each, in row-major order."""
+    """The coordinates of the elements that are not zero, as int64 [rank, count]: a column for each, in row-major order.
+    NaN is not zero. A scalar gives [0, count].
+    """
     x = lift(x)
     folded = fold("nonzero", [x], [int64])
     if folded is not None:
@@ -119,7 +123,8 @@ def nonzero(x: TensorLike) -> Tensor:
 @primitive("fiu")
 def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
     """The k largest (or smallest) elements along an axis, the first being the largest (or smallest), and their int64
-    indices. Of equal elements, the element with the lower index comes first.
+    indices. Of equal elements, the element with the lower index comes first. k is at least 0, and at most the length of
+    the axis.
     """
     from onnx_compat.ir import Extents
 
@@ -162,7 +167,9 @@ def argmin(x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fi")
 def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along an axis. `exclusive`: without the element itself. `reverse`: from the end of the axis."""
+    """The running sum along an axis. `exclusive`: without the element itself, so that the first sum is zero. `reverse`:
+    from the end of the axis. Both can be set: [1, 2, 3] -> [5, 3, 0].
+    """
     x = lift(x)
     axis = axis_of(axis, x.rank)
     params = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
@@ -174,7 +181,11 @@ def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = Fa
 
 
 def one_hot(indices: TensorLike, depth: Extent, axis: int = -1) -> Tensor:
-    """Return a bool tensor with a new axis of length `depth` at `axis`: element k along it is True if the index is k."""
+    """Return a bool tensor with a new axis of length `depth` at `axis` of the result (negative: from its end).
+
+    Element k along the new axis is True if the index is k. An index below 0, or of `depth` or more, gives False
+    everywhere.
+    """
     from onnx_compat.primitives.elementwise import equal
     from onnx_compat.primitives.shape import iota, reshape, unsqueeze
 

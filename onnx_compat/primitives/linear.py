@@ -28,7 +28,8 @@ def matmul(
     transpose_y: bool = False,
 ) -> Tensor:
     """The matrix product over the last two axes, plus a bias. Ranks are at least two, and leading axes broadcast. The flags
-    first swap the last two axes of an operand. The bias is a vector along the last axis of the result.
+    first swap the last two axes of an operand. The bias is a vector along the last axis of the result; None is no bias.
+    The operands have one dtype, and integers wrap.
     """
     x, y = lift(x), lift(y)
     if x.dtype != y.dtype:
@@ -70,9 +71,9 @@ def _filter_order(rank: int) -> Order:
 
 
 def _pad_explicitly(x: Tensor, window: Window, value: float = 0) -> Tuple[Tensor, Window]:
-    """Apply padding that is symbolic or negative by a pad or a crop before the window.
+    """Apply the padding to x, with the element `value`, if any pad is symbolic or negative. A negative pad crops.
 
-    Return x and the window with its remaining padding, which is static.
+    Return x and the window without padding then. Otherwise return x itself and the window with its padding as ints.
     """
     if all(is_static(size) and size >= 0 for pair in window.pads for size in pair):
         return x, window._replace(pads=tuple((int(low), int(high)) for low, high in window.pads))
@@ -82,7 +83,10 @@ def _pad_explicitly(x: Tensor, window: Window, value: float = 0) -> Tuple[Tensor
 
 
 def _window_of_filter(window: Window, w: Tensor) -> Window:
-    """Return the window with the spatial sizes of the filter as its kernel. Raises InvalidModelError if these differ."""
+    """Return the window with the spatial sizes of the filter w as its kernel; None for a symbolic size.
+
+    Raises InvalidModelError if the kernel of `window` has another number of axes, or another static size.
+    """
     sizes = w.shape[2:]
     if len(window.kernel) != len(sizes):
         raise InvalidModelError("a kernel of %d axes does not fit filters %s" % (len(window.kernel), list(w.shape)))
@@ -99,7 +103,10 @@ def _check_unpadded(name: str, window: Window) -> None:
 def _check_filters(
     x: Tensor, w: Tensor, groups: int, channels: Extent, outputs: Extent, bias: Sequence[Tensor]
 ) -> None:
-    """Raise InvalidModelError unless image, filters and bias fit: `channels` of the image, `outputs` of the result."""
+    """Raise InvalidModelError unless image, filters, bias and groups fit. Symbolic sizes pass.
+
+    `channels` is the number that x must have, `outputs` the number of the result. `bias` has one tensor or none.
+    """
     if w.rank != x.rank or groups < 1:
         raise InvalidModelError(
             "filters %s in %d groups do not fit the image %s" % (list(w.shape), groups, list(x.shape))
@@ -112,7 +119,7 @@ def _check_filters(
 
 
 def _check_positions(name: str, x: Tensor, window: Window) -> None:
-    """Raise InvalidModelError if a window has a negative number of positions on an axis."""
+    """Raise InvalidModelError if a window has a negative number of positions on an axis. 0 and a symbolic number pass."""
     check_shape(window.counts(x.shape[2:]), name)
 
 
@@ -120,8 +127,8 @@ def _check_positions(name: str, x: Tensor, window: Window) -> None:
 def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, window: Window, groups: int = 1) -> Tensor:
     """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], padded with zeros, plus bias [M].
 
-    The emitter gets x in the shim's layout and w in its filter layout. A channels-last emitter gets a depthwise
-    convolution (groups = C > 1) as `depthwise_conv`, with the filter [1, kernel..., M].
+    A negative pad crops. The emitter gets x in the shim's layout and w in its filter layout. A channels-last emitter
+    gets a depthwise convolution (groups = C > 1) as `depthwise_conv`, with the filter [1, kernel..., M].
     """
     x, w = lift(x), lift(w)
     rank = x.rank
@@ -144,7 +151,9 @@ def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, win
 
 @primitive("f")
 def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, **params: Any) -> Tensor:
-    """A convolution in which every output channel reads a single input channel: M / C consecutive outputs share it."""
+    """A convolution in which every output channel reads a single input channel: M / C consecutive outputs share it. The
+    arguments are those of `conv`, with groups = C.
+    """
     return conv(x, w, bias, **params)
 
 
@@ -185,13 +194,17 @@ def _pool(name: str, x: Tensor, window: Window) -> Tensor:
 
 @primitive("fiu")
 def max_pool(x: TensorLike, window: Window) -> Tensor:
-    """The largest element under a window that slides over [N, C, spatial...]; padding is ignored."""
+    """The largest element under a window that slides over [N, C, spatial...]. Padding counts as -inf, or as the least
+    integer.
+    """
     x = lift(x)
     return _pool("max_pool", *_pad_explicitly(x, window, x.dtype.min if x.dtype.kind != "f" else -float("inf")))
 
 
 @primitive("f")
 def avg_pool(x: TensorLike, window: Window) -> Tensor:
-    """The mean under a window that slides over [N, C, spatial...], without padding: the window stays inside."""
+    """The mean under a window that slides over [N, C, spatial...], without padding: the window stays inside. A window
+    with padding raises InvalidModelError.
+    """
     _check_unpadded("avg_pool", window)
     return _pool("avg_pool", lift(x), window)

@@ -28,9 +28,10 @@ def first_out_of_range(indices: np.ndarray, least: Extent, most: Extent) -> Opti
 
 
 def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> None:
-    """Check that known indices are in range for an axis of the static length `extent`.
+    """Raise InvalidModelError if a known index is out of range for an axis of the static length `extent`.
 
-    With `from_end`, the range is -extent to extent - 1, else 0 to extent - 1.
+    With `from_end`, the range is -extent to extent - 1, else 0 to extent - 1. Run-time indices and a symbolic extent
+    pass.
     """
     if indices.value is None or not is_static(extent) or not indices.known:
         return
@@ -43,9 +44,11 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
 
 
 def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
-    """Check the coordinates along the last axis of `indices`: entry k is an index of axis k of `shape`.
+    """Raise InvalidModelError for a wrong coordinate along the last axis of `indices`: entry k is an index of axis k of
+    `shape`.
 
-    There must be no more entries than axes. `from_end` is as for `check_indices`.
+    Wrong are an entry that is out of range (see `check_indices`, with `from_end`), more entries than axes, and scalar
+    indices. Of run-time indices, only the shape is checked.
     """
     depth = indices.shape[-1] if indices.rank else 0
     if not indices.rank or (is_static(depth) and int(depth) > len(shape)):
@@ -60,7 +63,10 @@ def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False)
 
 
 def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
-    """Check that the lengths of the pieces of an axis are not negative and add up to the length `extent` of the axis."""
+    """Raise InvalidModelError unless the lengths `sizes` of the pieces of an axis fit the length `extent` of the axis.
+
+    No static length may be negative. If all lengths and `extent` are static, the lengths must add up to `extent`.
+    """
     if any(is_static(size) and size < 0 for size in sizes):
         raise InvalidModelError("an axis cannot be split into pieces of %s" % list(sizes))
     if all(map(is_static, (*sizes, extent))) and sum(map(int, sizes)) != extent:  # type: ignore[arg-type]  # all are static
@@ -71,13 +77,16 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
 
 
 def check_same(subject: str, size: Extent, other_subject: str, expected: Extent) -> None:
-    """Check that two sizes are equal if both are static. The subjects describe them in the error: "the bias length"."""
+    """Raise InvalidModelError if two static sizes differ. A symbolic size passes.
+
+    The subjects describe the two sizes in the error: "the bias length".
+    """
     if is_static(size) and is_static(expected) and size != expected:
         raise InvalidModelError("%s is %s, %s is %s: they must be equal" % (subject, size, other_subject, expected))
 
 
 def check_shape(shape: Sequence[Extent], name: str) -> None:
-    """Check that no static size or repeat count is negative. `name` is the primitive in the error."""
+    """Raise InvalidModelError if a static size or repeat count is negative. `name` is the primitive in the error."""
     for size in shape:
         if isinstance(size, int) and size < 0:
             raise InvalidModelError(

@@ -13,7 +13,11 @@ Reduction = Callable[..., Tensor]
 
 
 def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
-    """Return a decorator for a primitive f(x, axes, keepdims). `axes=None` reduces all axes; an empty list leaves x."""
+    """Return a decorator for a primitive f(x, axes, keepdims). `axes=None` reduces all axes; an empty list returns x
+    itself.
+
+    `keepdims` keeps the reduced axes with length one; by default they are removed. A negative axis counts from the end.
+    """
 
     def declare(function: Callable[..., Any]) -> Reduction:
         primitive(kinds)(function)
@@ -30,7 +34,7 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
 
 
 def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
-    """Fold or record a reduction over logical axes.
+    """Fold or record a reduction over logical axes; None means all axes. x itself is returned if there are no axes.
 
     reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) if no reduced axis is broadcast.
     """
@@ -64,7 +68,9 @@ def reduce_sum(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bo
 
 @reduction("fiu")
 def reduce_mean(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The mean over `axes`; integers are divided with truncation toward zero; NaN without elements."""
+    """The mean over `axes`. The sum of integers is divided with truncation toward zero. Floats give NaN without
+    elements.
+    """
 
 
 @reduction("fiub")

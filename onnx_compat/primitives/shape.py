@@ -26,7 +26,10 @@ Sizes = Sequence[Extent]
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Return a logical axis counted from the front: -1 for rank 4 -> 3. Raises InvalidModelError if it is out of range."""
+    """Return a logical axis counted from the front: -1 for rank 4 -> 3. Rank 0 has the axis 0.
+
+    Raises InvalidModelError if the axis is out of range.
+    """
     if not -rank <= axis < max(rank, 1):
         raise InvalidModelError("axis %d is out of range for a tensor of rank %d" % (axis, rank))
     return axis % rank if rank else 0
@@ -35,7 +38,7 @@ def axis_of(axis: int, rank: int) -> int:
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     """The elements, in row-major order, in another shape with the same number of elements. A size of -1 stands for the
-    size that follows from the other sizes; an emitter never gets -1.
+    size that follows from the other sizes; an emitter never gets -1. Only one size is -1, and then no other size is 0.
     """
     x = lift(x)
     shape = _without_wildcard(x, shape)
@@ -57,7 +60,9 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
 
 
 def _check_count(here: Sizes, there: Sizes) -> None:
-    """Raise InvalidModelError if two static shapes differ in their element counts, or `there` has a negative size."""
+    """Raise InvalidModelError if two static element counts differ, or `there` has a negative size. Symbolic counts
+    pass.
+    """
     if any(is_static(size) and size < 0 for size in there):
         raise InvalidModelError("the shape %s has a negative size" % list(there))
     before: Extent = 1
@@ -88,7 +93,10 @@ def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
 
 
 def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """Insert axes of length one at these axes of the result."""
+    """Insert axes of length one at these axes of the result; a negative axis counts from the end of the result.
+
+    Raises InvalidModelError if an axis is out of range, or is inserted twice.
+    """
     x = lift(x)
     rank = x.rank + len(axes)
     new_axes = sorted(axis_of(axis, rank) for axis in axes)
@@ -101,7 +109,10 @@ def unsqueeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 
 def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """Remove these axes. The caller makes sure that each has length one."""
+    """Remove these axes; a negative axis counts from the end. The caller makes sure that each has length one.
+
+    Without axes, the result has the shape of x. Raises InvalidModelError if an axis is out of range.
+    """
     x = lift(x)
     removed_axes = [axis_of(axis, x.rank) for axis in axes]
     shape = [extent for axis, extent in enumerate(x.shape) if axis not in removed_axes]
@@ -119,7 +130,9 @@ def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
 
 @primitive("fiubsc")
 def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
-    """Axis i of the result is axis perm[i] of x. The permutation is pending: it is recorded where an operation needs it."""
+    """Axis i of the result is axis perm[i] of x, and `perm` has each axis once. The permutation is pending: it is
+    recorded where an operation needs it.
+    """
     x = lift(x)
     perm = tuple(axis_of(axis, x.rank) for axis in perm)
     if sorted(perm) != list(range(x.rank)):
@@ -135,7 +148,9 @@ def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
-    """x repeated along axes of length one and along new leading axes, so that the result has this shape."""
+    """x repeated along axes of length one and along new leading axes, so that the result has this shape. Every other
+    axis of x has the length of its axis in `shape`.
+    """
     x = lift(x)
     shape = tuple(shape)
     if is_equal_shape(x.shape, shape):
@@ -178,13 +193,17 @@ def is_broadcastable(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
 
 
 def full(shape: Sizes, value: TensorLike, dtype: DType) -> Tensor:
-    """Return a tensor of this shape, each element of which is the scalar `value`."""
+    """Return a tensor of this shape, each element of which is the scalar `value`. A `value` that is a Tensor keeps its
+    dtype.
+    """
     return broadcast_to(lift(value, dtype), shape)
 
 
 @primitive("fiubsc")
 def concat(xs: Sequence[Any], axis: int) -> Tensor:
-    """The tensors joined along an axis. They have one dtype, one rank, and equal sizes on the other axes."""
+    """The tensors joined along an axis. They have one dtype, one rank, and equal sizes on the other axes. There is at
+    least one tensor, and several tensors are no scalars.
+    """
     tensors = [lift(x) for x in xs]
     axis = axis_of(axis, tensors[0].rank)
     if len(tensors) == 1:
@@ -210,15 +229,15 @@ def _check_joinable(tensors: Sequence[Tensor], axis: int) -> None:
 
 
 def stack(xs: Sequence[Any], axis: int) -> Tensor:
-    """Join tensors of one shape along a new axis, which is `axis` of the result."""
+    """Join one or more tensors of one shape along a new axis, which is `axis` of the result (negative: from its end)."""
     return concat([unsqueeze(x, [axis]) for x in xs], axis)
 
 
 @primitive("fiubsc")
 def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tensor:
     """x[start:end:step] on every axis, by Python's rules: a negative bound counts from the end, and a bound that is out
-    of range is clamped. Steps are ints. With an end of None, the slice includes the last element in the direction of
-    the step.
+    of range is clamped. Steps are ints other than 0. With an end of None, the slice includes the last element in the
+    direction of the step.
     """
     x = lift(x)
     begin, stop = _bounds(x.shape, starts, ends, steps)
@@ -273,7 +292,7 @@ def _clamp(bound: Extent) -> Extent:
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
-    """Slice a single axis: x[start:end:step] along it. An `end` of None includes the last element."""
+    """Slice a single axis: x[start:end:step] along `axis`, with the bounds and the step of `slice`."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
     starts: List[Extent] = [0] * x.rank
@@ -284,7 +303,10 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
 
 
 def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
-    """Split x along an axis into consecutive pieces of the lengths `sizes`. Raises InvalidModelError unless they fit x."""
+    """Split x along an axis into consecutive pieces of the lengths `sizes`.
+
+    Raises InvalidModelError if a static length is negative, or if static lengths do not add up to a static axis.
+    """
     x = lift(x)
     check_pieces(sizes, x.shape[axis_of(axis, x.rank)])
     pieces, start = [], 0  # type: Tuple[List[Tensor], Extent]
@@ -296,7 +318,7 @@ def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
 
 @primitive("fiubsc")
 def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """The elements in the opposite order along these axes."""
+    """The elements in the opposite order along these axes; a negative axis counts from the end."""
     x = lift(x)
     axes = tuple(axis_of(axis, x.rank) for axis in axes)
     folded = fold("reverse", [x], [x.dtype], axes=axes)
@@ -308,7 +330,9 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
-    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k."""
+    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k. `repeats` has a count for
+    each axis, which is not negative.
+    """
     x = lift(x)
     if len(repeats) != x.rank:
         raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))
@@ -328,7 +352,8 @@ def pad(
 ) -> Tensor:
     """x with elements added before and after each axis: `value` ('constant'), the edge element ('edge'), the mirror
     image without the edge ('reflect'), or elements from the other end ('wrap'). `before` and `after` have a count for
-    each axis, which is not negative. `value` is a scalar of x's dtype, by default zero or the empty text.
+    each axis, which is not negative. `value` is a scalar of x's dtype, by default zero or the empty text; the other
+    modes ignore it.
     """
     x = lift(x)
     if all(is_equal(size, 0) for size in (*before, *after)):
@@ -351,7 +376,9 @@ def pad(
 
 @primitive("fi")
 def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
-    """The vector start, start + step, … without `stop`; three scalars of one dtype."""
+    """The vector start, start + step, … without `stop`; three scalars of one dtype. A negative step counts down. The
+    vector is empty if `stop` is not ahead of `start` in the direction of the step.
+    """
     start, stop, step = lift(start), lift(stop), lift(step)
     folded = fold("arange", [start, stop, step], [start.dtype])
     if folded is not None:
@@ -361,10 +388,10 @@ def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
 
 
 def iota(length: Extent, dtype: DType = int64) -> Tensor:
-    """Return the vector 0, 1, … length - 1."""
+    """Return the vector 0, 1, … length - 1; an empty vector for length 0."""
     return arange(lift(0, dtype), lift(length, dtype), lift(1, dtype))
 
 
 def shape_of(x: TensorLike) -> Tensor:
-    """Return the logical shape as an int64 vector of ints and symbolic sizes. No node is recorded."""
+    """Return the logical shape as an int64 vector of ints and symbolic sizes; empty for a scalar. No node is recorded."""
     return lift(list(lift(x).shape), int64) if lift(x).rank else lift(np.zeros(0, np.int64))

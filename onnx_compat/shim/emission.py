@@ -39,14 +39,17 @@ class Sizes:
 
     @property
     def known(self) -> Optional[Tuple[int, ...]]:
-        """All sizes as ints; None if the framework computes a size at run time."""
+        """All sizes as ints; None if any size is known only at run time. A concrete emitter knows every size."""
         values = self.scalars if self._emitter.concrete else self.dims
         ints = [int(v) for v in values if isinstance(v, (int, np.integer))]
         return tuple(ints) if len(ints) == len(self.dims) else None
 
     @property
     def with_wildcard(self) -> Optional[Tuple[int, ...]]:
-        """All sizes as ints, with -1 for a single symbolic size, as Reshape takes them. None if there are several."""
+        """All sizes as ints, with -1 for a single symbolic size, as Reshape takes them.
+
+        None if several sizes are symbolic, or if one is symbolic and another is 0.
+        """
         known = self.known
         if known is not None:
             return known
@@ -69,7 +72,8 @@ class Sizes:
 def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[Handle]:
     """Emit the live nodes of a region for these inputs. Return a handle for each output.
 
-    Raises TargetError if the region was recorded for another target.
+    Raises TargetError if the region was recorded for another target, and UnsupportedError, with the origin of the node,
+    if a node cannot be emitted. If ONNX_COMPAT_VERIFY=1, a region with a defect raises VerificationError.
     """
     check_target(region, emitter)
     if region.target is not None and is_verifying():
@@ -80,7 +84,9 @@ def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[
 
 
 def check_target(region: Region, emitter: "Emitter") -> None:
-    """Raise TargetError if the region was recorded for another target than the emitter has."""
+    """Raise TargetError if the region was recorded for another target than the emitter has. No target fits every
+    emitter.
+    """
     if region.target is not None and region.target != emitter.target:
         raise TargetError(
             "the program was recorded for %s; this emitter needs %s" % (region.target, emitter.target),
@@ -89,7 +95,7 @@ def check_target(region: Region, emitter: "Emitter") -> None:
 
 
 def check_primitives(region: Region, emitter: "Emitter") -> None:
-    """Raise UnsupportedError if the emitter lacks a primitive of the region."""
+    """Raise UnsupportedError if the emitter lacks a primitive of the region or of an inner region. Dead nodes pass."""
     for node in region.live():
         if node.primitive != "extents" and not emitter.has(node.primitive):
             raise _add_origin(UnsupportedError(_MISSING_PRIMITIVE % node.primitive), node)
@@ -108,7 +114,7 @@ class _Unsupported:
 
 
 def emission_errors(region: Region, emitter: "Emitter") -> Dict[str, OnnxCompatError]:
-    """Emit every node of a region with placeholders as inputs. Return name of the ONNX node -> its first error.
+    """Emit every live node of a region with placeholders as inputs. Return name of the ONNX node -> its first error.
 
     The name is "" for a node without an origin, for example the transpose of an input.
     """
@@ -121,7 +127,7 @@ def emission_errors(region: Region, emitter: "Emitter") -> Dict[str, OnnxCompatE
 def execute(node: Node, emitter: "Emitter") -> None:
     """Execute a node at once. Set `Ref.handle` of its results, and replace the sizes in their types by actual sizes.
 
-    The arguments' values are read from `Ref.handle`.
+    The arguments' values are read from `Ref.handle`. Raises UnsupportedError if the framework refuses the node.
     """
     walk = _Walk(emitter, {})
     walk.node(node)
@@ -174,7 +180,8 @@ class _Walk:
     def node(self, node: Node) -> None:
         """Emit a node: apply its primitive, and store the handles of the results.
 
-        Raises UnsupportedError, with the origin of the node, for any error of the framework.
+        Raises UnsupportedError, with the origin of the node, for any error of the framework. An OnnxCompatError is
+        raised again with the origin of the node.
         """
         emitter = self.emitter.at(node)
         try:
@@ -215,7 +222,9 @@ class _Walk:
         return body
 
     def placeholder(self, ref: Ref) -> Handle:
-        """Return a handle of an unknown value with the type of `ref`."""
+        """Return a handle of an unknown value with the type of `ref`; an `_Unsupported` if the emitter cannot hold the
+        type.
+        """
         try:
             return self.emitter.placeholder(ref.spec)
         except UnsupportedError as error:
@@ -223,7 +232,11 @@ class _Walk:
 
     # -- arguments -----------------------------------------------------------------------------------------------------
     def argument(self, arg: Arg, emitter: "Emitter") -> Handle:
-        """Return an argument in the form in which the emitter of the node gets it."""
+        """Return an argument in the form in which the emitter of the node gets it.
+
+        A tensor becomes a handle, `Extents` become `Sizes`, a tuple becomes a list, and None stays. Raises
+        UnsupportedError for an `_Unsupported` value.
+        """
         if isinstance(arg, Ref):
             handle = self.env.get(arg, arg.handle)
             if isinstance(handle, _Unsupported):

@@ -15,7 +15,10 @@ def composed_gradient(
     captures: Sequence[Handle],
     refusal: str,
 ) -> Tuple[Handle, ...]:
-    """Emit the second body, which computes the gradient. Raises UnsupportedError if the core has no rule: `refusal`."""
+    """Return the results of the second body, which computes the derivatives of the first for each of `xs`.
+
+    Raises UnsupportedError with the reason `refusal`, unless `refusal` is "": the core has no rule then.
+    """
     if refusal:
         raise UnsupportedError(refusal, hint="compute this gradient outside of the model")
     return tuple(bodies[1](*xs, *captures))

@@ -47,8 +47,11 @@ Handle = Any  # a tensor of a framework: the core knows no framework
 class Probe(NamedTuple):
     """The result of the check whether the framework works on this machine.
 
+    available: whether the framework works.
     reason: why the framework is available, or why it is not.
     framework: the name of the framework: "tensorflow".
+    version: the version of the framework; "" if the framework could not be imported.
+    features: name -> value, for what the framework can do.
     """
 
     available: bool
@@ -107,12 +110,12 @@ class Compiled(abc.ABC):
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Run the program on carrier arrays. Return the carrier arrays of the outputs, in the program's order.
 
-        Several threads may call it at once.
+        Several threads may call `run` at once.
         """
 
     @property
     def traces(self) -> int:
-        """The number of times that the framework has traced or compiled the program."""
+        """The number of times that the framework has traced or compiled the program; by default 1."""
         return 1
 
 
@@ -210,7 +213,7 @@ class Emitter:
         raise NotImplementedError
 
     def promote(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
-        """Cast two scalar sizes to their common dtype. A shim whose `element` has several dtypes overrides this."""
+        """Return two scalar sizes, cast to a common dtype, if `element` has several. By default they stay unchanged."""
         return a, b
 
     def placeholder(self, spec: Spec) -> Handle:
@@ -218,9 +221,10 @@ class Emitter:
         raise NotImplementedError
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Round a result of a primitive to values of its dtype, after arithmetic on a carrier. Called for every result.
+        """Return a result of a primitive, rounded to values of its dtype after arithmetic on a carrier.
 
-        An emitter whose framework has the dtype itself overrides this.
+        The walk calls this method for every result. The handle itself is returned for a native dtype, and if the
+        primitive only moves elements. An emitter whose framework has the dtype itself overrides this method.
         """
         from onnx_compat.primitives.carried import MOVES, to_values
 
@@ -232,11 +236,13 @@ class Emitter:
 
     @contextmanager
     def device_context(self) -> Iterator[None]:
-        """Return a context in which a concrete emitter executes a whole model on its device."""
+        """Return a context in which a concrete emitter executes a whole model on its device. By default it does
+        nothing.
+        """
         yield
 
     def name_value(self, handle: Handle, name: str) -> None:
-        """Receive the name that the model has for the value of a handle. An emitter may use it to name the tensor."""
+        """Receive the name that the model has for the value of a handle, to name a tensor. By default nothing happens."""
 
     # -- a primitive that the core implements -----------------------------------------------------------------------
     def gradient(
@@ -246,7 +252,11 @@ class Emitter:
         captures: Sequence[Handle],
         refusal: str,
     ) -> Tuple[Handle, ...]:
-        """Compute the gradient by the core's rules. An emitter whose framework differentiates overrides this."""
+        """Return the derivative for each of `xs`, by the core's rules. The arguments are those of the primitive.
+
+        Raises UnsupportedError with the reason `refusal`, unless `refusal` is "". An emitter whose framework
+        differentiates overrides this method.
+        """
         return composed_gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
 
     # -- concrete emitters only -------------------------------------------------------------------------------------
@@ -314,19 +324,26 @@ class Shim(abc.ABC):
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """Return a context with an emitter for trials: it executes nothing, and leaves no state in the framework."""
+        """Return a context with an emitter for trials: it leaves no state in the framework. By default: `emitter()`.
+
+        A symbolic emitter executes nothing. The caller must not execute with a concrete emitter.
+        """
         yield self.emitter()
 
     def export(self, program: Program, path: str, form: str) -> None:
         """Write the program to `path` in the format `form`.
 
         `path` does not exist; the caller renames the result. The program is not used afterwards, so its weights may be
-        freed.
+        freed. Raises UnsupportedError if the shim writes no files, which is the default.
         """
         raise UnsupportedError("the shim %s writes no file format" % self.name)
 
     def portable(self) -> "Shim":
-        """Return a copy of the shim that writes files for the oldest supported runtime of the framework and all later ones."""
+        """Return a copy of the shim that writes files for the oldest supported runtime of the framework and all later
+        ones.
+
+        Raises ConversionError if the shim cannot, which is the default.
+        """
         raise ConversionError(
             "the files of the shim %s are for one version of the framework" % self.name,
             hint="leave `portable` (--portable) out; .tflite files have it",
@@ -334,25 +351,32 @@ class Shim(abc.ABC):
         )
 
     def quantize(self, path: str, form: str, how: Quantization) -> None:
-        """Quantise a file that `export` has written, in place."""
+        """Quantise a file that `export` has written, in place. Raises UnsupportedError by default."""
         raise UnsupportedError("the shim %s quantises no file" % self.name)
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        """Load a file that `export` wrote. Return the runnable program, its inputs and its outputs."""
+        """Load a file of `export`. Return (runnable program, inputs, outputs). Raises UnsupportedError by default."""
         raise UnsupportedError("the shim %s reads no file format" % self.name)
 
     def load_signature(
         self, path: str, form: str, signature: str
     ) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        """Load a model of a file that holds several models (see `join`), as `load_converted` does."""
+        """Load the model `signature` of a file of several models (see `join`). Raises UnsupportedError by default."""
         raise UnsupportedError("a file of the format '%s' holds one model" % form, hint="leave the signature out")
 
     def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
-        """Join files of the format into a single file. `parts` maps the name of each signature to its file."""
+        """Join files of the format `form` into the new file `path`. `parts` maps the name of each signature to its
+        file.
+
+        Raises UnsupportedError by default: a file holds one model.
+        """
         raise UnsupportedError("a file of the format '%s' holds one model" % form, hint="keep the files apart")
 
     def describe(self, path: str, form: str) -> Description:
-        """Describe a file of the format `form`: by default its inputs and outputs."""
+        """Return the description of a file of the format `form`; by default its format, inputs and outputs.
+
+        Raises ShimError if the framework does not work.
+        """
         probe = self.probe()
         if not probe.available:
             raise ShimError(probe.reason, shim=self.name)
@@ -364,7 +388,9 @@ class Shim(abc.ABC):
         return Description({"format": self.formats[form][1]}, {"inputs and outputs": rows})
 
     def look_inside(self, path: str, form: str) -> OpenedFile:
-        """Open a file of the format `form`, to run it and read its intermediate values."""
+        """Open a file of the format `form`, to run it and read its intermediate values. Raises UnsupportedError by
+        default.
+        """
         raise UnsupportedError(
             "the shim %s cannot look inside a file" % self.name, hint="leave `--layers` out, or look at a .tflite file"
         )

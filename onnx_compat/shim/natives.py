@@ -6,7 +6,10 @@ __all__ = ["Native", "declared_natives", "native", "natives_of"]
 
 
 class Native(NamedTuple):
-    """An ONNX operator that a shim implements as a whole (see `native`). `method` is its name in the emitter."""
+    """An ONNX operator that a shim implements as a whole.
+
+    `method` is the name of the emitter's method. `accepts`, `spatial` and `stored` are the arguments of `native`.
+    """
 
     accepts: Callable[..., bool]
     method: str
@@ -29,10 +32,12 @@ def native(
 
     operator, domain: the ONNX operator.
     accepts: `accepts(node, inputs, attributes)` says whether the method can compute a node. `inputs` are Tensors, or
-        None for an omitted input. In `node.outputs`, outputs that no node reads have no name.
+        None for an omitted input. In `node.outputs`, an output that no node reads has the name "", unless the node has
+        a single output. By default every node is accepted.
     spatial: whether the first input and output are images in the shim's layout.
-    available: `available(emitter)` says whether the installed framework can run the method.
-    stored: the order of axes of the first output. All other tensors are in the logical order.
+    available: `available(emitter)` says whether the installed framework can run the method; by default it can.
+    stored: the order of axes of the first output, if `spatial` does not apply. All other tensors are in the logical
+        order. None is the logical order.
     """
 
     def declare(method: Any) -> Any:
@@ -48,7 +53,10 @@ def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
 
 
 def natives_of(functions: Mapping[str, Any], emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """Return (domain, operator) -> `Native` for the natives among functions that the framework of the emitter can run."""
+    """Return (domain, operator) -> `Native` for the natives among functions that the framework of the emitter can run.
+
+    `functions` maps the name of a method to the method; those that are not declared by `native` are ignored.
+    """
     natives = {}
     for name, function in functions.items():
         declared = getattr(function, "native", None)

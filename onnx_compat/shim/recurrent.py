@@ -14,7 +14,11 @@ _UNUSUAL = ("activation_alpha", "activation_beta", "input_forget", "layout")
 
 
 class StandardRecurrent(NamedTuple):
-    """The parts of a recurrent operator that reads whole sequences, without clipping, with activations of fused kernels."""
+    """The parts of a recurrent operator that reads whole sequences, without clipping, with activations of fused
+    kernels.
+
+    `x`, `w`, `r`, `bias` and `peepholes` are inputs of the node; None if omitted. The initial states are not included.
+    """
 
     #: For each direction, whether it reads the sequence backwards.
     backwards: Tuple[bool, ...]
@@ -43,7 +47,10 @@ class StandardRecurrent(NamedTuple):
 
 
 def directions(attributes: Mapping[str, Any]) -> Tuple[bool, ...]:
-    """Return for each direction whether it reads the sequence backwards: "bidirectional" -> (False, True)."""
+    """Return for each direction whether it reads the sequence backwards: "bidirectional" -> (False, True).
+
+    By default the only direction is "forward". Raises KeyError for a direction that ONNX does not have.
+    """
     return _DIRECTIONS[attributes.get("direction", "forward")]
 
 
@@ -63,7 +70,8 @@ def standard_recurrent(
 ) -> Optional[StandardRecurrent]:
     """Return the parts of an LSTM, GRU or RNN node that a fused kernel can compute; None if no fused kernel can.
 
-    A kernel may decline more nodes: for a dtype, weights that are computed at run time, peepholes, mixed activations.
+    None for sequence lengths, `clip`, an attribute of `_UNUSUAL`, other activations, or an omitted x, w or r. A kernel
+    may decline more nodes: for a dtype, weights that are computed at run time, peepholes, mixed activations.
     """
     x, w, r, bias, lengths, _, _, peepholes = (*inputs, *[None] * 8)[:8]
     if x is None or w is None or r is None or lengths is not None:

@@ -41,7 +41,10 @@ class Context:
         return len(self.node.outputs)
 
     def body(self, graph: Graph) -> Callable[..., List[Any]]:
-        """Return a subgraph as a function: input values -> list of output values. It may read values in the node's scope."""
+        """Return a subgraph as a function: input values -> list of output values.
+
+        The subgraph may read values in the node's scope.
+        """
         return lambda *inputs: self.interpreter.run(graph, inputs, self.scope)
 
 
@@ -56,8 +59,9 @@ class Interpreter:
     """Apply the meanings of the nodes of a graph to traced values, in order.
 
     natives: the operators that the shim implements as a whole.
-    tolerant: whether to go on after a node whose meaning raises an error. `failed` maps such nodes to their errors.
-        `unseen` has the nodes that were skipped because they depend on a failed node.
+    tolerant: whether to go on after a node that raises an OnnxCompatError; an InvalidModelError is raised in any case.
+        `failed` maps the names of such nodes to their errors. `unseen` has the names of the nodes that were skipped
+        because they depend on a failed node, or on an input without a value.
     watch: called with the name and the value of each input and each node output of the outermost graph.
     """
 
@@ -78,7 +82,11 @@ class Interpreter:
         self.read: List[Tensor] = []
 
     def run(self, graph: Graph, inputs: Sequence[Any], outer: Optional[Scope] = None) -> List[Any]:
-        """Return the values of the graph's outputs.
+        """Return the values of the graph's outputs, in order.
+
+        Unless the interpreter is tolerant, the OnnxCompatError of the first node that fails is raised, and a required
+        input without a value raises KeyError. A tolerant interpreter returns a placeholder for an output that it cannot
+        compute.
 
         inputs: the values in the order of `graph.inputs`. An input of None takes the initializer of its name.
         outer: the values of the enclosing graph by name, for a subgraph.
@@ -180,8 +188,10 @@ class Interpreter:
         attributes: Mapping[str, Any],
         composed: Sequence[Any],
     ) -> Sequence[Any]:
-        """Record the shim's native operator for a node, and return its results. If no native accepts it, return
-        `composed`.
+        """Record the shim's native operator for a node, and return its results.
+
+        `composed` is returned if the shim has no native for the operator, or if the native does not accept the node. It
+        is also returned if a result of the meaning is known, or is not a Tensor.
 
         `composed` has the results of the node's meaning, which give the types of the native's results. Dead code
         elimination drops the nodes of the meaning. So a size that depends on these nodes becomes a size of the native's
@@ -219,7 +229,10 @@ def _depends_on(origin: Optional[Origin], size: Extent) -> bool:
 
 
 def _drop_unread_outputs(node: GraphNode, graph: Graph) -> GraphNode:
-    """Return a copy of the node in which outputs that nothing reads have no name. A single output keeps its name."""
+    """Return a copy of the node in which outputs that nothing reads have the name "".
+
+    A node with one output is returned itself.
+    """
     if len(node.outputs) == 1:
         return node
     readers = graph.consumers()

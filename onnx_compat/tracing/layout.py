@@ -27,17 +27,26 @@ __all__ = [
 
 
 def normalize_order(order: Optional[Sequence[int]]) -> Order:
-    """Return an order as a tuple, or None if it is the logical order: [0, 2, 1] -> (0, 2, 1), [0, 1, 2] -> None."""
+    """Return an order as a tuple, or None if it is the logical order: [0, 2, 1] -> (0, 2, 1), [0, 1, 2] -> None.
+
+    None stays None.
+    """
     return None if order is None or list(order) == sorted(order) else tuple(order)
 
 
 def channels_last_order(rank: int) -> Order:
-    """Return the order that stores [N, C, spatial...] as [N, spatial..., C]: rank 4 -> (0, 2, 3, 1), rank 2 -> None."""
+    """Return the order that stores [N, C, spatial...] as [N, spatial..., C]: rank 4 -> (0, 2, 3, 1).
+
+    None, the logical order, for rank 2 or less.
+    """
     return normalize_order((0,) + tuple(range(2, rank)) + (1,))
 
 
 def physical_axis(axis: int, order: Order) -> int:
-    """Return the physical axis at which a logical axis is stored: axis 1 in the order (0, 2, 3, 1) -> 3."""
+    """Return the physical axis at which a logical axis is stored: axis 1 in the order (0, 2, 3, 1) -> 3.
+
+    The axis counts from the front.
+    """
     return axis if order is None else order.index(axis)
 
 
@@ -49,9 +58,9 @@ def permute_shape(values: Sequence[Extent], order: Order) -> Tuple[Extent, ...]:
 def common_order(tensors: Sequence[Tensor], rank: int) -> Order:
     """Return the order in which an operation works on these operands: that of the largest operand with a pending order.
 
-    Only run-time operands of rank `rank` count. Without a pending order among them, the order is logical (None). A
-    pending order that is not channels-last loses to an operand in logical order with at least as many elements. Such
-    orders come from matrix products, which need their operands in logical order.
+    Only run-time operands of rank `rank` count, and a symbolic size counts as 64. Without a pending order among them,
+    the order is logical (None). A pending order that is not channels-last loses to an operand in logical order with at
+    least as many elements. Such orders come from matrix products, which need their operands in logical order.
     """
     whole = [t for t in tensors if t.ref is not None and t.rank == rank]
     pending = [t for t in whole if t.order is not None]
@@ -93,7 +102,10 @@ def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
 
 
 def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
-    """Return the order after removal of the logical axes `axes`, renumbered: (0, 3, 1, 2) without 1 -> (0, 2, 1)."""
+    """Return the order after removal of the logical axes `axes`, renumbered: (0, 3, 1, 2) without 1 -> (0, 2, 1).
+
+    The axes count from the front. None if the logical order is left.
+    """
     if order is None:
         return None
     kept = [axis for axis in range(len(order)) if axis not in axes]
@@ -103,7 +115,8 @@ def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
 def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
     """Return the order of a result of rank `rank` with new axes of length one at its logical axes `axes`.
 
-    A new axis is stored directly before the next logical axis, or last without a next axis.
+    A new axis is stored directly before the next logical axis, or last without a next axis. The axes count from the
+    front. None stays None, and a result in logical order gives None.
     """
     if order is None:
         return None
@@ -165,7 +178,10 @@ def _image_orders(
 
 
 def _insert_unit_axes(order: List[int], rank: int) -> Order:
-    """Insert the axes that `order` lacks, in place, each before the first stored axis of a higher number. Return `order`."""
+    """Insert the axes that `order` lacks, in place, each before the first stored axis of a higher number, or last.
+
+    Return the order as a tuple; None if it is the logical order.
+    """
     for axis in range(rank):
         if axis not in order:
             following = [k for k, present in enumerate(order) if present > axis]

@@ -27,7 +27,9 @@ def record_program(
 ) -> Program:
     """Call `function` with a Tensor for each port of `inputs`, and return the program that computes its results.
 
-    The outputs are named by `output_names`, or output_0, output_1, … Raises VerificationError: see `check_program`.
+    The outputs are named by `output_names`, in order; by default output_0, output_1, … `trace` records the program; by
+    default a new trace for `emitter`. An error of `function` is raised unchanged. Raises VerificationError: see
+    `check_program`.
     """
     trace = trace or start_trace(emitter)
     with trace.active():

@@ -19,7 +19,8 @@ _MOST_VALUES = 64  # the analysis of a long computation gives up after this numb
 def is_nonnegative_tensor(x: Tensor) -> bool:
     """Whether no element of a tensor can be negative: by its values, its sizes, or the primitives that compute it.
 
-    False also means that no proof was found.
+    True for an empty tensor and for unsigned and bool dtypes. False also means that no proof was found, for example
+    after a long computation, and for a run-time float.
     """
     if x.value is None:
         return _is_nonnegative(x.ref, {})
@@ -64,8 +65,8 @@ def _gives_nonnegative(node: Node, known: Dict[Ref, bool]) -> bool:
 
 
 def _is_widening(before: Arg, after: Ref) -> bool:
-    """Whether a cast from `before` to the type of `after` keeps every integer that is not negative: a wider or equal
-    type.
+    """Whether a cast from `before` provably keeps every integer that is not negative: to a wider type, or to a type of
+    the same width and kind. False if `before` is a constant or not an integer.
     """
     if not isinstance(before, Ref) or before.spec.dtype.kind not in "iub":
         return False

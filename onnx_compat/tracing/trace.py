@@ -53,7 +53,7 @@ class Trace:
 
     @contextmanager
     def active(self) -> Iterator["Trace"]:
-        """Make this trace the current trace of the thread inside the block, and yield it."""
+        """Make this trace the current trace of the thread inside the block, and yield the trace. Blocks can be nested."""
         stack = _STATE.__dict__.setdefault("stack", [])
         stack.append(self)
         try:
@@ -67,7 +67,7 @@ class Trace:
         region.
 
         The outputs are stored in logical order. A size in `specs` may be None, an unknown size, or a name: equal names
-        are equal symbolic sizes.
+        are equal symbolic sizes. An error of `body` is raised unchanged.
         """
         names: Dict[str, Dim] = {}
         region = Region([_name_open_sizes(Ref(spec), names) for spec in specs], self.target)
@@ -107,17 +107,21 @@ class Trace:
         return [_name_open_sizes(ref) for ref in node.outputs]
 
     def constant(self, array: np.ndarray, dtype: DType, order: Order = None) -> Const:
-        """Return an array as a `Const` in a physical order: a transposed view, no copy. Equal calls share one `Const`."""
+        """Return an array in logical order as a `Const` in the physical order `order`: a transposed view, no copy.
+
+        Calls with the same array object and the same order share one `Const`.
+        """
         key = (id(array), order)
         if key not in self._constants:
             self._constants[key] = (array, Const(array if order is None else array.transpose(order), dtype))
         return self._constants[key][1]
 
     def argument(self, tensor: Tensor, order: Order = None) -> TensorArg:
-        """Return a tensor as an argument that is stored in `order`. Records a transpose if the tensor is stored in
-        another order.
+        """Return a tensor as an argument that is stored in `order`; None is the logical order.
 
-        Pending permutations are recorded here and nowhere else.
+        A known tensor gives a `Const`. For symbolic sizes, an `extents` node is recorded. A run-time value that is
+        stored in another order is transposed once: a `transpose` node is recorded, or a `reshape` if only axes of
+        length one move. Pending permutations are recorded here and nowhere else.
         """
         if tensor.value is not None:
             if tensor.known:
@@ -164,7 +168,11 @@ class Trace:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def peek(self, tensor: Tensor) -> Optional[np.ndarray]:
-        """Return the elements of a tensor if it is known, or if the trace executes at once; else None."""
+        """Return the elements of a tensor, in the carrier dtype, if it is known or if the trace executes at once; else
+        None.
+
+        Symbolic sizes are not known.
+        """
         if tensor.known:
             return tensor.value
         if self.immediate is None:
@@ -173,8 +181,7 @@ class Trace:
         return array.astype(tensor.dtype.numpy, copy=False)
 
     def demand(self, tensor: Tensor, subject: str) -> np.ndarray:
-        """Return the elements of a tensor. Raises NeedsKnownError if they are not known; the caller then specialises on
-        inputs.
+        """Return the elements of a tensor. Raises NeedsKnownError where `peek` returns None.
 
         `subject` describes the tensor in the error.
         """
@@ -194,9 +201,9 @@ class Trace:
 
 
 def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
-    """Return the origin of the node that computes the first run-time argument; None if no node does.
+    """Return the origin of the node that computes the first argument that is the output of a node; None if none is.
 
-    It serves nodes that are recorded outside of any ONNX node, such as the transpose of a graph output.
+    Nodes that are recorded outside of any ONNX node take this origin, such as the transpose of a graph output.
     """
     return next((arg.node.origin for arg in args if isinstance(arg, Ref) and arg.node is not None), None)
 
@@ -204,7 +211,8 @@ def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
 def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
     """Replace open sizes in the type of `ref`, in place, by symbols. Return `ref`.
 
-    None becomes the length of the value's own axis. A name becomes the symbol that `names` has for it, or a new symbol.
+    None becomes the length of the value's own axis. A name becomes the symbol that `names` has for it, or a new symbol,
+    which is added to `names`. Without `names`, a name stays.
     """
     if any(extent is None or isinstance(extent, str) for extent in ref.spec.shape):
         shape: List[Any] = list(ref.spec.shape)

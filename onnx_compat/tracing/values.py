@@ -142,10 +142,11 @@ EMPTY_OPTIONAL = _EmptyOptional()
 
 
 def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """Convert an array, a Python number, a size or a list of sizes to a known or symbolic Tensor. A Tensor is returned
-    unchanged.
+    """Convert an array, a Python number, a text, a size or a flat list of sizes to a known or symbolic Tensor.
 
-    `dtype` is the dtype of the result; by default that of the array, or int64 for symbolic sizes.
+    A Tensor is returned unchanged, whatever its dtype. `dtype` is the dtype of the result; by default that of the
+    array, or int64 for symbolic sizes. Without `dtype`, a Python number has numpy's default: int64, float64 or bool.
+    Raises UnsupportedError if ONNX has no such dtype.
     """
     if isinstance(value, Tensor):
         return value
@@ -162,14 +163,18 @@ def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
 
 
 def scalar_like(value: TensorLike, like: Tensor) -> Tensor:
-    """Convert a Python number or an array to a Tensor with the dtype of `like`. A Tensor is returned unchanged."""
+    """Convert a Python number or an array to a Tensor with the dtype of `like`.
+
+    A Tensor is returned unchanged, also with another dtype.
+    """
     return value if isinstance(value, Tensor) else lift(value, like.dtype)
 
 
 def known_array(tensor: Tensor, subject: str) -> np.ndarray:
-    """Return the elements of a tensor. Raises NeedsKnownError if they depend on run-time values.
+    """Return the elements of a tensor. Raises NeedsKnownError if they, or sizes in them, depend on run-time values.
 
-    `subject` describes the tensor in the error: "the axes of a Squeeze".
+    A trace that executes at once computes every value, and raises nothing. `subject` describes the tensor in the error:
+    "the axes of a Squeeze".
     """
     from onnx_compat.tracing.trace import current_trace
 
@@ -182,7 +187,8 @@ def known_array(tensor: Tensor, subject: str) -> np.ndarray:
 def as_sizes(tensor: Tensor) -> List[Extent]:
     """Return the elements of an integer vector or scalar as a list of sizes: ints if known, else symbolic sizes.
 
-    Raises InvalidModelError for a higher rank, and NeedsKnownError if the number of elements is not known.
+    A known tensor of a higher rank is flattened. For a run-time tensor, raises InvalidModelError for a higher rank, and
+    NeedsKnownError if the number of elements is not known.
     """
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]
