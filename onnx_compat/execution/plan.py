@@ -128,10 +128,16 @@ def trace_model(
 
 
 def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
-    """Return the graph input that a port belongs to: its own name, or the sequence or map that holds it ("x.0" -> "x")."""
-    while port not in structures:
-        port = port.rpartition(".")[0]
-    return port
+    """Return the graph input that a port belongs to: its own name, or the sequence or map that holds it ("x.0" -> "x").
+
+    Raises KeyError for a port of no input in `structures`.
+    """
+    name = port
+    while name not in structures:
+        name, dot, _ = name.rpartition(".")
+        if not dot:
+            raise KeyError(port)
+    return name
 
 
 def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:

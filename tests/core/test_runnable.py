@@ -9,7 +9,8 @@ from limited import install
 
 import onnx_compat
 from onnx_compat.errors import InputError, ShimError, UnsupportedError
-from onnx_compat.execution.plan import ImmediatePlan
+from onnx_compat.execution.feeds import InputStructure
+from onnx_compat.execution.plan import ImmediatePlan, _graph_input_of
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.reference.shim import SHIM
 
@@ -34,6 +35,14 @@ def test_outputs_come_in_order_and_by_name() -> None:
     assert list(outputs.as_dict()) == ["z"]
     with pytest.raises(KeyError, match="the outputs are"):
         outputs["nope"]
+
+
+def test_a_port_belongs_to_the_input_that_holds_it() -> None:
+    structures = {"x": InputStructure("sequence"), "y.1": InputStructure("tensor")}
+    assert [_graph_input_of(port, structures) for port in ("x", "x.0", "x.0.keys", "y.1")] == ["x", "x", "x", "y.1"]
+    for unknown in ("y", "y.2", ".x.0", ""):
+        with pytest.raises(KeyError, match="'%s'" % unknown):
+            _graph_input_of(unknown, structures)
 
 
 def test_an_integer_vector_of_known_length_need_not_be_known() -> None:

@@ -5,9 +5,9 @@ from typing import List, Sequence, Tuple
 
 import keras
 
-from onnx_compat.shim import OnnxCompatError, Program, UnsupportedError, emit
+from onnx_compat.shim import OnnxCompatError, Port, Program, UnsupportedError, emit
 from onnx_compat_keras.features import has_type, wide
-from onnx_compat_keras.framework_types import KerasModel
+from onnx_compat_keras.framework_types import Handle, KerasModel, SymbolicTensor
 from onnx_compat_keras.functional.base import policy
 from onnx_compat_keras.functional.emitter import Symbolic
 from onnx_compat_keras.functional.names import Names
@@ -18,7 +18,8 @@ __all__ = ["functional"]
 def functional(program: Program) -> KerasModel:
     """Return a functional Keras model that computes a program, built of layers and operations of Keras only.
 
-    Raises UnsupportedError, with the node, if Keras cannot express the program exactly.
+    Raises UnsupportedError if the program has no input, or if Keras lacks the dtype of an input or output. Raises it, with the
+    node, if Keras cannot express a node exactly. Any other error of Keras becomes an UnsupportedError too.
     """
     if not program.inputs:
         raise UnsupportedError("a functional Keras model needs an input")
@@ -50,10 +51,19 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
     emitter.source = min(inputs, key=lambda tensor: len(tensor.shape))
     results = emit(program.region, emitter, inputs)
     outputs = [
-        keras.layers.Identity(name=name, dtype=policy(port.dtype))(emitter.tensor(result))
+        keras.layers.Identity(name=name, dtype=policy(port.dtype))(_declare_dtype(emitter, result, port))
         for port, name, result in zip(program.outputs, output_names, results)
     ]
     return keras.Model(inputs, outputs if len(outputs) != 1 else outputs[0], name=emitter.names.fresh(program.name))
+
+
+def _declare_dtype(emitter: Symbolic, result: Handle, port: Port) -> SymbolicTensor:
+    """Return a result as a tensor that declares the dtype of its output, which `load` reads from the file.
+
+    On JAX and torch, Keras declares int32 for arithmetic on int64, although it computes in int64.
+    """
+    tensor = emitter.tensor(result)
+    return tensor if tensor.dtype == port.dtype.name else emitter.unchecked_ops.cast(tensor, port.dtype.name)
 
 
 def _reserve_port_names(names: Names, program: Program) -> Tuple[List[str], List[str]]:

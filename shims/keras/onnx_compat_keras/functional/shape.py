@@ -15,6 +15,8 @@ from onnx_compat_keras.functional.slicing import cut
 __all__ = ["Shape", "known_sizes"]
 
 _FAR = 2**31 - 1
+#: A float64 holds every integer up to this magnitude.
+_EXACT_IN_FLOAT = 2**53
 #: The slice of an axis, or "backward" for the whole axis in reverse.
 _AxisSlice = Union[slice, str]
 
@@ -65,10 +67,11 @@ class Shape(Sizing):
         return None if values.count(-1) > 1 or (-1 in values and 0 in values) else tuple(map(int, values))
 
     def _gather_rows(self, x: Handle, shape: Sizes) -> Handle:
-        """Reshape x to a shape with several sizes that are only known at run time, by a gather.
+        """Reshape x to a shape with at least one size that is only known at run time, by a gather.
 
         x is reshaped to a table, whose rows have the known trailing sizes. The rows are gathered by a tensor of row numbers
-        that has the leading sizes.
+        that has the leading sizes. Raises UnsupportedError if a known size is 0, or if a size is a computed number and no
+        size of an axis.
         """
         values = shape.scalars
         lead = max(k for k, value in enumerate(values) if not isinstance(value, (int, np.integer))) + 1
@@ -108,7 +111,10 @@ class Shape(Sizing):
         return self.ops.where(self.ops.equal(grid, 0), self.tensor(x), self.tensor(x))
 
     def _zeros_grid(self, values: Sequence[Scalar]) -> Handle:
-        """Return an int32 tensor of zeros with these sizes, which are ints or symbolic; for a broadcast by `where`."""
+        """Return an int32 tensor of zeros with these sizes, for a broadcast by `where`. At least one size must be symbolic.
+
+        Raises UnsupportedError for a size of 0, and for a size that is a computed number and no size of an axis.
+        """
         grid: Any = None
         for k, value in enumerate(values):
             if isinstance(value, (int, np.integer)) and int(value) == 1:
@@ -162,6 +168,8 @@ class Shape(Sizing):
     def _axis_slice(self, x: Handle, axis: int, start: int, end: int, step: int) -> _AxisSlice:
         """Return the slice object for an axis with known bounds, or "backward" for the whole axis in reverse order.
 
+        For the whole axis in order, the slice object is slice(None).
+
         Raises UnsupportedError for a negative step over a part of the axis.
         """
         size = x.shape[axis]
@@ -209,7 +217,7 @@ class Shape(Sizing):
     def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Handle) -> Handle:
         """Pad each axis by `around` = (before, after) with a constant scalar; raise UnsupportedError for a computed scalar.
 
-        Zeros around the spatial axes of a float image become a ZeroPadding layer.
+        Zeros around one to three spatial axes of a float image become a ZeroPadding layer. Every integer is exact.
         """
         if not isinstance(value, Known):
             raise UnsupportedError("a Keras model pads with a known number only")
@@ -219,7 +227,11 @@ class Shape(Sizing):
             inner = [tuple(map(int, pair)) for pair in around[1:-1]]
             options: Any = {} if space == 1 else {"data_format": "channels_last"}
             return self.layer("ZeroPadding%dD" % space, x, padding=inner[0] if space == 1 else tuple(inner), **options)
-        return self.ops.pad(x, [tuple(map(int, pair)) for pair in around], constant_values=number)
+        widths = [tuple(map(int, pair)) for pair in around]
+        if self.back_end == "torch" and isinstance(number, int) and abs(number) > _EXACT_IN_FLOAT:
+            shifted = self.ops.subtract(x, self.operand(value))  # torch pads by way of a float64
+            return self.ops.add(self.ops.pad(shifted, widths, constant_values=0), self.operand(value))
+        return self.ops.pad(x, widths, constant_values=number)
 
     def arange(self, start: Handle, stop: Handle, step: Handle) -> Handle:
         plain = (
