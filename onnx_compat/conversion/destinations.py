@@ -36,10 +36,11 @@ class Destination:
 
     - path: the path that the user chose; `self.path` is the absolute path.
     - read: paths and models that are read in the same run. Their files are not overwritten or deleted.
-    - folder: whether a folder is written. It replaces an empty folder or a SavedModel, with `force` any other folder.
+    - folder: whether a folder is written. It replaces an empty folder or a SavedModel.
+    - force: whether a folder may also replace any other folder, except a protected folder (see `protection`).
 
-    Raise an InputError where the path may not be written. A symbolic link to a file or folder is replaced itself: its
-    target stays.
+    Raise an InputError if the path may not be written: see `check`. A symbolic link to a file or folder is replaced
+    itself: its target stays.
     """
 
     def __init__(self, path: StrPath, read: Iterable[Any] = (), folder: bool = False, force: bool = False) -> None:
@@ -51,7 +52,16 @@ class Destination:
         self.check()
 
     def check(self) -> None:
-        """Raise InputError if the path may not be written. First restore a folder that a killed process had set aside."""
+        """Raise InputError if the path may not be written. Before that, for a folder, call `recover`.
+
+        The path may not be written in these cases:
+
+        - Its parent is no folder.
+        - It is a device, a pipe, or a link to a missing file.
+        - It is a folder, and a file is to be written, or the reverse.
+        - A file that is read would be lost.
+        - It is a folder that is protected, or that may be replaced with `force` only.
+        """
         parent = os.path.dirname(self.path)
         if not os.path.isdir(parent):
             is_there = os.path.lexists(parent)
@@ -77,7 +87,8 @@ class Destination:
     def _mode(self) -> Optional[int]:
         """Return the `st_mode` of the file or folder at the path, with links followed. None: nothing is there.
 
-        A link into /proc, such as /dev/stdout, counts as a device. Raise an InputError for a link to a missing file.
+        A link into /proc, such as /dev/stdout, counts as a device. Raise an InputError for a link to a missing file. Other
+        errors of the file system pass as OSError.
         """
         if not os.path.islink(self.path):
             try:
@@ -115,8 +126,8 @@ class Destination:
     def scratch(self) -> Iterator[str]:
         """Create a scratch folder beside the path and yield its path. The folder is deleted when the block ends.
 
-        The block writes the result there, and `put` renames the result to the path. An OSError of the file system, such as
-        a full disk, becomes an InputError.
+        The block writes the result there, and `put` renames the result to the path. Raise InputError if the folder cannot
+        be created, or if the block raises an OSError in `_LOCATION_ERRORS`, such as a full disk. Other errors pass.
         """
         try:
             scratch = tempfile.mkdtemp(prefix=_SCRATCH, dir=os.path.dirname(self.path))
@@ -132,7 +143,10 @@ class Destination:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def put(self, scratch_path: str) -> None:
-        """Rename a result in the scratch folder to the path, after `check`. Old content is replaced in a single step."""
+        """Rename a result in the scratch folder to the path, after `check`. Raise InputError if either fails.
+
+        An old file is replaced in a single step, an old folder by `replace_folder`.
+        """
         self.check()  # the path may have changed while the work was done
         try:
             if self.folder and os.path.lexists(self.path):
@@ -143,7 +157,7 @@ class Destination:
             raise self._write_error(error) from error
 
     def _write_error(self, error: Exception) -> InputError:
-        """Return the InputError for an error of the file system, with what to do about it."""
+        """Return the InputError for an error of the file system, with a hint. It names a folder that is still set aside."""
         code = getattr(error, "errno", None)
         hint = "choose a path that can be written"
         if code in (errno.ENOSPC, errno.EDQUOT):
@@ -157,9 +171,10 @@ class Destination:
 
 
 def absolute_path(path: StrPath) -> str:
-    """Return the absolute path.
+    """Return the absolute path. Links and "~" stay as they are.
 
-    Raise InputError unless `path` is a non-empty str or PathLike[str] that the file system can encode.
+    Raise InputError unless `path` is a non-empty str or PathLike[str] without a null character that the file system can
+    encode. Raise it too for a relative path if the current folder was deleted.
     """
     try:
         given = os.fspath(path)
@@ -186,8 +201,9 @@ def _is_encodable(path: str) -> bool:
 def files_of(source: object) -> List[str]:
     """Return the paths of the files that a source is read from.
 
-    A path gives itself, and for a folder also every file in it. A loaded model gives its file and its external data.
-    Any other source (None, bytes, arrays) is in memory and gives an empty list.
+    A path gives itself, existing or not, and for a folder also every file below it. A loaded model gives its file, if it
+    was read from a file, and the files of its external data. Any other source (None, bytes, arrays, a path that is empty,
+    of bytes or with a null character) gives an empty list.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -199,8 +215,9 @@ def files_of(source: object) -> List[str]:
 
 
 def check_readable(path: str) -> None:
-    """Raise InputError if the path is neither a file nor a folder: to open a device, a pipe or a socket may block for
-    ever.
+    """Raise InputError if the path, with links followed, is neither a file nor a folder, also if it does not exist.
+
+    To open a device, a pipe or a socket may block for ever.
     """
     if not os.path.isfile(path) and not os.path.isdir(path):
         raise InputError("'%s' is a device or a pipe, not a file" % path, hint="choose the path of a file")
@@ -209,7 +226,7 @@ def check_readable(path: str) -> None:
 def check_not_read(path: StrPath, read: Iterable[str]) -> None:
     """Raise InputError if writing `path` would overwrite a file in `read`, or replace a folder that holds one.
 
-    Links are followed.
+    Links are followed. Raise InputError too if `path` is no valid path (see `absolute_path`).
     """
     target = absolute_path(path)
     files = list(read)
@@ -230,7 +247,7 @@ def _holding_error(folder: str, file: str) -> InputError:
 
 
 def _identity(path: str) -> Any:
-    """Return a key that is equal for all names of a file: device and inode, or the real path of a missing file."""
+    """Return a key that is equal for all names of a file: (device, inode), or its real path if it cannot be read."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -251,7 +268,10 @@ def _is_inside(file: str, folder: str) -> bool:
 
 
 def _links(path: str) -> Iterator[str]:
-    """Yield the path that each link points to, from a symbolic link along its chain to the final target."""
+    """Yield the path that each link points to, from a symbolic link along its chain to the final target.
+
+    Yield nothing if `path` is no link. A cycle of links ends when a path repeats.
+    """
     seen = set()
     while path not in seen and os.path.islink(path):
         seen.add(path)

@@ -36,7 +36,8 @@ def first_foreign_entry(folder: str) -> Optional[str]:
     """Return the first entry of the folder, sorted by name, that does not belong to a SavedModel: a path relative to
     the folder.
 
-    None: the folder is empty, or holds a SavedModel and nothing else.
+    None: the folder is empty, or holds a SavedModel and nothing else. In a folder without a file `saved_model.*`, the first
+    entry is returned. Errors of the file system pass as OSError.
     """
     names = sorted(os.listdir(folder))
     if not names:
@@ -60,7 +61,7 @@ def first_foreign_entry(folder: str) -> Optional[str]:
 def protection(folder: str) -> Optional[str]:
     """Return why a folder is never replaced, not even with force=True: `is the current folder, or holds it`.
 
-    None: it may be.
+    None: the folder may be replaced. The root of a file system and a folder that holds a home folder are protected too.
     """
     real = os.path.realpath(folder)
     if os.path.ismount(real):
@@ -79,7 +80,10 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _homes() -> Iterator[str]:
-    """Yield the home folder of this user, then the home folders of all users that the system lists."""
+    """Yield the home folder of this user, if it is known, then the home folders of all users that the system lists.
+
+    Windows lists no users. Home folders that are no absolute paths are left out.
+    """
     if os.path.expanduser("~") != "~":
         yield os.path.expanduser("~")
     try:
@@ -98,16 +102,17 @@ def set_aside_path(target: str) -> str:
 
 
 def recover(target: str) -> None:
-    """Rename the folder that a killed run had set aside back to `target`, if nothing is at `target`."""
+    """Rename the folder that a killed run had set aside back to `target`. Do nothing without one, or if `target` exists."""
     aside = set_aside_path(target)
     if os.path.isdir(aside) and not os.path.lexists(target):
         os.rename(aside, target)
 
 
 def replace_folder(scratch_path: str, target: str) -> None:
-    """Rename a finished folder to the path of an existing folder.
+    """Rename a finished folder, at `scratch_path` in the scratch folder, to the path `target` of an existing folder.
 
-    The old folder moves into the scratch folder, to be deleted.
+    The old folder moves into the scratch folder, to be deleted. After an error the old folder is at `target` again, and the
+    error passes.
     """
     aside = set_aside_path(target)
     old = tempfile.mkdtemp(dir=os.path.dirname(scratch_path))
@@ -126,7 +131,7 @@ def replace_folder(scratch_path: str, target: str) -> None:
 
 
 def _swap(first: str, second: str) -> bool:
-    """Exchange two paths in one step, and return True. Return False if the system cannot; then both paths are unchanged."""
+    """Exchange two paths in one step, and return True. Return False if that fails; then both paths are unchanged."""
     function = _renameat2()
     if function is None:
         return False
@@ -135,7 +140,7 @@ def _swap(first: str, second: str) -> bool:
 
 
 def _renameat2() -> Any:
-    """Return the function `renameat2` of the C library. None: the library lacks it (glibc has it from 2.28 on)."""
+    """Return the function `renameat2` of the C library. None: no such function (glibc has it from 2.28 on), or no ctypes."""
     try:
         import ctypes
 

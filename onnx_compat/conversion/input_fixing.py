@@ -16,8 +16,11 @@ Shapes = Mapping[str, Sequence[Optional[int]]]
 def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[Mapping[str, Any]] = None) -> Model:
     """Return a copy of the model in which inputs have these shapes, and constants with these values replace inputs.
 
-    A size of None stays as the model has it. A symbolic size gets its number in every input that has the size. Raise an
-    InputError for an unknown input, and for a shape or a value that contradicts the model.
+    A size of None stays as the model has it. A symbolic size gets its number in every input that has the size; the declared
+    outputs keep the symbol. Without shapes and values, the copy equals the model.
+
+    Raise an InputError for an unknown input, an input that is no tensor, and a size that is neither None nor an integer
+    >= 0. Raise it too for a rank, size or value that contradicts the model.
     """
     graph = model.graph
     names = [port.name for port in graph.inputs]
@@ -49,9 +52,10 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
 
 
 def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:
-    """Return the input with this shape. Add to `sizes` the number of each symbolic size.
+    """Return the input with this shape; a size of None stays. Add to `sizes` the number of each symbolic size.
 
-    Raise InputError for a contradiction.
+    An input of unknown rank takes any shape. Raise InputError if the input is no tensor, and for a size that is
+    negative or no integer. Raise it too if the rank or a size differs from the declared type or from `sizes`.
     """
     kind = port.type
     if not isinstance(kind, TensorType):
@@ -89,7 +93,10 @@ def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[st
 
 
 def _apply_symbols(port: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
-    """Return the input with each symbolic size that `sizes` has replaced by its number."""
+    """Return the input with each symbolic size that is in `sizes` replaced by its number.
+
+    An input that is no tensor, or has no known rank, is returned unchanged.
+    """
     if not isinstance(port.type, TensorType) or port.type.shape is None:
         return port
     shape = [sizes.get(size, size) if isinstance(size, str) else size for size in port.type.shape]

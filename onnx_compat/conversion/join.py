@@ -21,14 +21,17 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
     Args:
         files: The name of each signature and its file: {"encode": "a.tflite", "decode": "b.tflite"}.
         path: The path to write, with the suffix of the files.
-        shim: The shim that writes it. None selects the first that writes the format.
+        shim: The shim that writes the file. None selects the first installed shim that works and writes the format.
 
     Returns:
         The path that was written.
 
     Raises:
-        ConversionError: A file is missing or has another format.
-        ShimError: No shim here writes the format.
+        ConversionError: No file is given, the name of a signature is empty, a suffix is unknown, or a file is missing or
+            has another format.
+        InputError: The path cannot be written, or is one of the files.
+        ShimError: No shim here writes the format, or `shim` cannot be loaded.
+        UnsupportedError: A file of the format holds only one model.
 
     Examples:
         >>> path = onnx_compat.convert("digits.onnx", "digits.tflite")
@@ -53,7 +56,8 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
 def _write(parts: Dict[str, str], target: str, file_format: str, shim: Optional[str]) -> None:
     """Join the files `parts` (signature -> path) into the file `target`, by a shim.
 
-    Raise ShimError if no shim writes the format.
+    Raise ShimError if no shim writes the format, and InputError if `target` cannot be written. Errors of the shim pass with
+    its name.
     """
     writers = formats(shim)
     if file_format not in writers:

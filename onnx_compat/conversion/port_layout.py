@@ -24,7 +24,8 @@ TracedValue = Any
 def check_channels_last(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
     """Return the names as a tuple.
 
-    Raise InputError if a name is no input or output, or its tensor is known to have rank < 3.
+    Raise InputError for a name that is no output and no input without a default. Raise it too for a value that is declared as
+    no tensor, or as a tensor of rank < 3. An undeclared type or rank is accepted.
     """
     ports = {port.name: port.type for port in (*graph.required, *graph.outputs)}
     for name in names:
@@ -46,22 +47,25 @@ def _without_channels(name: str, kind: str) -> InputError:
 
 
 def channels_last_port(port: Port) -> Port:
-    """Return the port with its shape permuted from [N, C, spatial...] to [N, spatial..., C]."""
+    """Return the port, of rank 3 or more, with its shape permuted from [N, C, spatial...] to [N, spatial..., C]."""
     return port._replace(shape=(port.shape[0], *port.shape[2:], port.shape[1]))
 
 
 def to_channels_first(x: Tensor) -> Tensor:
-    """Record a transpose of a traced tensor from [N, spatial..., C] to [N, C, spatial...], and return the result."""
+    """Record a transpose of a traced tensor of rank 3 or more from [N, spatial..., C] to [N, C, spatial...].
+
+    Return the transposed tensor.
+    """
     from onnx_compat.primitives.shape import transpose
 
     return transpose(x, (0, x.rank - 1, *range(1, x.rank - 1)))
 
 
 def to_channels_last(x: TracedValue, name: str) -> Tensor:
-    """Record a transpose of the output `name` from [N, C, spatial...] to [N, spatial..., C], and return the result.
+    """Record a transpose of x, the output `name`, from [N, C, spatial...] to [N, spatial..., C]; return the new tensor.
 
-    Raise an InputError if the output has rank < 3. `check_channels_last` cannot know this: a model need not declare the
-    rank of an output.
+    Raise an InputError if x is no tensor or has rank < 3. `check_channels_last` cannot know the rank: a model need not
+    declare the rank of an output.
     """
     from onnx_compat.primitives.shape import transpose
 
@@ -74,7 +78,7 @@ def move_channels(values: Mapping[str, Any], names: Iterable[str], to: str) -> D
     """Return the arrays by name, with the channel axis of those in `names` moved to the end (`to="last"`) or to axis 1
     ("first").
 
-    Arrays of rank below 3 stay as they are.
+    Arrays of rank below 3 stay as they are. Names that `values` lacks are ignored.
     """
     arrays = dict(values)
     axes = (1, -1) if to == "last" else (-1, 1)

@@ -29,11 +29,12 @@ def choose_quantization(
 ) -> Optional[Quantization]:
     """Return the quantisation that the arguments select. Without a `kind`, return None.
 
-    `source` is called for the model whose inputs the calibration data has to fit.
+    `source` returns the model whose inputs the calibration data has to fit. It is called only if `kind` is given.
 
     Raise a ConversionError for a kind that the format lacks, and for data or a block size that is given without a kind.
-    Raise it too for a kind that takes no block size. Raise an InputError if the calibration data does not go with the
-    kind.
+    Raise it too for a block size with a kind that takes none, and for a block size that is no positive integer. Raise an
+    InputError if the kind needs data and no data is given, or the reverse. A sample that does not fit the model raises an
+    InputError later, when the samples are read.
     """
     if kind is None:
         if data is not None or block_size is not None:
@@ -77,9 +78,10 @@ def _find_scheme(writer: Shim, file_format: str, kind: str) -> Scheme:
 
 
 def _samples(scheme: Scheme, model: Model, data: CalibrationData) -> Iterable[Mapping[str, Any]]:
-    """Return the calibration samples for a scheme, each a dict of arrays by input name.
+    """Return the calibration samples for a scheme, each a dict of arrays by input name. They are read lazily.
 
-    Empty: the scheme needs no calibration.
+    Empty: the scheme needs no calibration. Raise InputError if the scheme needs data and no data is given, or the
+    reverse. Reading a sample that does not fit the model, or data without a sample, raises InputError.
     """
     from onnx_compat.calibration import samples
 

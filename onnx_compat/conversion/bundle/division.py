@@ -35,8 +35,9 @@ Types = Dict[str, Optional[Type]]
 class Division(NamedTuple):
     """A model divided into parts, in the order in which they run.
 
-    `model`: the given model without the nodes whose results are constants. `types`: the types of the values between
-    parts. `reasons`: why a node is in the fallback, by its name.
+    `model`: the given model without the nodes whose results are constants. `types`: value name -> type, for at least the
+    values between parts that run in the shim. None or no entry: unknown. `reasons`: node name -> why the shim cannot run
+    the node, for nodes of the model and of its subgraphs.
     """
 
     model: Model
@@ -58,7 +59,10 @@ class Division(NamedTuple):
         return [node for node in nodes if node.name in self.reasons and not may_fall_back(node)]
 
     def reason(self, node: GraphNode) -> OnnxCompatError:
-        """Return why a node is in the fallback: its own reason, that of an inner node, or that the graph is indivisible."""
+        """Return why a node of `fallback` is there: its own reason, else that of the first inner node with a reason.
+
+        Without both, the reason is that the graph is indivisible.
+        """
         reasons = (self.reasons[inner.name] for inner in _node_and_inner(node) if inner.name in self.reasons)
         return next(reasons, _INDIVISIBLE)
 
@@ -77,7 +81,10 @@ _INDIVISIBLE = UnsupportedError(
 def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatError]] = None) -> Division:
     """Divide a model into parts for a shim and parts for the fallback, in the order in which they run.
 
-    `refused`: node name -> error, for nodes that the caller knows the format cannot hold. They go to the fallback.
+    `refused`: node name -> error, for nodes that the caller knows the format cannot hold. These nodes go to the fallback.
+
+    Nodes whose results are constants become initializers. Parts whose results nothing reads are dropped. A node that the
+    fallback cannot run either raises nothing here: see `Division.impossible`.
     """
     recorder = _TypeRecorder(model)
     failed = dict(refused or {})
@@ -113,9 +120,10 @@ def _fallback_names(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Set[
 
 
 def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str, OnnxCompatError]:
-    """Return node name -> error for the nodes of a part that a file cannot hold.
+    """Return node name -> error for the nodes of a part that a file cannot hold; empty if a file can hold the part.
 
-    If it can hold all of them, add the traced types of the values to `types`.
+    These are the nodes that read or compute a value of unknown dtype or rank, and the nodes that the shim cannot run. If
+    the shim can run all nodes, the traced types that `types` lacks are added to `types`.
     """
     undeclared = {name for name in part.inputs if not _is_declared_tensor(types.get(name))}
     failed = {node.name: _undeclared_error(name) for node in part.nodes for name in _reads(node) if name in undeclared}
@@ -148,7 +156,7 @@ def _node_and_inner(node: GraphNode) -> List[GraphNode]:
 
 
 def _is_declared_tensor(kind: Optional[Type]) -> bool:
-    """Whether a file can have an input or an output of this type: a tensor of known dtype and rank."""
+    """Whether a file can have an input or an output of this type: a tensor of known dtype and rank. False for None."""
     return isinstance(kind, TensorType) and kind.dtype is not None and kind.shape is not None
 
 
@@ -198,7 +206,7 @@ class _TypeRecorder:
             self.types[name] = OptionalType(None)
 
     def size_nodes(self, graph: Graph) -> Set[str]:
-        """Return the names of the nodes whose results are symbolic sizes: Shape, and arithmetic on its results."""
+        """Return the names of the nodes whose results are all symbolic sizes: Shape, and arithmetic on sizes."""
         return {
             node.name
             for node in graph.nodes
@@ -206,9 +214,10 @@ class _TypeRecorder:
         }
 
     def _size(self, size: Extent, declared: Dim) -> Dim:
-        """Return a size as a type declares it: the number, or for a symbolic size its name.
+        """Return a size as a type declares it: the number, or for a symbolic size a name, equal at each call.
 
-        `declared`: the name in the model.
+        `declared`: the size of this axis in the model. If it is a name, a new symbolic size takes this name; otherwise
+        "size.<count>", with dots appended until the model does not use the name.
         """
         if isinstance(size, int):
             return size
@@ -221,10 +230,11 @@ class _TypeRecorder:
 
 
 def _fold_known(model: Model, known: Dict[str, Tensor]) -> Model:
-    """Constant folding: replace every node whose results are all known by initializers. Return the new model.
+    """Constant folding: replace each node by initializers if all its results are in `known`. Return the new model.
 
-    Each part holds the initializers that it reads. Inputs with a default become initializers too. An output that is an
-    initializer becomes an Identity of it, because a part must compute it.
+    A node that computes an output of the model is kept. Inputs with a default are constants: the new model has the
+    required inputs only. An output that is an initializer becomes the result of an Identity, because a part must compute
+    each output.
     """
     graph = model.graph
     output_names = {port.name for port in graph.outputs}

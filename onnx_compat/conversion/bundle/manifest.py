@@ -39,7 +39,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class Member(NamedTuple):
-    """A file in the archive, with its size in bytes and the SHA-256 of its content."""
+    """A file in the archive: its path there, its size in bytes, and the SHA-256 of its content in hexadecimal digits."""
 
     name: str
     bytes: int
@@ -50,7 +50,7 @@ class PartEntry(NamedTuple):
     """A part of the model, as the manifest lists it.
 
     `kind`: the format of its files, or 'onnx' for the fallback. `path`: the file or folder in the zip that is loaded.
-    `nodes`: how many nodes the part has. `files`: the members of the zip that it consists of.
+    `nodes`: how many nodes the part has. `files`: `path` itself, or the members of the zip in the folder `path`.
     """
 
     kind: str
@@ -62,7 +62,10 @@ class PartEntry(NamedTuple):
 
 
 class FallbackNode(NamedTuple):
-    """A node that runs in the fallback, and the reason why the format cannot hold it."""
+    """A node that runs in the fallback, and the reason why the format cannot hold the node.
+
+    `operator`: its operator, as "domain::name" outside of the default domain. `opset`: 0 if unknown.
+    """
 
     node: str
     operator: str
@@ -73,7 +76,7 @@ class FallbackNode(NamedTuple):
 class Manifest(NamedTuple):
     """The contents of a bundle. `format`: the format of the parts that a shim runs, such as 'tflite'.
 
-    `parts`: in running order.
+    `name`: the name of the model's graph. `parts`, `fallback`: in running order.
     """
 
     name: str
@@ -85,7 +88,7 @@ class Manifest(NamedTuple):
 
 
 def is_bundle(path: StrPath) -> bool:
-    """Whether a path has the suffix of a bundle, and is no folder."""
+    """Whether a path ends in ".zip", in upper or lower case, and is no folder. The path need not exist."""
     return os.fspath(path).lower().endswith(SUFFIX) and not os.path.isdir(path)
 
 
@@ -139,7 +142,9 @@ def _dump_type(kind: Optional[Type]) -> Json:
 def parse_manifest(data: bytes) -> Manifest:
     """Return the manifest in a JSON document.
 
-    Raise InvalidModelError if a field is missing or has the wrong type or version.
+    Raise InvalidModelError for invalid JSON, another format or version, a missing field, and a field of the wrong type.
+    Raise it too for a path outside of the allowed pattern. Raise UnsupportedError for an unknown dtype. Unknown fields
+    are ignored.
     """
     try:
         document = json.loads(data.decode("utf-8"))
@@ -229,7 +234,8 @@ def _check_list(value: Json) -> List[Any]:
 def _check_member(value: Json) -> str:
     """Return the name of a member.
 
-    Raise ValueError for an absolute path, `..` and other names outside of the allowed pattern.
+    Raise TypeError if the name is no text. Raise ValueError for an absolute path, `..` and other names outside of the
+    allowed pattern.
     """
     if not _MEMBER.match(_check_text(value)):
         raise ValueError("%r is no name of a member" % (value,))
@@ -243,12 +249,15 @@ def _check_digest(value: Json) -> str:
 
 
 def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[str, zipfile.ZipInfo]]:
-    """Return (the manifest of an archive, name -> zip entry of its members), after a check of both.
+    """Return (the manifest of an archive, name -> zip entry of every member), after a check of both.
 
     `size`: the archive's bytes.
 
-    Raise an InvalidModelError for a compressed or repeated member. Also raise it if the members together are larger
-    than the archive: an archive must not expand when it is unpacked.
+    Raise InvalidModelError for a compressed, encrypted or repeated member, and for a manifest that is missing, too large
+    or invalid. Raise it if the members together are larger than the archive: an archive must not expand when it is
+    unpacked. Raise it too if two parts share a member, or a
+    member of a part is missing or has another size than in the manifest. Errors of
+    `parse_manifest` and of zipfile pass.
     """
     members = {info.filename: info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):

@@ -26,7 +26,10 @@ _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, Ke
 
 
 def read_manifest(path: StrPath) -> Manifest:
-    """Return the manifest of a bundle, without unpacking it."""
+    """Return the manifest of a bundle, without unpacking the parts.
+
+    Raise InputError if the file cannot be read, and InvalidModelError if the file is no intact bundle.
+    """
     with _open_bundle(path) as (_, manifest, _members):
         return manifest
 
@@ -35,7 +38,8 @@ def read_manifest(path: StrPath) -> Manifest:
 def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dict[str, zipfile.ZipInfo]]]:
     """Open a bundle and yield (zip archive, manifest, entries of the zip by name), after a check of each.
 
-    Errors of the file system and of zipfile inside the block become InputError and InvalidModelError.
+    An OSError, in the check or in the block, becomes an InputError. The errors in `_BROKEN` become an InvalidModelError.
+    An OnnxCompatError gets the path appended to its reason.
     """
     try:
         size = os.path.getsize(path)
@@ -59,14 +63,14 @@ class _FilePart(NamedTuple):
     outputs: Sequence[Port]
 
     def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
-        """Run the part on its inputs among `values`, and return its outputs by name."""
+        """Run the part on its inputs among `values`. Return name -> (array, dtype) for each output of the file."""
         types = {port.name: port.type for port in self.entry.outputs}
         arrays = self.compiled.run([values[port.name][0] for port in self.inputs])
         return {port.name: (array, _dtype(types.get(port.name), port)) for port, array in zip(self.outputs, arrays)}
 
 
 def _dtype(declared: Optional[Type], port: Port) -> DType:
-    """Return the dtype of an output: from the manifest, or else from the file.
+    """Return the dtype of an output: that in the manifest, or that of the file if the manifest declares none.
 
     The file may have a carrier dtype, where its format lacks the dtype of the model.
     """
@@ -80,7 +84,7 @@ class _FallbackPart(NamedTuple):
     runnable: PartRunner
 
     def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
-        """Run the part on its inputs among `values`, and return its outputs by name."""
+        """Run the part on its inputs among `values`. Return name -> checked value for each output."""
         results = self.runnable.run_checked({port.name: values[port.name] for port in self.entry.inputs})
         return {port.name: result for port, result in zip(self.entry.outputs, results)}
 
@@ -88,7 +92,10 @@ class _FallbackPart(NamedTuple):
 class Bundle:
     """A loaded bundle; `run` computes the outputs of the model. The parts are unpacked into a temporary folder.
 
-    `find` returns the shim that loads a format.
+    `find` returns the shim that loads a format. It is not called if every part runs in the fallback.
+
+    Raises InputError if the file cannot be read, and InvalidModelError if the bundle is damaged. An OnnxCompatError
+    of `find`, or of loading a part, passes with the path in its reason.
     """
 
     def __init__(self, path: StrPath, find: Callable[[str], Shim]) -> None:
@@ -123,7 +130,10 @@ class Bundle:
         return {node.node: node.reason for node in self.manifest.fallback}
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """Compute the outputs of the model. `inputs`: a dict by name, or a sequence in the order of the model's inputs."""
+        """Compute the outputs of the model. `inputs`: a dict by name, or a sequence in the order of the model's inputs.
+
+        Raises InputError if an input is missing, unknown, or does not fit its declared type.
+        """
         values = self.values(inputs)
         names = [port.name for port in self.outputs]
         return Outputs([values[name] for name in names], names)
@@ -131,7 +141,10 @@ class Bundle:
     __call__ = run
 
     def values(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Dict[str, Any]:
-        """Run every part, and return the inputs and outputs of all parts, by their names in the model."""
+        """Run every part. Return the inputs of the model and the outputs of all parts, by their names in the model.
+
+        Raises InputError as `run` does.
+        """
         values: Dict[str, Any] = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
         for part in self._parts:
             values.update(part.run(values))
@@ -140,7 +153,8 @@ class Bundle:
     def alone(self, name: str, given: Mapping[str, Any]) -> Any:
         """Return the output `name` of a part, computed by this part alone.
 
-        `given` has a value for each input of the part.
+        `given` has a value for each input of the part; other values are ignored. Raises KeyError for a missing value,
+        InputError for a value that does not fit, and StopIteration if no part has the output.
         """
         part = next(part for part in self._parts if name in self.made_by(part.entry))
         names = [port.name for port in part.entry.inputs]
@@ -153,7 +167,11 @@ class Bundle:
         return [port.name for port in part.outputs]
 
     def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
-        """Unpack the files of a part, load them, and return an object that runs the part."""
+        """Unpack the files of a part, load them, and return an object that runs the part.
+
+        Raise InvalidModelError if the inputs and outputs of the file contradict the manifest. Errors of `unpack` and of
+        loading pass.
+        """
         paths = [unpack(member) for member in part.files]
         if part.kind == "onnx":
             with open(paths[0], "rb") as file:
@@ -169,7 +187,10 @@ class Bundle:
 
 
 def _check_order(manifest: Manifest) -> None:
-    """Raise InvalidModelError if a part reads a value that is no input of the model and no output of an earlier part."""
+    """Raise InvalidModelError if a part reads a value that is no input of the model and no output of an earlier part.
+
+    Raise it too if an output of the model is neither an input of the model nor an output of a part.
+    """
     available = {port.name for port in manifest.inputs}
     for part in manifest.parts:
         missing = [port.name for port in part.inputs if port.name not in available]
@@ -190,7 +211,10 @@ def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str])
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, folder: str) -> str:
-    """Unpack a member into the folder and return the path of the file. Raise InvalidModelError if its SHA-256 differs."""
+    """Unpack a member into the folder and return the path of the new file.
+
+    Raise InvalidModelError if its SHA-256 differs from that in `member`, and FileExistsError if the path exists.
+    """
     path = os.path.join(folder, *member.name.split("/"))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     digest = hashlib.sha256()

@@ -27,12 +27,13 @@ _ZIP64 = 1 << 31
 
 
 def write(model: Model, shim: Shim, file_format: str, path: str, export: Export) -> Manifest:
-    """Write a bundle to a path that does not exist yet, and return its manifest.
+    """Write a bundle to `path`, and return its manifest. A file at the path is overwritten, also if an error follows.
 
-    `export` writes a part for the framework.
+    `export` writes a part for the framework. If it raises an UnsupportedError for a node of the part, the node goes to
+    the fallback, and the model is divided and written again. Other errors of `export` pass.
 
-    If `export` refuses a node, the node goes to the fallback, and the model is divided and written again. Raise a
-    ConversionError if neither the shim nor the fallback runs a node.
+    Raise a ConversionError if neither the shim nor the fallback runs a node, or if a part for the fallback has 2 GB or
+    more.
     """
     refusals: Dict[str, OnnxCompatError] = {}
     while True:
@@ -99,9 +100,9 @@ def _fallback_node(division: Division, node: GraphNode) -> FallbackNode:
 
 
 def _write_onnx(model: Model, path: str) -> None:
-    """Write a part as an ONNX file.
+    """Write a part as an ONNX file, then load and compile its bytes once for the fallback.
 
-    Then load and compile the file once, so that its errors come now and not to the user.
+    Raise ConversionError for a model of 2 GB or more. Errors of the fallback pass.
     """
     graph = model.graph
     try:
@@ -122,7 +123,10 @@ def _member_names(path: str, name: str) -> List[str]:
 
 
 def _add_member(archive: zipfile.ZipFile, part_path: str, name: str) -> Member:
-    """Store a file of a part in the archive, uncompressed. Return its entry for the manifest."""
+    """Store the file `name`, which lies beside the main file `part_path` of a part, uncompressed.
+
+    `name` is its path in the archive too. Return its entry for the manifest.
+    """
     path = os.path.join(os.path.dirname(part_path), *name.split("/"))
     size = os.path.getsize(path)
     with open(path, "rb") as source, archive.open(_member_info(name), "w", force_zip64=size >= _ZIP64) as target:
@@ -130,14 +134,14 @@ def _add_member(archive: zipfile.ZipFile, part_path: str, name: str) -> Member:
 
 
 def _member_info(name: str) -> zipfile.ZipInfo:
-    """Return a zip entry without a time stamp, and with equal attributes on every system."""
+    """Return an uncompressed zip entry `name` without a time stamp, and with equal attributes on every system."""
     info = zipfile.ZipInfo(name)
     info.create_system, info.external_attr = 3, 0o644 << 16
     return info
 
 
 def _copy_and_digest(source: BinaryIO, target: IO[bytes]) -> str:
-    """Copy a stream to another, and return the SHA-256 of its content as hexadecimal digits."""
+    """Copy the rest of `source` to `target`. Return the SHA-256 of the copied bytes as hexadecimal digits."""
     digest = hashlib.sha256()
     for block in iter(lambda: source.read(1 << 20), b""):
         digest.update(block)

@@ -68,7 +68,7 @@ def build_model(program: Program, body: Emitted) -> KerasModel:
 
 
 def compile_program(program: Program, device: Optional[str] = None) -> Compiled:
-    """Compile a program for the back end of Keras, on a device.
+    """Compile a program for the back end of Keras, on a device; None leaves the choice to the back end.
 
     Raises UnsupportedError if an input or output has strings and the back end is not TensorFlow.
     """

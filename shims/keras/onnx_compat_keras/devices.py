@@ -12,7 +12,10 @@ __all__ = ["build_on", "devices", "jax_device", "scope", "torch_device"]
 
 
 def devices() -> List[str]:
-    """Return the names of the back end's devices, such as "cpu:0" and "gpu:1"; logical devices count separately."""
+    """Return the names of the back end's devices, such as "cpu:0" and "gpu:1".
+
+    On TensorFlow these are the logical devices. On JAX they are the devices of this process.
+    """
     name = back_end()
     if name == "jax":
         return _jax_devices()
@@ -38,7 +41,7 @@ def _jax_devices() -> List[str]:
 
 
 def _torch_devices() -> List[str]:
-    """Return the names of torch's devices. The device "meta" is left out: its tensors have no values."""
+    """Return the names of the devices that torch can use, in the form of `resolve`: 'cpu:0', then 'gpu:N', 'mps:0', 'xpu:N'."""
     import torch
 
     names = ["cpu:0"] + ["gpu:%d" % number for number in range(torch.cuda.device_count())]
@@ -70,7 +73,10 @@ def torch_device(device: Optional[str]) -> BackEndDevice:
 
 
 def scope(device: Optional[str]) -> ContextManager[Any]:
-    """Return a context manager in which Keras creates its variables and computes on a device; for None, it does nothing."""
+    """Return a context manager in which Keras creates its variables and computes on a device.
+
+    For None, the context manager does nothing.
+    """
     if device is None:
         return nullcontext()
     name = back_end()
@@ -89,9 +95,9 @@ def scope(device: Optional[str]) -> ContextManager[Any]:
 
 
 def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
-    """Return the Keras model `build()` with its variables on a device, and with `call` wrapped to compute there.
+    """Return the Keras model `build()` with its variables on a device, and with `call` wrapped to compute on this device.
 
-    For None, the model is returned as `build` creates it.
+    For a device of None, the model is returned as `build` creates it.
     """
     with scope(device):
         model = build()

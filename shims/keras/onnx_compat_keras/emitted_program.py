@@ -17,7 +17,10 @@ _LARGE = 256  # elements; a smaller constant is part of the compiled function
 
 
 def emitter(device: Optional[str] = None) -> Emitter:
-    """Return a new emitter for compiled programs: of JAX tracers, torch tensors or TensorFlow graph tensors."""
+    """Return a new emitter for compiled programs: of JAX tracers, torch tensors or TensorFlow graph tensors.
+
+    `device` has an effect on torch only. None there: the device on which Keras creates its variables.
+    """
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxArrays
@@ -34,7 +37,7 @@ def emitter(device: Optional[str] = None) -> Emitter:
 
 
 def executor(device: Optional[str] = None) -> Emitter:
-    """Return a new emitter that executes each primitive eagerly on a device of the back end."""
+    """Return a new emitter that executes each primitive eagerly on a device of the back end; None: its default device."""
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxExecutor
@@ -49,7 +52,10 @@ def executor(device: Optional[str] = None) -> Emitter:
 
 @contextmanager
 def open_scratch() -> Iterator[Emitter]:
-    """Yield an emitter that raises UnsupportedError for unsupported nodes; its other results are discarded."""
+    """Yield an emitter that raises UnsupportedError for unsupported nodes. Its other results are of no use.
+
+    On JAX and torch the handles are specs. On TensorFlow they are tensors of a new graph, the default graph in the block.
+    """
     emits = emitter()
     if isinstance(emits, Arrays):
         yield trial_emitter(emits)
@@ -63,7 +69,7 @@ def open_scratch() -> Iterator[Emitter]:
 class Emitted(Body):
     """The body of a recorded program. Its weights are the constants of 256 elements or more; on TensorFlow it has no weights.
 
-    `empty`: the body must accept inputs without elements.
+    `empty`: the body must accept inputs without elements. On JAX and torch every body accepts them.
     """
 
     def __init__(self, program: Program, device: Optional[str] = None, empty: bool = False) -> None:

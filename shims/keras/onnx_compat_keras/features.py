@@ -44,7 +44,10 @@ def tensorflow_emitter() -> Optional[Any]:
 
 
 def features() -> Dict[str, Any]:
-    """Return {feature: value} as `onnx_compat.shims()` and `onnx-compat doctor` show them, such as {"back_end": "jax"}."""
+    """Return {feature: value} as `onnx_compat.shims()` and `onnx-compat doctor` show them, such as {"back_end": "jax"}.
+
+    Raises KeyError for a back end that `BACK_ENDS` lacks.
+    """
     name = back_end()
     report: Dict[str, Any] = {"back_end": name, "back_end_version": _version(BACK_ENDS[name])}
     report["text"] = name == "tensorflow"
@@ -69,7 +72,11 @@ def find_obstacle() -> Optional[str]:
 
 
 def is_exact(name: str, dtype: str) -> bool:
-    """Whether keras.ops.<name> accepts a dtype, and computes 64-bit numbers in 64 bits. Tried once, on a 2x2 matrix."""
+    """Whether keras.ops.<name> accepts a dtype, and computes 64-bit numbers in 64 bits. Tried once, on a 2x2 matrix.
+
+    True without a trial for float32, int32 and bool. True too if the operation accepts neither one matrix nor two of them, or
+    if keras.ops has no such name (the name of a layer).
+    """
     if (name, dtype) not in _EXACT:
         _EXACT[name, dtype] = dtype in _PLAIN or _probe(name, dtype)
     return _EXACT[name, dtype]
@@ -109,7 +116,7 @@ def _result_dtype(call: Callable[[Any, Any], Any], function: Optional[Callable[.
 
 
 def has_type(dtype: str) -> bool:
-    """Whether Keras keeps the dtype of a numpy array: `convert_to_tensor` neither fails nor converts it to another."""
+    """Whether Keras keeps the dtype of a numpy array: `convert_to_tensor` accepts the array, and returns the same dtype."""
     if dtype not in _TYPES:
         import keras
         import numpy as np

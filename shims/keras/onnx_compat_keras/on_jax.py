@@ -45,7 +45,7 @@ class _Namespace:
 
     @staticmethod
     def power(x: Array, y: Array) -> Array:
-        """Return x ** y. Integers are multiplied in a loop, unless y is a constant below 64.
+        """Return x ** y; for integers, y >= 0. Integers are multiplied in a loop, unless y is a numpy array with all y < 64.
 
         jnp.power of integers reads only the low six bits of the exponent.
         """
@@ -178,7 +178,7 @@ class JaxArrays(Arrays):
         groups: int,
         spread: Optional[Ints] = None,
     ) -> Array:
-        """Convolve; `spread` is the distance of the elements of the image, with zeros between them."""
+        """Convolve. `spread`: for each spatial axis, the distance of the elements of x, with zeros between them; None: 1."""
         space = "012345678"[: x.ndim - 2]
         numbers_of = ("N%sC" % space, "%sIO" % space, "N%sC" % space)
         out = lax.conv_general_dilated(
@@ -274,7 +274,8 @@ class JaxArrays(Arrays):
     def gradient(self, *xs: Array, bodies: Bodies, captures: Sequence[Array], refusal: str) -> Tuple[Array, ...]:
         """Compute the gradients of the body's first output with respect to `xs`, by jax.grad.
 
-        For a loop of unknown length, which jax.grad refuses, use the derivatives of `onnx_compat.autodiff`.
+        The gradient of an x that is no float is 0. If jax.grad refuses the body, such as a loop of unknown length, use the
+        derivatives of `onnx_compat.autodiff`; raise UnsupportedError with the reason `refusal` if that is not empty.
         """
         xs = tuple(map(jnp.asarray, xs))
         floats = [k for k, x in enumerate(xs) if jnp.issubdtype(x.dtype, jnp.floating)]

@@ -183,7 +183,7 @@ class _Tensors(Windows):
         return narrow.view(_same_width(dtype)).to(_storage(dtype))
 
     def reduce_mean(self, x: torch.Tensor, axes: Sequence[int], keepdims: bool = False) -> torch.Tensor:
-        """Return the mean over axes. float32 means over other axes than the last are computed in float64.
+        """Return the mean over axes. float32 means over other axes than the last are computed in float64, except on "mps".
 
         torch sums adjacent columns in different orders, so that equal columns would have different means.
         """
@@ -275,8 +275,9 @@ class _Tensors(Windows):
     ) -> Tuple[torch.Tensor, ...]:
         """Compute the gradients of the body's first output with respect to `xs`, by torch.autograd.
 
-        For a kernel without a gradient, use the derivatives of `onnx_compat.autodiff`. The tensors are cloned, because torch
-        does not differentiate tensors that were created in inference mode.
+        The gradient of an x that is no float, or that the output does not depend on, is 0. For a kernel without a gradient, use
+        the derivatives of `onnx_compat.autodiff`; raise UnsupportedError with the reason `refusal` if that is not empty. The
+        tensors are cloned, because torch does not differentiate tensors that were created in inference mode.
         """
         with torch.inference_mode(False), torch.enable_grad():
             variables = [x.clone().requires_grad_(x.is_floating_point()) for x in xs]

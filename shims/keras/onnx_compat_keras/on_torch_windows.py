@@ -31,7 +31,10 @@ def _channels_last(x: torch.Tensor) -> torch.Tensor:
 
 
 def _pad_space(x: torch.Tensor, pads: Pads, value: float) -> torch.Tensor:
-    """Pad the spatial axes of a channels-first tensor with `value`; `pads` has (before, after) for each spatial axis."""
+    """Pad the spatial axes of a channels-first tensor with `value`; `pads` has (before, after) for each spatial axis.
+
+    If all counts are 0, x itself is returned. `value` passes through a float64.
+    """
     if not any(itertools.chain.from_iterable(pads)):
         return x
     return F.pad(x, [size for pair in reversed(pads) for size in pair], value=value)
@@ -112,7 +115,10 @@ class Windows(Arrays):
 def _convolve(
     x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor], window: Window, groups: int
 ) -> torch.Tensor:
-    """Convolve an image with channels last by a filter in the order of torch."""
+    """Convolve an image, of one to three spatial axes and channels last, by a filter in the order of torch.
+
+    The filter is [output channels, input channels of a group, spatial...]. A bias of None adds nothing.
+    """
     x = _channels_first(x)
     kernel, pads = _CONV[x.ndim - 2], window.pads
     if all(low == high for low, high in pads):

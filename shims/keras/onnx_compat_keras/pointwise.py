@@ -8,7 +8,7 @@ __all__ = ["Pointwise", "namespace_function"]
 
 
 def namespace_function(name: str) -> Any:
-    """Return a method that calls a function of the namespace, which computes the primitive."""
+    """Return an emitter method that calls the function `name` of the namespace with its operands, and returns the result."""
 
     def call_function(self: "Pointwise", *operands: Handle) -> Handle:
         return self.call_namespace(name, *operands)
@@ -21,7 +21,7 @@ class Pointwise:
     """The primitives that every namespace has, by the name of the function in numpy."""
 
     def call_namespace(self, name: str, *operands: Handle) -> Handle:
-        """Call the function of the namespace."""
+        """Call the function `name` of the namespace with the operands, and return the result."""
         raise NotImplementedError
 
     exp = namespace_function("exp")

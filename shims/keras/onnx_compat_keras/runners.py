@@ -34,7 +34,11 @@ class Body(abc.ABC):
 
 
 class Runner(Compiled):
-    """A body compiled for a back end: the base class of the runners for TensorFlow, JAX and torch."""
+    """A body compiled for a back end: the base class of the runners for TensorFlow, JAX and torch.
+
+    `model` builds the Keras model of the body, for `native`; None: there is no model. `device`: None leaves the choice to
+    Keras.
+    """
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ def make_runner(
     outputs: Sequence[Port],
     device: Optional[str] = None,
 ) -> Runner:
-    """Return a runner of a body on Keras' back end. `model` builds the Keras model of the body, for `native`."""
+    """Return a runner of a body on Keras' back end. The arguments are those of `Runner`."""
     module = importlib.import_module("onnx_compat_keras.run_on_" + back_end())
     runner: Runner = module.RUNNER(body, model, inputs, outputs, device)
     return runner

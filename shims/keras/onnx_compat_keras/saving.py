@@ -20,7 +20,8 @@ __all__ = ["load", "save"]
 def save(program: Program, path: str) -> None:
     """Write the functional Keras model of a program to a `.keras` file.
 
-    Raises ConversionError, with the node, if a functional model cannot express the program.
+    An old file is replaced. Raises ConversionError, with the node if a node is the cause, if a functional model cannot express
+    the program.
     """
     try:
         model = functional(program)
@@ -43,7 +44,8 @@ def save(program: Program, path: str) -> None:
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load a `.keras` file in safe mode, which runs no code of the file. Return (compiled model, input ports, output ports).
 
-    Raises InvalidModelError if Keras cannot load the file, or if it has no functional model.
+    Raises InvalidModelError if Keras cannot load the file, or if the file has no functional model. The runner leaves the device
+    to Keras, and `native` is the loaded model.
     """
     try:
         with wide():

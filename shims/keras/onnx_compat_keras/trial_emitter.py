@@ -19,7 +19,8 @@ __all__ = ["trial_emitter"]
 def trial_emitter(arrays: Arrays) -> Emitter:
     """Return an emitter of a subclass of `type(arrays)` whose methods only check that their node is supported.
 
-    Its handles are specs. It computes no values.
+    The handles of the emitter are specs. It computes no values. A method raises UnsupportedError for a node that is not
+    supported, and returns the specs of the node's results for any other node.
     """
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in declared_natives(arrays).values())]

@@ -35,9 +35,10 @@ class Base(Emitter):
 
     # -- raw ops -------------------------------------------------------------------------------------------------------
     def op(self, name: str, *tensors: TfTensor, **attributes: Any) -> Any:
-        """Apply the raw op `name` to tensors of the same dtype, and return its result.
+        """Apply the raw op `name` to tensors of the same dtype, and return its result. `attributes`: its other parameters.
 
-        If TensorFlow has no kernel for the dtype, convert the tensors by the op's `Route`, and convert the result back.
+        If TensorFlow has no kernel for the dtype, convert the tensors by the op's `Route`, and convert the first result back.
+        A result of its own dtype (bools, indices) is not converted. Raises UnsupportedError if the op has no route.
         """
         dtype = tensors[0].dtype.base_dtype
         if dtype.name == "float32":
@@ -94,7 +95,10 @@ class Base(Emitter):
         return self.tf.constant(np.asarray(value).astype(dtype.as_numpy_dtype))
 
     def known_value(self, handle: TfTensor) -> Optional[np.ndarray]:
-        """Return the value of a tensor that is a constant of the graph, as an array; None for any other tensor."""
+        """Return the value of a tensor that is a constant of the graph, as an array.
+
+        None for any other tensor: a result, a weight that is a variable, an eager tensor.
+        """
         array = self._arrays.get(id(handle))
         if array is None and not self.concrete and getattr(getattr(handle, "op", None), "type", "") == "Const":
             array = self.tf.get_static_value(handle)
@@ -103,9 +107,9 @@ class Base(Emitter):
     def derive_constant(
         self, handle: TfTensor, rewrite: Key, compute: Callable[[np.ndarray], np.ndarray]
     ) -> Optional[Any]:
-        """Return a constant tensor with the value `compute(value of handle)`; None if the handle is no constant.
+        """Return a constant tensor with the value `compute(value of handle)`; None if `known_value(handle)` has none.
 
-        The result is cached by the array and the key `rewrite`, such as ("swap channels",).
+        The computed array is cached by the value's identity and the key `rewrite`, such as ("swap channels",).
         """
         known = self.known_value(handle)
         if known is None:
@@ -116,7 +120,10 @@ class Base(Emitter):
         return self.constant(array, DType.of(array.dtype))
 
     def reshape_to(self, handle: TfTensor, shape: Sequence[Size]) -> TfTensor:
-        """Reshape a tensor; the sizes are ints or scalar tensors. With int sizes, a constant stays a constant of the graph."""
+        """Reshape a tensor; the sizes are ints (at most one -1) or scalar tensors.
+
+        With int sizes, the result for a constant of the graph is a constant too.
+        """
         if all(isinstance(size, (int, np.integer)) for size in shape):
             constant = self.derive_constant(handle, ("reshaped", *shape), lambda array: array.reshape(shape))
             if constant is not None:
@@ -125,7 +132,7 @@ class Base(Emitter):
 
     # -- sizes ---------------------------------------------------------------------------------------------------------
     def shape_list(self, handle: TfTensor) -> List[Optional[int]]:
-        """Return the static shape of a tensor as a list, with None for a size that TensorFlow does not know."""
+        """Return the static shape of a tensor as a list, with None for an unknown size. Raises ValueError for an unknown rank."""
         sizes: List[Optional[int]] = handle.shape.as_list()
         return sizes
 

@@ -25,7 +25,7 @@ class Control(Base):
     device: Optional[str] = None
 
     def _on_device(self, body: F) -> F:
-        """Wrap the function of a branch or a loop so that its operations are placed on `self.device`.
+        """Wrap the function of a branch or a loop so that its operations are placed on `self.device`, if it is not None.
 
         In TensorFlow 2.0, an enclosing tf.device has no effect on nested functions.
         """
@@ -102,7 +102,8 @@ class Control(Base):
     def gradient(self, *xs: TfTensor, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[TfTensor, ...]:
         """Compute the gradients of the body's first output with respect to `xs`, by TensorFlow's automatic differentiation.
 
-        If an op has no registered gradient, use the derivatives of `onnx_compat.autodiff`. A gradient that does not exist is 0.
+        The gradient of an x that the output does not depend on is 0. If an op has no registered gradient, use the derivatives
+        of `onnx_compat.autodiff`; raise UnsupportedError with the reason `refusal` if that is not empty.
         """
         tf = self.tf
         try:
@@ -122,8 +123,8 @@ class Control(Base):
     def _stack_elements(self, array: TfTensorArray, rounds: TfTensor, length: Sizes, spec: Spec) -> TfTensor:
         """Stack the elements of a TensorArray along a new first axis.
 
-        If the loop had no iteration, return an empty tensor: TensorArray.stack fails for element shapes with unknown sizes. The
-        unknown sizes become 0.
+        `rounds` and `length`: the number of elements as a tensor and as recorded. `spec`: of the result. TensorArray.stack
+        fails for no elements of a shape with unknown sizes: the result is then empty, and the unknown sizes become 0.
         """
         sizes = static_shape(spec.shape[1:])
         if None not in sizes or length.known:
@@ -137,7 +138,7 @@ class Control(Base):
         return self.tf.compat.v1.cond(has_elements, array.stack, empty_stack)
 
     def _set_shape(self, handle: TfTensor, shape: TfShape) -> TfTensor:
-        """Set the static shape of a tensor in a graph, where TensorFlow may not infer it; return the tensor."""
+        """Set the static shape of a tensor of a graph, and return the tensor. An eager tensor is returned unchanged."""
         if not self.concrete:
             handle.set_shape(shape)
         return handle

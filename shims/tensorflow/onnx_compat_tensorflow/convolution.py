@@ -52,8 +52,9 @@ class Convolution(Windows):
     ) -> TfTensor:
         """Compute a dilated convolution with strides 1 by `convolve`, then keep every stride-th element.
 
-        `convolve` is a function of tf.nn that accepts no strides together with dilations; `dilations` is the name of its
-        parameter. The padding is computed for stride 1, because SAME with strides pads less.
+        `convolve` is a function of tf.nn that accepts no strides together with dilations. `dilations` is the name of its
+        parameter for dilations, `strides` its argument for strides, all ones. The strides that count are in `window`. The
+        padding is computed for stride 1, because SAME with strides pads less.
         """
         x, padding, steps = self.pad_for_kernel(x, _with_unit_strides(window), explicit=False)
 
@@ -112,7 +113,7 @@ class Convolution(Windows):
         return self.add_bias(self.apply_on_plane(window, apply, x, w), bias)
 
     def _swap_channels(self, w: TfTensor) -> TfTensor:
-        """Swap the input and output channels (the last two axes) of a filter.
+        """Swap the input and output channels (the last two axes) of a filter. A constant stays a constant.
 
         The kernel Conv2DBackpropInput expects the filter of the convolution whose gradient it computes.
         """

@@ -13,7 +13,10 @@ _LOCAL = re.compile(r"(?:/job:localhost/replica:0/task:0)?/device:([A-Z]+):([0-9
 
 
 def device_names(listed: Iterable[Any]) -> List[str]:
-    """Return the names, such as "cpu:0", of TensorFlow device objects. Devices of other processes are left out."""
+    """Return the names, such as "cpu:0", of TensorFlow device objects.
+
+    Devices of other processes, and kinds with an underscore (XLA_CPU), which run no operations, are left out.
+    """
     matches = [_LOCAL.fullmatch(device.name) for device in listed]
     return ["%s:%s" % (match.group(1).lower(), match.group(2)) for match in matches if match is not None]
 

@@ -87,7 +87,7 @@ class Elementwise(Base):
         return high == 6 and self.features.holds("Relu6 keeps NaN")
 
     def _bound(self, value: float, dtype: TfDType, rounding: Callable[[float], int]) -> TfTensor:
-        """Return a bound of `clip` as a scalar tensor. For an integer dtype, clamp it to the dtype's range and round it.
+        """Return a bound of `clip` as a scalar tensor. For an integer dtype, the bound is clamped to its range, then rounded.
 
         `rounding` is ceil for a lower bound, floor for an upper bound.
         """
@@ -122,7 +122,7 @@ class Elementwise(Base):
         return self._remainder("TruncateMod", x, y)
 
     def _quotient(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
-        """Divide integers by TruncateDiv or FloorDiv. A divisor 0 counts as 1, and x / -1 is computed as -x.
+        """Divide integers by `op`: TruncateDiv or FloorDiv. A divisor 0 counts as 1; a signed x / -1 is computed as -x.
 
         The kernels end the process for a division by 0 and for the least integer divided by -1.
         """

@@ -13,9 +13,10 @@ _CHANNELS = 3  # for fewer channels, computing the positions takes longer than t
 
 
 def _can_use_probability(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a GridSample runs natively: linear mode, padding "zeros", float32 or float64, at least three channels.
+    """Whether a GridSample runs natively: linear mode, padding "zeros", a static number of at least three channels.
 
-    For other paddings the composed meaning needs no mask, and is as fast. Also requires a working TensorFlow Probability.
+    The image and the grid must both be float32 or both float64, and `interpolation` must have a function. For other paddings
+    the composed meaning needs no mask, and is as fast.
     """
     x, grid = inputs
     mode, padding = attributes.get("mode", "linear"), attributes.get("padding_mode", "zeros")
@@ -51,7 +52,8 @@ class FastGrid(Base):
     def _pixel_positions(self, grid: TfTensor, last: TfTensor, aligned: bool) -> TfTensor:
         """Convert grid coordinates in [-1, 1] (x, y order) to pixel positions (y, x order). NaN becomes -2, in the zero border.
 
-        `last`: the index of the last pixel of each axis. `aligned`: -1 and 1 are pixel centres, and not pixel edges.
+        `last`: the index of the last pixel of each axis, as floats. `aligned`: -1 and 1 are the centres of the first and last
+        pixel: (g + 1) / 2 * last. Otherwise they are the outer edges of these pixels: ((g + 1) * (last + 1) - 1) / 2.
         """
         raw = self.raw
         unit, half = self.number(1, grid.dtype), self.number(0.5, grid.dtype)

@@ -10,7 +10,7 @@ __all__ = ["FastLstm"]
 
 
 def _can_use_block_lstm(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether BlockLSTMV2 can compute an LSTM: standard activations and options, float32, weights of static nonzero sizes."""
+    """Whether BlockLSTMV2 can compute an LSTM: accepted by `standard_recurrent`, float32, weights of static nonzero sizes."""
     lstm = standard_recurrent("LSTM", inputs, attributes)
     return (
         lstm is not None

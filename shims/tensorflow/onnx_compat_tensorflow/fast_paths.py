@@ -28,7 +28,10 @@ def _is_paper_selu(node: GraphNode, inputs: Sequence[Any], attributes: Attribute
 
 
 def _has_matrices(_: object, inputs: Sequence[Any], __: object) -> bool:
-    """Whether MatMulInteger has operands of rank 2 or more, a scalar zero point of A, and at most rank 1 for that of B."""
+    """Whether MatMulInteger has A and B of rank 2 or more, and zero points that `matmul_integer` accepts.
+
+    The zero point of A has a single element, that of B has at most rank 1; either may be absent.
+    """
     a, b, a_zero, b_zero = (*inputs, None, None)[:4]
     is_scalar = a_zero is None or all(size == 1 for size in a_zero.shape)
     return a.rank >= 2 and b.rank >= 2 and is_scalar and (b_zero is None or b_zero.rank <= 1)
@@ -59,7 +62,8 @@ class FastPaths(Linear):
     ) -> TfTensor:
         """Compute MatMulInteger as a float matrix product, in a dtype that represents each partial sum exactly.
 
-        The dtype is float32 for a static depth below 2**24 / 255**2 = 258, else float64.
+        The dtype is float32 for a static depth of at most 258 (258 * 255**2 < 2**24), else float64. The result is int32, and
+        wraps. A zero point of None counts as 0.
         """
         depth = self.shape_list(A)[-1]
         wide = self.tf.float32 if depth is not None and depth * 255 * 255 < 1 << 24 else self.tf.float64

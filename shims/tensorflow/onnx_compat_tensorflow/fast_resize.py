@@ -12,9 +12,11 @@ _TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_cor
 
 
 def _is_bilinear_enlargement(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether ResizeBilinear can compute a Resize: linear mode of a float32 image that is enlarged in height and width only.
+    """Whether ResizeBilinear can compute a Resize: linear mode of a float32 image of rank 4, from opset 11 on.
 
-    Height and width must be static and over 1, and their products with the scales must be integers.
+    Only height and width may change. They must be static and over 1, and must not shrink. The new height and width must be
+    known integers, from known scales or static sizes. False for a coordinate mode outside of `_TRANSFORMATIONS`, and with
+    antialias, axes, exclude_outside or a keep_aspect_ratio_policy other than "stretch".
     """
     x = inputs[0]
     if x.rank != 4 or x.dtype.name != "float32" or node.opset < 11 or attributes.get("mode") != "linear":

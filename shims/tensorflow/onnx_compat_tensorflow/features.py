@@ -30,7 +30,10 @@ class Features:
         return hasattr(self.tf.raw_ops, op)
 
     def runs(self, op: str, dtype: str, operands: int) -> bool:
-        """Whether TensorFlow has a CPU kernel of the raw op for this dtype. `operands`: the number of its tensor arguments."""
+        """Whether TensorFlow has a CPU kernel of the raw op for this dtype. For float32: whether the op exists, without a probe.
+
+        `operands`: the number of the op's tensor arguments.
+        """
 
         def probe_answer() -> bool:
             arrays = trial(op, operands, DType.of(dtype).numpy)
@@ -41,7 +44,7 @@ class Features:
     def route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
         """Return None if the op has a kernel for this dtype, else a `Route`: a dtype that has a kernel, and the conversion.
 
-        Raises UnsupportedError if no route leads to a kernel.
+        For float16, an op in `ACCUMULATING` gets a route in every case. Raises UnsupportedError if no route leads to a kernel.
         """
         route: Optional[Route] = self._answer_once(("route", op, dtype), lambda: self._find_route(op, dtype, operands))
         return route
@@ -56,7 +59,7 @@ class Features:
         raise UnsupportedError("this TensorFlow has no kernel of %s for %s" % (op, dtype))
 
     def can_run(self, op: str, dtype: str, operands: int = 1) -> bool:
-        """Whether the op has a kernel for the dtype, or a route to a dtype with a kernel."""
+        """Whether the op has a kernel for the dtype, or a route to a dtype with a kernel: `route` does not raise."""
         try:
             self.route(op, dtype, operands)
         except UnsupportedError:
@@ -65,7 +68,10 @@ class Features:
 
     # -- behaviours ----------------------------------------------------------------------------------------------------
     def holds(self, behaviour: str, dtype: str = "float32") -> bool:
-        """Whether a graph of `BEHAVIOURS`, such as "Maximum keeps NaN", returns the expected numbers in this dtype."""
+        """Whether a graph of `BEHAVIOURS`, such as "Maximum keeps NaN", returns the expected numbers and signs in this dtype.
+
+        False if `run` returns None. Raises KeyError for a name that `BEHAVIOURS` lacks.
+        """
         build, feeds, expected = BEHAVIOURS[behaviour]
 
         def probe_answer() -> bool:
@@ -80,7 +86,7 @@ class Features:
     def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
         """Run `build(*tensors)` in a new graph on the CPU, with `arrays` as the tensors; return its first result.
 
-        Returns None if TensorFlow raises an error, or infers a shape that differs from the result's.
+        Returns None if an OpError, a TypeError or a ValueError is raised, or if the inferred shape contradicts the result's.
         """
         tf = self.tf
         graph = tf.Graph()

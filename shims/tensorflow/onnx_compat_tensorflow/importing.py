@@ -15,7 +15,10 @@ __all__ = ["import_or_reason", "import_tensorflow", "silence_stderr"]
 
 
 def import_tensorflow() -> TensorFlow:
-    """Return the module `tensorflow`. If it is not imported yet, import it without output on standard error."""
+    """Return the module `tensorflow`. If it is not imported yet, import it without warnings and output on standard error.
+
+    Any error of the import passes; the captured output is then written out.
+    """
     if "tensorflow" in sys.modules:
         return importlib.import_module("tensorflow")
     with silence_stderr(), warnings.catch_warnings():
@@ -40,7 +43,10 @@ def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
 
 @contextmanager
 def silence_stderr() -> Iterator[None]:
-    """Capture standard error, also of native code, while the body runs. Discard it, or write it out if the body raises."""
+    """Capture standard error, also of native code, while the body runs. Discard the output if the body does not raise.
+
+    If the body raises, write the captured output to standard error. Do nothing if the process has no standard error.
+    """
     try:
         standard_error = os.dup(2)
     except OSError:  # there is no standard error

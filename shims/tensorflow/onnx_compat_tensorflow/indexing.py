@@ -24,7 +24,7 @@ class Indexing(Elementwise):
         return self.raw.GatherV2(params=x, indices=indices, axis=axis)
 
     def take_along(self, x: TfTensor, indices: TfTensor, axis: int) -> TfTensor:
-        """Gather elements along an axis, as numpy.take_along_axis.
+        """Gather elements along an axis: result[i, j] = x[i, indices[i, j]] for axis 1. The result has the shape of `indices`.
 
         The position in the flattened tensor is index * stride of the axis, plus position * stride of each other axis.
         """
@@ -74,7 +74,7 @@ class Indexing(Elementwise):
         return self.raw.Cast(x=self.scatter_nd(both[0], indices, both[1], name), DstT=x.dtype)
 
     def _combine_updates(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
-        """Compute scatter_nd with a reduction (mul, max, min) by a segment reduction.
+        """Compute scatter_nd with a reduction ("mul", "max", "min") by a segment reduction. NaN in an update is kept.
 
         The updates of each slice of x are reduced first, and the result is then combined with the slice. A slice without
         updates is returned unchanged.
@@ -102,9 +102,10 @@ class Indexing(Elementwise):
     def _with_nan(
         self, result: TfTensor, changes: TfTensor, positions: TfTensor, rows: TfTensor, dtype: TfDType
     ) -> TfTensor:
-        """Return `result` with NaN in each row for which an update is NaN: UnsortedSegmentMax and -Min lose NaN.
+        """Return `result` with NaN in each element that an update with NaN changes: UnsortedSegmentMax and -Min lose NaN.
 
-        `positions`: the row of each update. `rows`: the number of rows.
+        `result` is [rows, width], `changes` the updates as [count, width]. `positions`: the row of each update. `rows`: the
+        number of rows. `dtype`: of `result`.
         """
         missing = self.raw.Cast(x=self.op("IsNan", changes), DstT=self.tf.int32)
         any_missing = self.raw.UnsortedSegmentSum(data=missing, segment_ids=positions, num_segments=rows)

@@ -16,7 +16,7 @@ __all__ = ["ACCUMULATING", "Kernel", "Route", "call", "kernel", "routes", "trial
 class Kernel(NamedTuple):
     """A raw op: `inputs` names the parameters for the tensors whose dtype selects the kernel.
 
-    `shapes`, of these tensors, and `attributes` are the op's trial case.
+    `shapes` (a shape for each input) and `attributes` (the other parameters by name) are the op's trial case.
     """
 
     inputs: Tuple[str, ...] = ("x", "y")
@@ -98,7 +98,7 @@ def call(raw: RawOps, op: str, tensors: Sequence[TfTensor], attributes: Dict[str
 
 
 def trial(op: str, operands: int, dtype: np.dtype) -> List[np.ndarray]:
-    """Return the first `operands` tensors of an op's trial case: arrays of ones, or of "a" for strings."""
+    """Return the first `operands` tensors of an op's trial case: arrays of ones in this dtype, or of b"a" for strings."""
     fill: Any = b"a" if dtype.kind == "O" else 1
     return [np.full(shape, fill, dtype) for shape in kernel(op).shapes[:operands]]
 

@@ -31,7 +31,10 @@ class Linear(Elementwise):
         return self.add_bias(product, bias)
 
     def _rows(self, x: TfTensor, y: TfTensor, bias: TfTensor, transpose_y: bool) -> TfTensor:
-        """Multiply x of any rank by a matrix y: reshape x to the matrix of all its rows, multiply, and reshape back."""
+        """Multiply x by a matrix y: reshape x to the matrix of all its rows, multiply, add the bias, and reshape back.
+
+        A bias of None adds nothing. `transpose_y`: y is [columns, depth].
+        """
         depth = self.shape_list(y)[1 if transpose_y else 0]
         width = self.dim(y, 0 if transpose_y else 1)
         lead = self.lengths(x)[:-1]
@@ -46,14 +49,17 @@ class Linear(Elementwise):
         return self.raw.Reshape(tensor=product, shape=self.vector([*lead, width]))
 
     def _conjugate(self, x: TfTensor) -> TfTensor:
-        """Return the complex conjugate of an operand to transpose: adj_x and adj_y of BatchMatMulV2 conjugate it again."""
+        """Return the conjugate of a complex operand to transpose, because BatchMatMulV2 conjugates the operand again.
+
+        A real operand is returned unchanged.
+        """
         return self.raw.Conj(input=x) if x.dtype.is_complex else x
 
     def add_bias(self, x: TfTensor, bias: TfTensor, fused: bool = True) -> TfTensor:
-        """Add a bias of rank 1 along the last axis; without a bias, return x itself.
+        """Add a bias of rank 1 along the last axis; for a bias of None, return x itself.
 
-        `fused`: use BiasAdd, which TensorFlow may fuse with the product. It must be False for a product over an empty axis: the
-        fused kernel returns zeros without the bias.
+        `fused`: use BiasAdd for floats, which TensorFlow may fuse with the product. `fused` must be False for a product over an
+        axis that may be empty: the fused kernel returns zeros without the bias.
         """
         if bias is None:
             return x

@@ -9,22 +9,28 @@ __all__ = ["argument_names", "operation_names", "scope"]
 def scope(name: str) -> str:
     """Return a valid TensorFlow name scope for a node's name: "a b/c" => "a_b/c".
 
-    Other characters become "_". If the result does not begin with a letter, a digit or a dot, "node" is prepended.
+    Characters other than ASCII letters, digits and "_./-" become "_"; slashes at the ends are removed, and repeated slashes
+    merged. If the result does not begin with a letter, a digit or a dot, "node" is prepended: "" => "node".
     """
     cleaned = re.sub(r"/+", "/", re.sub(r"[^A-Za-z0-9_./-]", "_", name)).strip("/")
     return cleaned if re.match(r"[A-Za-z0-9.]", cleaned) else "node" + cleaned
 
 
 def operation_names(names: Iterable[str]) -> Dict[str, str]:
-    """Return {name: operation name}, with distinct operation names. A name that TensorFlow accepts stays as it is.
+    """Return {name: operation name}, with distinct operation names. TensorFlow accepts ASCII letters, digits and "_./-".
 
-    TensorFlow compares names without regard to case, so "x" and "X" become "x" and "X_1".
+    Other characters become "_". A name that does not begin with a letter gets the prefix "value". TensorFlow compares names
+    without regard to case, so "x" and "X" become "x" and "X_1". Every other name stays as it is.
     """
     return _distinct(names, r"[^A-Za-z0-9_./-]", "value")
 
 
 def argument_names(names: Iterable[str]) -> Dict[str, str]:
-    """Return {name: Python argument name}, with distinct argument names. A name that is an identifier stays as it is."""
+    """Return {name: Python argument name}, with distinct argument names, also without regard to case.
+
+    Characters other than ASCII letters, digits and "_" become "_". A name that does not begin with a letter gets the prefix
+    "input_". A repeated name gets a number: "x" and "X" become "x" and "X_1". Every other name stays, also a Python keyword.
+    """
     return _distinct(names, r"[^A-Za-z0-9_]", "input_")
 
 

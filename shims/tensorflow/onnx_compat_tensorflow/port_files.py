@@ -19,22 +19,25 @@ _FILE = os.path.join("assets.extra", "onnx_compat.json")
 
 
 def port_to_data(port: Port) -> Dict[str, Any]:
-    """Return a port as a JSON object: {"name": ..., "dtype": ..., "shape": [...]}."""
+    """Return a port as a JSON object: {"name": ..., "dtype": ..., "shape": [...]}. A symbolic size is a name or null."""
     return {"name": port.name, "dtype": port.dtype.name, "shape": list(port.shape)}
 
 
 def port_from_data(data: Mapping[str, Any]) -> Port:
-    """Return the port of a JSON object that `port_to_data` returned."""
+    """Return the port of a JSON object that `port_to_data` returned. Other keys are ignored; a missing key raises KeyError."""
     return Port(data["name"], DType.of(data["dtype"]), tuple(data["shape"]))
 
 
 def port_from_tensor(name: str, tensor: TfTensor) -> Port:
-    """Return a port with this name, and the dtype and shape of a tensor or `tf.TensorSpec`: for files without ports."""
+    """Return a port with this name, and the dtype and shape of a tensor or `tf.TensorSpec`: for files without ports.
+
+    An unknown size becomes None. Raises ValueError for an unknown rank, and UnsupportedError for a dtype that ONNX lacks.
+    """
     return Port(name, DType.of(tensor.dtype.base_dtype.name), tuple(tensor.shape.as_list()))
 
 
 def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
-    """Write the ports, with their keys in the signature, to the JSON file in a SavedModel folder."""
+    """Write the ports, with their keys in the signature, to the JSON file in a SavedModel folder. An old file is replaced."""
     path = os.path.join(folder, _FILE)
     data = {
         kind: [dict(port_to_data(port), key=key) for key, port in pairs]
@@ -46,7 +49,10 @@ def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
 
 
 def read_ports(folder: str) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
-    """Return (inputs, outputs) that `write_ports` wrote to a SavedModel folder; None if it has no such file."""
+    """Return (inputs, outputs) that `write_ports` wrote to a SavedModel folder; None if the folder has no such file.
+
+    A damaged file raises ValueError, KeyError or TypeError.
+    """
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path):
         return None

@@ -44,7 +44,10 @@ def is_installed() -> bool:
 
 
 def interpolation() -> Interpolation:
-    """Return the interpolation function of TensorFlow Probability, if it works and is faster here. Detected once."""
+    """Return the interpolation function of TensorFlow Probability, if it works and is faster here. Detected once.
+
+    Otherwise the field `function` has the value None. The field `reason` says why.
+    """
     with _LOCK:
         if not _CACHE:
             _CACHE.append(_detect())
@@ -74,7 +77,10 @@ def _detect() -> Interpolation:
 
 
 def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
-    """Whether `function` interpolates correctly between the pixels of a 2x2 image, and extrapolates its border outside."""
+    """Whether `function` interpolates correctly between the pixels of a 2x2 image, and repeats the border outside of it.
+
+    False if TensorFlow refuses the graph.
+    """
 
     def build(points: TfTensor, image: TfTensor) -> TfTensor:
         return function(points, [0.0, 0.0], [1.0, 1.0], image, axis=-3, fill_value="constant_extension")

@@ -11,9 +11,10 @@ __all__ = ["run_errors"]
 
 @contextmanager
 def run_errors(tf: TensorFlow) -> Iterator[None]:
-    """Context manager that converts a tf.errors.OpError of the body to an OnnxCompatError with its first line.
+    """Context manager that converts a tf.errors.OpError of the body to an OnnxCompatError. Other errors pass.
 
-    That line names the operation, whose name begins with the node's name.
+    The new error has the first line of TensorFlow's message, which names the operation. The operation's name begins with the
+    name of the ONNX node.
     """
     try:
         yield

@@ -28,9 +28,10 @@ class Shape(Base):
         return self.raw.ConcatV2(values=list(xs), axis=axis)
 
     def slice(self, x: TfTensor, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> TfTensor:
-        """Slice a tensor by StridedSlice. A start of 0 and an end equal to the size become mask bits.
+        """Slice a tensor by StridedSlice.
 
-        So TensorFlow does not compute a symbolic size for a bound at the edge.
+        For a positive step, a start of 0 and an end equal to the size become mask bits. So TensorFlow does not compute a
+        symbolic size for a bound at the edge.
         """
         (source, *_) = self.node.args
         assert isinstance(source, (Ref, Const))
@@ -81,7 +82,7 @@ class Shape(Base):
     def _pad_axis_by_mode(self, x: TfTensor, axis: int, low: Size, high: Size, mode: str) -> TfTensor:
         """Pad an axis by `low` and `high` elements in the mode "edge", "reflect" or "wrap", as a gather along the axis.
 
-        Raises InvalidModelError for an empty axis.
+        Raises InvalidModelError for an axis of the static length 0. A length that is only known at run time is not checked.
         """
         size = self.dim(x, axis)
         if isinstance(size, int) and size == 0:

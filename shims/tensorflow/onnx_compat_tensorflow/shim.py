@@ -30,7 +30,7 @@ class TensorFlowShim(Shim):
 
     @property
     def features(self) -> Features:
-        """The features of TensorFlow, which is imported at the first use. Raises ImportError if it cannot be imported."""
+        """The features of TensorFlow, which is imported at the first use. Any error of the import passes."""
         if self._features is None:
             self._features = Features(import_tensorflow())
         return self._features

@@ -16,12 +16,15 @@ def tf_dtype(tf: TensorFlow, dtype: DType) -> TfDType:
 
 
 def encode(array: np.ndarray) -> np.ndarray:
-    """Return a carrier array in a form that TensorFlow accepts: strings as UTF-8 bytes, other arrays unchanged."""
+    """Return a carrier array in a form that TensorFlow accepts: strings as UTF-8 bytes, other arrays unchanged.
+
+    `decode` restores bytes that are no UTF-8, which a carrier array stores as surrogates.
+    """
     return np.asarray(_ENCODE(array), object) if array.dtype == object else array
 
 
 def decode(value: Union[bytes, np.ndarray]) -> np.ndarray:
-    """Return a numpy value of TensorFlow as a carrier array: bytes, also a single one, become strings."""
+    """Return a numpy value of TensorFlow as a carrier array: an array of bytes, or a bytes object, becomes an array of str."""
     if isinstance(value, bytes) or getattr(getattr(value, "dtype", None), "kind", "") == "O":
         return np.asarray(_DECODE(value), object)
     return np.asarray(value)

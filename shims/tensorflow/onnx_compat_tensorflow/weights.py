@@ -13,12 +13,15 @@ GRAPH_LIMIT = 1900 * 1000 * 1000
 
 
 def constants(program: Program) -> Dict[int, np.ndarray]:
-    """Return {id(array): array} of the constant arrays of a program, in branches and loops too."""
+    """Return {id(array): array} of the constants that live nodes and outputs of a program read, in branches and loops too."""
     return {id(array): array for array in _region_constants(program.region)}
 
 
 def constant_bytes(program: Program) -> int:
-    """Return the total size of a program's constants in bytes; an array that is used twice counts once."""
+    """Return the total size of a program's `constants` in bytes. An array that is used twice counts once.
+
+    A string counts as a pointer of 8 bytes.
+    """
     return sum(array.nbytes for array in constants(program).values())
 
 

@@ -33,9 +33,9 @@ class Windows(Linear, Shape):
     """Helper methods of the emitter methods for convolutions and pools."""
 
     def apply_on_plane(self, window: Window, apply: Callable[..., Any], x: TfTensor, *weights: TfTensor) -> TfTensor:
-        """Return `apply(window, x, *weights)`; with a single spatial axis, add a second axis of length 1 for the call.
+        """Return `apply(window, x, *weights)`; with a single spatial axis, insert an axis of length 1 before it for the call.
 
-        Both axes have the stride of the single axis, because some kernels take no unequal strides.
+        The window then has the stride of the single axis twice, because some kernels take no unequal strides.
         """
         if len(window.strides) != 1:
             return apply(window, x, *weights)
@@ -45,7 +45,10 @@ class Windows(Linear, Shape):
         return self.raw.Squeeze(input=apply(plane, tall, *wide), axis=[1])
 
     def in_accumulation_dtype(self, convolve: Callable[..., Any], *tensors: TfTensor) -> TfTensor:
-        """Cast the tensors to the accumulator dtype (float32 for float16), call `convolve`, and cast its result back."""
+        """Cast the tensors to the accumulator dtype (float32 for float16), call `convolve`, and cast its result back.
+
+        Tensors of the accumulator dtype are not cast.
+        """
         dtype = tensors[0].dtype
         wide = self.tf.as_dtype(self.accumulation_dtype(tensors[0]))
         if dtype == wide:
@@ -70,7 +73,7 @@ class Windows(Linear, Shape):
     def _may_be_empty(self, batch: Extent) -> bool:
         """Whether the batch size may be 0: True for 0, and for a symbolic size other than a product of input sizes.
 
-        Sizes of `model_inputs` are never 0.
+        Sizes of tensors in `model_inputs` are never 0; a size of an input outside of it may be 0.
         """
         if not isinstance(batch, Dim):
             return batch == 0
@@ -82,7 +85,16 @@ class Windows(Linear, Shape):
     def pad_for_kernel(
         self, x: TfTensor, window: Window, explicit: bool, value: float = 0, same: bool = True
     ) -> Tuple[Any, str, Window]:
-        """Return x, the padding mode of the kernel, and the window for it; pad x first where the kernel cannot."""
+        """Return (x, padding mode of the kernel, window for the kernel).
+
+        The mode is "VALID" without padding, "SAME" if `same` and if SAME pads as the window does, else "EXPLICIT" if
+        `explicit`. In these cases x and the window are returned unchanged. Otherwise x is padded with `value`, the mode is
+        "VALID", and the returned window has no pads.
+
+        explicit: whether the kernel has the mode "EXPLICIT".
+        value: the number to pad with: 0, or the least number for a maximum.
+        same: whether the mode "SAME" may be used.
+        """
         if not window.is_padded:
             return x, "VALID", window
         if same and window.has_same_padding(self.shape_list(x)[1:-1]):
@@ -94,7 +106,10 @@ class Windows(Linear, Shape):
         return self.pad_with(x, before, after, self.number(value, x.dtype)), "VALID", window.without_pads()
 
     def options(self, padding: str, window: Window, dilations: bool = True) -> Dict[str, Any]:
-        """Return the attributes strides, padding, explicit_paddings and dilations of a raw op for this window."""
+        """Return the attributes strides and padding of a raw op for this window.
+
+        For the padding "EXPLICIT", also explicit_paddings; for a dilated window and `dilations`, also dilations.
+        """
         options: Dict[str, Any] = {"strides": full(window.strides), "padding": padding}
         if padding == "EXPLICIT":
             options["explicit_paddings"] = full_pads(window)
@@ -103,7 +118,7 @@ class Windows(Linear, Shape):
         return options
 
     def subsample(self, x: TfTensor, strides: Sequence[int]) -> TfTensor:
-        """Return x[:, ::strides[0], ::strides[1], ..., :]: every stride-th element of each spatial axis."""
+        """Return x[:, ::strides[0], ::strides[1], ..., :]: every stride-th element of each spatial axis; x itself for strides 1."""
         if all(step == 1 for step in strides):
             return x
         key = (slice(None), *(slice(None, None, step) for step in strides), slice(None))
@@ -114,14 +129,17 @@ class Windows(Linear, Shape):
     ) -> TfTensor:
         """Compute a grouped convolution as `apply(part of x, part of w)` for each group; concatenate the results.
 
-        x is split along the channels, w along `filter_axis`.
+        x is split along the channels (the last axis), w along `filter_axis`. The results are joined along the last axis.
         """
         xs = self.raw.Split(axis=-1, value=x, num_split=groups)
         ws = self.raw.Split(axis=filter_axis, value=w, num_split=groups)
         return self.raw.ConcatV2(values=[apply(part, weight) for part, weight in zip(xs, ws)], axis=-1)
 
     def spread(self, w: TfTensor, dilations: Sequence[int]) -> TfTensor:
-        """Return a filter with the dilations built in: zeros are inserted between its elements. For kernels without dilation."""
+        """Return a filter with the dilations built in by zeros between its taps. A constant stays a constant.
+
+        With dilations of 1, w itself is returned.
+        """
         if all(step == 1 for step in dilations):
             return w
         constant = self.derive_constant(w, ("spread", *dilations), lambda array: _spread(array, dilations))

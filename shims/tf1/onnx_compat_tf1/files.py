@@ -30,7 +30,7 @@ _PORT = "_onnx_compat_port"
 
 
 def save_graphdef(built: BuiltGraph, path: str) -> None:
-    """Write a graph to a GraphDef file, with the weights as constants and without nodes that no output needs."""
+    """Write a graph to a GraphDef file, with the weights as constants. Nodes that no input or output needs are left out."""
     program = built.program
     roles: Dict[str, Dict[str, Any]] = {}
     for role, tensors, ports in (
@@ -48,7 +48,7 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
 
 
 def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
-    """Return a GraphDef with only the nodes `names` and the nodes that they depend on."""
+    """Return a GraphDef with only the nodes `names` and the nodes that they depend on. An unknown name raises KeyError."""
     inputs = {node.name: node.input for node in graph_def.node}
     needed: Set[str] = set()
     waiting = list(names)
@@ -66,7 +66,7 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
     """Load a frozen GraphDef. Return (compiled model, input ports, output ports).
 
     In a file without ports, the inputs are the placeholders, and the outputs are the results that no operation reads. Raises
-    ConversionError for a file that TensorFlow cannot read.
+    ConversionError for a file that is missing, or that TensorFlow cannot read or import.
     """
     frozen = tf.compat.v1.GraphDef()
     try:
@@ -84,7 +84,7 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
 
 
 def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[TensorPorts, TensorPorts]]:
-    """Return (inputs, outputs) as `save_graphdef` stored them in node attributes; None for a file of another writer."""
+    """Return (inputs, outputs) as `save_graphdef` stored them in node attributes; None if no node is marked as an output."""
     entries: Dict[str, List[Tuple[int, TfTensor, Port]]] = {"input": [], "output": []}
     for node in frozen.node:
         if _PORT in node.attr:
@@ -100,7 +100,7 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
 def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
     """Return (inputs, outputs) of a graph without ports: the placeholders, and the results that no operation reads.
 
-    Of an operation with several results, the first is an output, if no operation reads any of them.
+    Of an operation with several results, the first is an output, if no operation reads any of these results.
     """
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]

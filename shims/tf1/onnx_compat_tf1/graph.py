@@ -21,8 +21,9 @@ __all__ = ["BuiltGraph", "SessionModel", "session_devices", "session_for"]
 class BuiltGraph:
     """The TensorFlow graph of a program, with its placeholders (`inputs`) and its `outputs`.
 
-    They have the names of the ONNX model, or similar names that TensorFlow accepts. Raises UnsupportedError if the weights
-    exceed 2 GB.
+    The placeholders and outputs have the names of the ONNX model, or similar names that TensorFlow accepts. `device`: None
+    leaves the choice to TensorFlow. Raises UnsupportedError if the weights exceed `GRAPH_LIMIT` (1.9 GB), or for a node that
+    TensorFlow has no kernel for.
     """
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
@@ -57,7 +58,10 @@ def session_for(tf: TensorFlow, graph: TfGraph) -> TfSession:
 
 
 def _configure_logical_devices(tf: TensorFlow, config: TfSessionConfig) -> None:
-    """Copy the user's logical devices into a session configuration: with an own configuration, a session ignores them."""
+    """Copy the user's logical devices into `config`, because a session with a configuration ignores the user's.
+
+    Without logical devices, `config` is not changed.
+    """
     list_devices = tf.config.experimental.list_physical_devices
     logical_configuration = tf.config.experimental.get_virtual_device_configuration
     processors = [logical_configuration(device) for device in list_devices("CPU")]
@@ -77,7 +81,10 @@ def session_devices(tf: TensorFlow) -> List[str]:
 
 
 class SessionModel(Compiled):
-    """A compiled model: a graph and its session. `native` is the tf.Graph. Several threads may run it at the same time."""
+    """A compiled model: a graph and its session, which is closed with this object. `native` is the tf.Graph.
+
+    `inputs` and `outputs`: tensors of the graph. `session`: None creates a session. Several threads may call `run` at once.
+    """
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ __all__ = ["CompiledModule", "CompiledSignature"]
 
 
 class CompiledModule(Compiled):
-    """A compiled program. `native` is its tf.Module; a second module is built if an input is empty."""
+    """A compiled program. `native` is its tf.Module. The first run with an empty input builds a second module, for such runs."""
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
         self.native = OnnxModule(program, features, device)
@@ -43,7 +43,10 @@ class CompiledModule(Compiled):
 
 
 class CompiledSignature(Compiled):
-    """A signature of a SavedModel as a compiled model. `native` is the object that tf.saved_model.load returned."""
+    """A signature of a SavedModel as a compiled model. `native` is the object that tf.saved_model.load returned.
+
+    `inputs` and `outputs`: the keys of the signature, in the order of the arrays of `run`.
+    """
 
     def __init__(
         self, tf: TensorFlow, native: TfModule, signature: TfFunction, inputs: Sequence[str], outputs: Sequence[str]

@@ -21,11 +21,14 @@ _SMALL = 1 << 16
 
 
 class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types, so the base class is Any
-    """A tf.Module of a program. Call it with the model's inputs, by position or by name; it returns a list of the outputs.
+    """A tf.Module of a program. Call it with the model's inputs, by position or by ONNX name; it returns a list of outputs.
 
-    Weights are constants of the graph, which TensorFlow optimises best. If they exceed 2 GB, large weights are variables.
-    `empty`: the module must accept inputs without elements. Convolutions then append an image of zeros to the batch, if their
-    kernels fail for an empty batch.
+    A missing input raises KeyError. Weights are constants of the graph, which TensorFlow optimises best. If the constants
+    exceed `GRAPH_LIMIT` (1.9 GB), weights over 64 KB are variables.
+
+    device: None leaves the choice to TensorFlow.
+    empty: the module must accept inputs without elements. Convolutions then append an image of zeros to the batch, if their
+        kernels fail for an empty batch.
     """
 
     def __init__(self, program: Program, features: Features, device: Optional[str] = None, empty: bool = False) -> None:

@@ -23,7 +23,10 @@ _SIGNATURE = "serving_default"
 
 
 def save(program: Program, features: Features, path: str) -> None:
-    """Write a program as a SavedModel folder with the signature `serving_default`, and with the ports in a JSON file."""
+    """Write a program as a SavedModel folder with the signature `serving_default`, and with the ports in a JSON file.
+
+    The inputs of the signature have the names of the model.
+    """
     module = OnnxModule(program, features, None)
     names = [port.name for port in program.outputs]
     arguments = [module.arguments[port.name] for port in program.inputs]

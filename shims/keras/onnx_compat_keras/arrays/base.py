@@ -36,7 +36,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
 
     # -- for each back end -----------------------------------------------------------------------------------------
     def array(self, values: np.ndarray, dtype: DType) -> Array:
-        """Return a handle with the values of a carrier array (the numpy array in which the core stores `dtype`)."""
+        """Return a handle with the values of a carrier array (the numpy array in which the core stores `dtype`).
+
+        Raises UnsupportedError for strings.
+        """
         raise NotImplementedError
 
     def values(self, handle: Array, dtype: DType) -> np.ndarray:
@@ -50,7 +53,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
         """Return the error to raise for an unsupported node; None if the node is supported for all values.
 
-        Nodes with strings are unsupported.
+        A node with a string argument or result is unsupported. A back end may refuse more nodes.
         """
         specs = [arg.spec for arg in node.args if isinstance(arg, (Ref, Const))] + [ref.spec for ref in node.outputs]
         return self.unsupported_error("strings") if any(spec.dtype.kind == "s" for spec in specs) else None
@@ -61,7 +64,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.array(array, dtype) if held is None else held
 
     def hold(self, held: Dict[int, Array]) -> None:
-        """Use existing handles for constants: {id(constant array): handle}."""
+        """Use existing handles for constants: {id(constant array): handle}. Other constants get a new handle at each use."""
         self.held = held
 
     def dim(self, handle: Array, axis: int) -> int:
@@ -88,7 +91,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.xp.asarray(number, dtype=handle.dtype)
 
     def zeros(self, spec: Spec) -> Array:
-        """Return an array of zeros with the dtype and shape of a spec; a symbolic or unknown size becomes 1."""
+        """Return an array of zeros with the dtype and shape of a spec; a symbolic or unknown size becomes 1.
+
+        Raises UnsupportedError for strings.
+        """
         shape = [int(size) if is_static(size) and size is not None else 1 for size in spec.shape]
         if spec.dtype.kind == "s":
             raise self.unsupported_error("strings")
@@ -103,7 +109,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
 
 
 def constants(region: Region) -> Dict[int, Const]:
-    """Return {id(array): constant} of the constants of a region, and of the branches and loops in it."""
+    """Return {id(array): constant} of the constants that live nodes and outputs of a region read, in branches and loops too."""
     by_identity: Dict[int, Const] = {}
     for node in region.live():
         _collect(node.args, by_identity)

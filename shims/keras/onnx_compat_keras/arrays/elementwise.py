@@ -15,8 +15,8 @@ __all__ = ["Elementwise", "clip_bound"]
 def clip_bound(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
     """Return a function that converts a bound of `clip` to a scalar array of the dtype: `clip_bound(low, dtype)(math.ceil)`.
 
-    Its argument rounds the bound for an integer dtype, after the bound is clamped to the dtype's range. For a float dtype,
-    the rounding is not used.
+    For an integer dtype, the bound is clamped to the dtype's range, then rounded by the argument of the returned function.
+    For a float dtype, that argument is not used.
     """
 
     def bound(rounding: Callable[[float], float]) -> np.ndarray:

@@ -35,7 +35,7 @@ class Indexing:
     def _rows(self, indices: Array, shape: Sequence[int]) -> Array:
         """Return the row-major position in an array of this shape, as int64, for each coordinate vector of `indices`.
 
-        The last axis of `indices` has the coordinates; the result is a vector.
+        The last axis of `indices` has the coordinates; the result is a vector. For an empty `shape`, it is all zeros.
         """
         strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
         if not shape:
@@ -70,7 +70,8 @@ class Indexing:
     def scatter_rows(self, table: Array, rows: Array, new: Array, reduction: str) -> Array:
         """Return a copy of a matrix with `new` written to the rows `rows`, or combined with them by `reduction`.
 
-        `reduction`: "none", "add", "mul", "max" or "min". With "none", the last of several updates of a row is kept.
+        `table` is [n, width], `rows` has numbers from 0 to n - 1, and `new` is [len(rows), width]. `reduction`: "none", "add",
+        "mul", "max" or "min". With "none", the last of several updates of a row is kept.
         """
         raise NotImplementedError
 

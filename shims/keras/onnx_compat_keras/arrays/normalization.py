@@ -14,13 +14,19 @@ __all__ = ["Normalization", "first_result_only"]
 
 
 def _is_frozen(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a BatchNormalization is in inference mode, and its scale, bias, mean and variance are known."""
+    """Whether a BatchNormalization is in inference mode, with one output and known scale, bias, mean and variance.
+
+    False for spatial=0 of the first opsets.
+    """
     training = attributes.get("training_mode", 0) or not attributes.get("spatial", 1)
     return not training and len(node.outputs) == 1 and all(p is not None and p.known for p in inputs[1:5])
 
 
 def _is_over_last_axis(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a LayerNormalization is over the last axis only, in float32 or float64, with known scale and bias."""
+    """Whether a LayerNormalization is over the last axis only, in float32 or float64, with one output.
+
+    Scale and bias are absent, or known vectors of the length of that axis.
+    """
     x = inputs[0]
     return (
         attributes.get("axis", -1) in (-1, x.rank - 1)

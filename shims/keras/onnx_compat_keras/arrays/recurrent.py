@@ -11,9 +11,9 @@ __all__ = ["Recurrent", "uses_relu"]
 
 
 def _has_keras_layer(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a Keras layer supports an LSTM, GRU or RNN.
+    """Whether a Keras layer supports an LSTM, GRU or RNN that `standard_recurrent` accepts.
 
-    That requires known float32 or float64 weights, the same activations in both directions, and no peepholes.
+    That requires known weights, float32 or float64, the same activations in both directions, and no peepholes.
     """
     layer = standard_recurrent(node.operator, inputs, attributes)
     return (
@@ -26,7 +26,7 @@ def _has_keras_layer(node: GraphNode, inputs: Sequence[Any], attributes: Attribu
 
 
 def uses_relu(attributes: Attributes) -> bool:
-    """Whether a native RNN has the activation Relu; otherwise it has Tanh. (`_has_keras_layer` admits no other.)"""
+    """Whether a native RNN has the activation Relu. False means Tanh, the default: `_has_keras_layer` admits no other."""
     return str((attributes.get("activations") or ["tanh"])[0]).lower() == "relu"
 
 
@@ -50,8 +50,8 @@ class Recurrent:
     ) -> Tuple[List[Array], List[Array]]:
         """Run a loop over the first axis of `xs`: `state, ys = step(state, slices)` for each index.
 
-        Returns (last state, ys stacked along a new first axis). `backwards`: from the last index to the first; the stacked
-        ys are in the order of `xs`.
+        `slices`: xs[k][index] for each k. Returns (last state, ys stacked along a new first axis). `backwards`: from the last
+        index to the first; the stacked ys are in the order of `xs`.
         """
         raise NotImplementedError
 

@@ -28,7 +28,8 @@ _CENTRED = ("half_pixel", "pytorch_half_pixel")
 def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether a Resize enlarges the spatial axes of a float32 image by integer factors, in a mode of Keras' UpSampling layers.
 
-    These modes are nearest in one to three axes, and bilinear in two axes.
+    These modes are nearest in one to three axes, asymmetric with floor or half_pixel with round_prefer_*, and linear in two
+    axes with half_pixel. False before opset 11, with antialias or axes, and for factors that are unknown or below 1.
     """
     x = inputs[0]
     space = x.rank - 2
@@ -47,7 +48,10 @@ def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Att
 
 
 def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
-    """Return the factor of each axis from the input `scales` or `sizes`; None if a factor is unknown or not an integer."""
+    """Return the factor of each axis from the input `scales` or `sizes`.
+
+    None if a factor is unknown or not an integer, and for `sizes` of an x with an empty axis.
+    """
     scales, sizes = (list(inputs[2:4]) + [None, None])[:2]
     if scales is not None and scales.known and scales.value.size == x.rank:
         factors = [float(factor) for factor in scales.value.reshape(-1)]
@@ -65,7 +69,10 @@ def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
 
 
 def sampling(node: Node) -> Tuple[str, Tuple[int, ...]]:
-    """Return (mode, factor of each spatial axis) of a native Resize; the mode is "bilinear" or "nearest"."""
+    """Return (mode, factor of each spatial axis) of a native Resize that `_is_whole_upsampling` accepted.
+
+    The mode is "bilinear" or "nearest".
+    """
     mode = "bilinear" if node.params.get("mode", "nearest") == "linear" else "nearest"
     scales, sizes = (*node.args[2:4], None, None)[:2]
     if isinstance(scales, Const) and scales.array.size:

@@ -42,7 +42,8 @@ def is_known(*handles: Handle) -> bool:
 class Operations:
     """A proxy of `keras.ops` that names each new operation after the current ONNX node.
 
-    If `checked`, a call first raises UnsupportedError if Keras would compute the operation in fewer bits; see `Base.check`.
+    Reading a name that `keras.ops` lacks raises UnsupportedError. If `checked`, a call first calls `Base.check`, which raises
+    UnsupportedError if Keras would compute the operation in fewer bits.
     """
 
     def __init__(self, emitter: "Base", checked: bool = True) -> None:
@@ -87,7 +88,11 @@ class Base(Emitter):
 
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
-        """Raise UnsupportedError if Keras lacks a dtype of the current node, or keras.ops.<name> computes it in fewer bits."""
+        """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly in a dtype of the current node.
+
+        These are dtypes that Keras lacks, complex dtypes, uint64, float64 outside of TensorFlow, and dtypes for which
+        `is_exact` returns False.
+        """
         for dtype in self.types():
             if not dtype.native:
                 raise UnsupportedError("a Keras model has no %s" % dtype.name)
@@ -100,7 +105,7 @@ class Base(Emitter):
                 )
 
     def restore_dtype(self, result: Handle) -> Handle:
-        """Cast an integer result to the dtype of the node's output, if that is narrower than int64; else return it unchanged.
+        """Cast an integer result to the dtype of the node's first output. For int64 and dtypes that are no integers, return it.
 
         On some back ends, Keras returns a wider integer dtype than it declares.
         """
@@ -116,7 +121,10 @@ class Base(Emitter):
 
     # -- names and layers --------------------------------------------------------------------------------------------
     def name(self, result: Handle) -> Handle:
-        """Name the operation that computed a symbolic tensor after the current node, if it has no such name; return the tensor."""
+        """Name the operation that computed `result` after the current node, if `names` has not named it yet. Return `result`.
+
+        A handle that is no symbolic tensor is returned unchanged.
+        """
         history = getattr(result, "_keras_history", None)
         if history is not None and id(history.operation) not in self.names.operations:
             history.operation.name = self.names.fresh(self._origin())
@@ -137,7 +145,9 @@ class Base(Emitter):
     ) -> Any:
         """Create a layer `keras.layers.<kind>(**config)`, call it on `inputs`, and return the result.
 
-        `weights`: the layer's weights, set after the call, which builds the layer. `call`: keywords of the call.
+        `weights`: the layer's weights, set after the call, which builds the layer; None keeps the initial weights. `call`:
+        keywords of the call. The layer computes in the dtype `computed`, by default that of the node's first output. Raises
+        UnsupportedError as `check` does.
         """
         self.check(kind)
         dtype = self.computed or self.node.outputs[0].spec.dtype
@@ -153,11 +163,14 @@ class Base(Emitter):
         return Known(array, dtype)
 
     def tensor(self, handle: Handle) -> Handle:
-        """Return a handle as a symbolic tensor: a constant becomes the result of a layer."""
+        """Return a handle as a symbolic tensor. A constant becomes the result of a layer; a symbolic tensor is returned."""
         return self.constant_tensor(handle) if isinstance(handle, Known) else handle
 
     def operand(self, handle: Handle) -> Handle:
-        """Return a handle as an argument of an operation: a constant of at most 16 elements as a literal, else a tensor."""
+        """Return a handle as an argument of an operation: a constant of at most 16 elements as a literal, else a tensor.
+
+        The literal is an array; for a scalar it is a Python number, unless it is an integer that int32 cannot hold.
+        """
         if isinstance(handle, Known) and handle.array.size <= _LITERAL:
             array = handle.array
             if array.ndim:
@@ -176,7 +189,8 @@ class Base(Emitter):
     def constant_tensor(self, known: Known) -> Handle:
         """Return a constant as a symbolic tensor: row 0 of an Embedding layer with a single row, reshaped.
 
-        Of the layers of Keras, only Embedding can store any array exactly. Integers up to 2**24 are stored as float32, and cast.
+        Of the layers of Keras, only Embedding can store any array exactly. Bools, and integers up to 2**24, are stored as
+        float32 and cast. An array gets a single layer, also if it is used twice. Raises UnsupportedError for an empty array.
         """
         if id(known.array) not in self._held:
             array, dtype = known.array, known.dtype
@@ -201,7 +215,10 @@ class Base(Emitter):
         return self.unchecked_ops.reshape(row, array.shape)
 
     def zero(self) -> Handle:
-        """Return the int32 tensor [0], computed from an element of an input: Keras requires that tensors depend on inputs."""
+        """Return the int32 tensor [0], computed from an element of an input: Keras requires that tensors depend on inputs.
+
+        Raises UnsupportedError if the model has no input.
+        """
         if self._zero is None:
             if self.source is None:
                 raise UnsupportedError("a functional Keras model needs an input")
@@ -218,7 +235,7 @@ class Base(Emitter):
 
 
 def policy(dtype: DType) -> str:
-    """Return the Keras dtype policy under which a layer keeps a dtype: its name, or "float32" for integers and bools.
+    """Return the Keras dtype policy under which a layer keeps a dtype: the dtype's name, or "float32" if it is no float.
 
     Layers cast floats only.
     """

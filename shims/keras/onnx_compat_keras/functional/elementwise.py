@@ -55,7 +55,10 @@ class Elementwise(Pointwise, Sizing):
         return self._narrow(self.ops.subtract(*self.operands(x, y)))
 
     def _narrow(self, result: Handle) -> Handle:
-        """Cast a sum or product back to an integer dtype below 32 bits: Keras may widen it, for a Python number."""
+        """Cast a sum or product back to an integer dtype below 32 bits: Keras may widen the result, for a Python number.
+
+        A result of another dtype is returned unchanged.
+        """
         return self.restore_dtype(result) if self.node.outputs[0].spec.dtype.bits < 32 else result
 
     def minimum(self, x: Handle, y: Handle) -> Handle:
@@ -74,7 +77,7 @@ class Elementwise(Pointwise, Sizing):
         return self._extreme("maximum", *self.operands(x, y))
 
     def _extreme(self, name: str, x: Handle, y: Handle) -> Handle:
-        """Return the elementwise "maximum" or "minimum". For int64, by `where` if keras.ops computes it in fewer bits."""
+        """Return the elementwise `name`, "maximum" or "minimum". For int64, by `where` if keras.ops computes in fewer bits."""
         if self.out.dtype.name != "int64" or self.back_end == "tensorflow" or is_exact(name, "int64"):
             return getattr(self.ops, name)(x, y)
         below = self.ops.less(x, y)
@@ -116,7 +119,9 @@ class Elementwise(Pointwise, Sizing):
         return factor.array
 
     def _can_merge(self, x: Handle, y: Handle) -> bool:
-        """Whether an Add layer can add x and y: different float tensors of one shape, static except for the batch.
+        """Whether an Add layer can add x and y: different float tensors of rank 2 or more and of one shape.
+
+        The shape must be static except for the batch.
 
         A merging layer declares the dtype of its policy for its result: float32 for integers.
         """
@@ -184,7 +189,7 @@ class Elementwise(Pointwise, Sizing):
     def _division_operands(self, x: Handle, y: Handle) -> Tuple[Handle, int]:
         """Return (tensor x, divisor as an int) of an integer division.
 
-        Raises UnsupportedError unless the divisor is a constant number other than 0 and -1.
+        Raises UnsupportedError unless the divisor is a constant of a single element other than 0 and -1.
         """
         if not isinstance(y, Known) or y.array.size != 1 or y.array.item() in (0, -1):
             raise UnsupportedError("a Keras model divides integers by known numbers only")
@@ -206,7 +211,7 @@ class Elementwise(Pointwise, Sizing):
 
 
 def _is_taken_for_bias(x: Sequence[Optional[int]], y: Sequence[Optional[int]]) -> bool:
-    """Whether `keras.ops.add(x, y)` may add along a wrong axis.
+    """Whether `keras.ops.add` may add x and y, of these shapes, along a wrong axis.
 
     Keras 3.15 on TensorFlow calls `tf.nn.bias_add` if all axes of y but one have length one. It compares that length with
     the second and the last axis of x: [2, 4, 1] + [4] gives [2, 4, 1].

@@ -66,7 +66,7 @@ class Recurrent(Base):
         return parts[0] if len(parts) == 1 else self.ops.concatenate(parts, axis=axis)
 
     def _initial(self, states: Handle, direction: int) -> Handle:
-        """Return the initial state [batch, hidden] of a direction; None if it is absent or all zeros."""
+        """Return the initial state [batch, hidden] of a direction; None if `states` is absent (None), or a constant of zeros."""
         if states is None or (isinstance(states, Known) and not states.array.any()):
             return None
         return cut(self.ops, self.tensor(states), (direction,))
@@ -82,7 +82,8 @@ def _weights(
 ) -> Tuple[np.ndarray, ...]:
     """Return (kernel, recurrent kernel, bias) of a Keras layer for a direction: gates reordered, matrices transposed.
 
-    ONNX has two biases. Keras adds them, except for a GRU with the option reset_after, where they are stacked.
+    ONNX has two biases. Keras has their sum, except for a GRU with the option reset_after, which has both, stacked. A bias of
+    None gives zeros.
     """
     order = _GATES[kind]
 

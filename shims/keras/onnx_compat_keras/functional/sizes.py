@@ -95,7 +95,10 @@ class Sizing(Base):
         return self.unchecked_ops.cast(self.unchecked_ops.sum(self.ones_vector(length)), "int64")
 
     def positions(self, length: Scalar) -> Handle:
-        """Return the int32 tensor [0, 1, ..., length - 1]; raise UnsupportedError for a number that is no size of an axis."""
+        """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`.
+
+        Raises UnsupportedError for 0, and for any other handle, such as a computed number.
+        """
         if _is_int(length):
             return self.constant_tensor(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
         if not isinstance(length, Length):
@@ -114,7 +117,10 @@ class Sizing(Base):
 
     # -- as vectors ----------------------------------------------------------------------------------------------------
     def ones_vector(self, length: Scalar) -> Handle:
-        """Return an int32 tensor of ones of the shape [length], which represents the size `length`."""
+        """Return an int32 tensor of ones of the shape [length], which represents the size `length`: an int or a `Length`.
+
+        Raises UnsupportedError for 0, for a quotient by a symbolic size, and for a minimum of two symbolic sizes.
+        """
         if _is_int(length):
             return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))
         if length.key not in self._ones_vectors:

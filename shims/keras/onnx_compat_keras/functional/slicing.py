@@ -12,6 +12,8 @@ __all__ = ["cut"]
 def cut(ops: KerasOps, x: SymbolicTensor, key: Sequence[Any]) -> Handle:
     """Return `x[key]`, by ops.get_item, or by ops.take along each axis if this Keras cannot load a saved get_item.
 
+    `key`: ints, slices and at most one Ellipsis.
+
     Raises UnsupportedError if `take` would have to slice an axis of unknown length.
     """
     if keeps_keys():

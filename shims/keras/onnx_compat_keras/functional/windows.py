@@ -91,7 +91,10 @@ class Windows(Shape, Base):
         return cut(self.ops, out, (slice(None), *(slice(None, -more or None) for more in excess), slice(None)))
 
     def _convolve_groups(self, x: Handle, w: Known, bias: Handle, window: Window, groups: int) -> Handle:
-        """Compute a grouped transposed convolution, which Keras lacks, by a layer for each group and a Concatenate."""
+        """Compute a grouped transposed convolution, which Keras lacks, by a layer for each group and a Concatenate.
+
+        `w` is [spatial..., input channels, output channels of a group]. `bias`: a `Known` for all groups, or None.
+        """
         width, outputs = w.array.shape[-2] // groups, w.array.shape[-1]
         parts: List[Handle] = []
         for k in range(groups):
@@ -102,9 +105,10 @@ class Windows(Shape, Base):
         return self.layer("Concatenate", parts, axis=-1)
 
     def _padding_for_layer(self, x: Handle, window: Window) -> Tuple[Any, str]:
-        """Return (x, padding mode of the layer). If the mode "same" pads as the window requires, x is unchanged.
+        """Return (x as a tensor, padding mode of the layer).
 
-        For another padding, x is padded with zeros, and the mode is "valid".
+        Without padding, the mode is "valid". If the mode "same" pads as the window requires, it is "same". In both cases x is
+        not padded. For another padding, x is padded with zeros, and the mode is "valid".
         """
         x = self.tensor(x)
         if not window.is_padded:
@@ -189,7 +193,7 @@ class Windows(Shape, Base):
 
 
 def _unify(sizes: Sequence[int]) -> Union[int, Tuple[int, ...]]:
-    """Return a single int if all sizes are equal, else a tuple of ints: the forms that Keras layers accept."""
+    """Return a single int if all sizes (at least one) are equal, else a tuple of ints: the forms that Keras layers accept."""
     return int(sizes[0]) if len(set(sizes)) == 1 else tuple(map(int, sizes))
 
 
@@ -205,7 +209,8 @@ def _check_pool(window: Window) -> None:
 def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
     """Return (filter, window) for a Keras layer, which accepts strides or dilations, not both.
 
-    With both, the dilations are built into the filter by zeros between its taps, and the window has none.
+    With both, the dilations are built into the filter by zeros between its taps, and the returned window has no dilations.
+    Otherwise both are returned unchanged.
     """
     if all(stride == 1 for stride in window.strides):
         return filters, window
@@ -213,7 +218,10 @@ def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray,
 
 
 def _spread(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
-    """Insert zeros between the taps of a filter. Return the filter, and the window without dilations."""
+    """Build the dilations into a filter by zeros between its taps. Return the filter, and the window without dilations.
+
+    Without dilations, both are returned unchanged.
+    """
     if not window.is_dilated:
         return filters, window
     spans = tuple(window.spans)
