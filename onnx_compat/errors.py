@@ -165,7 +165,8 @@ class TargetError(ShimError):
 
 
 class VerificationError(OnnxCompatError):
-    """The verifier found a defect in a program or in a target graph. The defect is in this library, not in the model.
+    """The verifier found a defect in a program or in a target graph, or a pass failed. The defect is in this library, not
+    in the model.
 
     Examples:
         >>> from onnx_compat.errors import VerificationError

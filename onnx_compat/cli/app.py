@@ -21,7 +21,7 @@ from onnx_compat.cli.output import emit_json
 from onnx_compat.cli.run_command import run as run_command
 from onnx_compat.cli.support_command import support
 from onnx_compat.cli.verify_command import verify
-from onnx_compat.errors import OnnxCompatError
+from onnx_compat.errors import InvalidModelError, OnnxCompatError
 
 __all__ = ["cli", "run"]
 
@@ -68,6 +68,8 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost handler: every error becomes a message and an exit code
+        if isinstance(error, InvalidModelError) and settings.source is not None:
+            _name_other_format(error, settings.source)
         return _report_error(error, settings)
 
 
@@ -96,6 +98,17 @@ def _report_usage_error(error: click.ClickException, json: bool) -> int:
     return error.exit_code
 
 
+def _name_other_format(error: InvalidModelError, path: str) -> None:
+    """Replace the reason and the hint of an error if the first bytes of the file show another format than ONNX."""
+    from onnx_compat.verification.first_bytes import ONNX, TFLITE, format_by_content
+
+    content = format_by_content(path)
+    if content is not None and content != ONNX:
+        error.reason = "'%s' is no ONNX model: it is %s" % (path, content)
+        converted = "; `onnx-compat verify MODEL --converted %s` takes this file" % path
+        error.hint = "give an .onnx file as MODEL" + (converted if content == TFLITE else "")
+
+
 def _report_error(error: Exception, settings: Settings) -> int:
     """Print the error that a command raised, as text or as JSON, and return its exit code."""
     code = code_of(error)
@@ -109,16 +122,28 @@ def _report_error(error: Exception, settings: Settings) -> int:
 
 
 def _format_error(error: Exception, code: int, settings: Settings) -> str:
-    """Return the message of an error. For a defect of onnx-compat, add the type and the request to run with --debug."""
+    """Return the message of an error. For a defect of onnx-compat, add the type and the request to run with --debug.
+
+    An error that states its place or its hint (`OnnxCompatError`) has one line for both places, and one for both hints.
+    """
     if code != INTERNAL:
         return str(error)
-    text = "%s: %s\n  where: a defect in onnx-compat" % (type(error).__name__, error)
-    return text if settings.debug else text + "\n  hint: run the command again with --debug, and report its output"
+    text, where, hints = str(error), "a defect in onnx-compat", []
+    if isinstance(error, OnnxCompatError):
+        text = error.reason
+        location = str(error)[len(error.reason) :].partition("\n  where: ")[2].partition("\n")[0]
+        where += ", " + location if location else ""
+        hints += [error.hint.rstrip(".")] if error.hint else []
+    if not settings.debug:
+        hints.append("run the command again with --debug, and report its output")
+    lines = ["%s: %s" % (type(error).__name__, text), "where: " + where]
+    return "\n  ".join([*lines, "hint: " + "; ".join(hints)] if hints else lines)
 
 
 def _error_fields(error: Exception) -> Dict[str, Any]:
-    """Return the fields of an error for the JSON document: the reason, the type, and for OnnxCompatError where it
-    occurred.
+    """Return the fields of an error for the JSON document: the type and the reason.
+
+    For OnnxCompatError, also the hint, node, operator, opset and shim; an unknown field has the value null.
     """
     if isinstance(error, OnnxCompatError):
         fields = {name: getattr(error, name) for name in ("reason", "hint", "node", "operator", "opset", "shim")}

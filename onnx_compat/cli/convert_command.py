@@ -1,6 +1,7 @@
 """`onnx-compat convert`: convert a model to a file of another framework."""
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
@@ -122,7 +123,9 @@ def convert(
         emit_json(dict(document, verification=None if report is None else report.to_dict()))
     else:
         emit("wrote %s (%s) in %.1f s" % (written, _format_size(size), seconds))
-        _show_result(entries if explain else [], quantize_options.calibration_notes(calibrate), parts, report, page)
+        notes = quantize_options.calibration_notes(calibrate)
+        again = _layers_command(model, written, channels_last) if written.suffix == ".tflite" else None
+        _show_result(entries if explain else [], notes, parts, report, page, again)
     return OK if ok else NEGATIVE
 
 
@@ -163,10 +166,12 @@ def _show_result(
     parts: Optional[Dict[str, Any]],
     report: "Optional[Report]",
     page: Optional[str],
+    verify_again: Optional[str],
 ) -> None:
     """Print the table of passes, the notes, the parts of a bundle, the verification and the path of the HTML report.
 
-    Each is printed only if the conversion has it.
+    Each is printed only if the conversion has it. `verify_again`: the command to print if the verification failed; None
+    prints no command.
     """
     if entries:
         rows = [(entry.name, "left out" if entry.left_out else str(entry.rewrites), entry.summary) for entry in entries]
@@ -177,8 +182,17 @@ def _show_result(
         emit(_format_bundle(parts))
     if report is not None:
         show_report(report)
+        if not report.ok and report.layers is None and verify_again is not None:
+            emit("hint: %s names the first node that departs" % verify_again)
     if page is not None:
         emit("wrote %s" % page)
+
+
+def _layers_command(model: str, written: Path, channels_last: Sequence[str]) -> str:
+    """Return the command that verifies the written file node by node, quoted for a POSIX shell."""
+    options_ = [word for name in channels_last for word in ("--channels-last", name)]
+    words = ["onnx-compat", "verify", model, "--converted", str(written), *options_, "--layers"]
+    return " ".join(map(shlex.quote, words))
 
 
 def _reject_unused_options(options_of_verify: Mapping[str, Any]) -> None:

@@ -93,7 +93,8 @@ def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
     for info in shims:
         if info.available and info.features:
             emit(
-                "%s: %s" % (info.name, ", ".join(_format_feature(name, value) for name, value in info.features.items()))
+                "%s: features: %s"
+                % (info.name, ", ".join(_format_feature(name, value) for name, value in info.features.items()))
             )
         elif info.hint:
             emit("%s: hint: %s" % (info.name, info.hint))

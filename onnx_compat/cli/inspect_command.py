@@ -19,7 +19,7 @@ _STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold 
 
 
 @click.command()
-@options.model
+@options.model_or_file
 @click.option("--no-shims", is_flag=True, help="Read the file only; do not check which shims can run it.")
 @click.option("--program", is_flag=True, help="Print only the program that is recorded for a shim.")
 @options.shim

@@ -31,9 +31,14 @@ def is_converted(path: str) -> bool:
 
 
 def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
-    """Return the description of a converted file as JSON values: its facts, and its tables as lists of rows."""
-    from onnx_compat.inspection.describe import describe
+    """Return the description of a converted file as JSON values: its facts, and its tables as lists of rows.
 
+    Raise InputError for a path that ends in .tflite if the file has another format.
+    """
+    from onnx_compat.inspection.describe import describe
+    from onnx_compat.verification.first_bytes import check_suffix
+
+    check_suffix(path)
     result = describe(path, shim)
     return {"file": path, "shim": result.shim, **result.description.facts, **result.description.tables}
 

@@ -29,13 +29,17 @@ def show_layers(layers: "Layers") -> None:
 
 
 def _layer_row(layer: "Layer") -> List[Union[str, Cell]]:
+    from onnx_compat.verification.compare import format_verdict
+
     comparison = layer.comparison
     figures = [
         _format_figure(comparison.max_abs_error, "%.3g"),
         _format_figure(comparison.max_rel_error, "%.3g"),
         _format_figure(layer.snr, "%.0f"),
     ]
-    verdict = comparison.verdict
+    verdict = format_verdict(comparison)
+    if comparison.verdict == "shape":
+        verdict += " [%s]" % ", ".join(map(str, comparison.shape))
     if layer.alone is not None:
         verdict += ", alone too" if not layer.alone.ok else ", alone right"
     node = layer.node if len(layer.nodes) < 2 else "%s (+ %s)" % (layer.node, ", ".join(layer.nodes[1:]))
@@ -49,9 +53,9 @@ def _format_figure(value: Optional[float], form: str) -> str:
 
 
 def _abbreviate(operators: Sequence[str]) -> str:
-    """Return up to three operators, separated by commas. For more: the first two and the number of all, `CONV, ADD, ...
+    """Return up to three operators, separated by commas.
 
-    (5)`.
+    For more: the first two, and the number of all operators: `CONV, ADD, ... (5)`.
     """
     return ", ".join(operators) if len(operators) < 4 else "%s, ... (%d)" % (", ".join(operators[:2]), len(operators))
 

@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import click
 
+from onnx_compat.cli.inspect_file import is_converted
+
 __all__ = [
     "Settings",
     "Shapes",
@@ -15,6 +17,7 @@ __all__ = [
     "inputs",
     "machine",
     "model",
+    "model_or_file",
     "page",
     "portable",
     "shim",
@@ -36,6 +39,8 @@ class Settings:
         self.debug = False
         #: The files of the modules that --import names. No command may overwrite them.
         self.modules: List[str] = []
+        #: The argument MODEL; None for a command without it.
+        self.source: Optional[str] = None
 
 
 def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -56,6 +61,16 @@ def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str
             raise click.BadParameter("%s: %s" % (name, error), ctx=ctx, param=param) from error
         if file:
             ctx.ensure_object(Settings).modules.append(file)
+
+
+def _store_source(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Store the argument MODEL in `Settings.source`, for the message of an invalid model, and return it.
+
+    The argument `model_or_file` is not stored if it is the path of a converted file.
+    """
+    if param.metavar is None or not is_converted(value):
+        ctx.ensure_object(Settings).source = value
+    return value
 
 
 def machine(command: _F) -> _F:
@@ -155,7 +170,9 @@ def tolerance(command: _F) -> _F:
     return command
 
 
-model = click.argument("model", type=click.Path())
+model = click.argument("model", type=click.Path(), callback=_store_source)
+#: An ONNX model or a converted file.
+model_or_file = click.argument("model", type=click.Path(), metavar="MODEL", callback=_store_source)
 page = click.option(
     "--report", "page", type=click.Path(), metavar="FILE",
     help="Write an HTML report of the verification, layer by layer.",

@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 
 @click.command()
-@options.model
+@options.model_or_file
 @options.inputs
 @click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the outputs to this .npz file.")
 @options.shim
@@ -35,14 +35,16 @@ def run(
 ) -> None:
     """Run MODEL and print a summary of its outputs. MODEL is an ONNX model or a converted file."""
     from onnx_compat.conversion.destinations import Destination
-    from onnx_compat.verification import generate, load_npz, save_npz
+    from onnx_compat.verification import generate, save_npz
+    from onnx_compat.verification.npz import load_inputs
 
     with working("Running %s" % model):
         source = _load_source(model)
         if output is not None:
             Destination(output, [source, inputs, *settings.modules])
         runnable, input_infos, output_infos = _open_runnable(source, shim)
-        feeds = generate(input_infos, seed, dims) if inputs is None else load_npz(inputs)
+        names = [info.name for info in (input_infos if isinstance(source, str) else source.graph.required)]
+        feeds = generate(input_infos, seed, dims) if inputs is None else load_inputs(inputs, names)
         results = runnable.run(feeds)
         outputs = {info.name: results[info.name] for info in output_infos}
         if output is not None:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["show_report", "verify"]
 
-#: The verdicts on an output whose elements cannot be compared, because its dtype, shape or kind is wrong.
-OTHER_TYPE = ("dtype", "shape", "kind")
-
 
 @click.command()
 @options.model
@@ -99,8 +96,8 @@ def verify(
         emit_json(document)
     else:
         show_report(report)
-        if not report.ok and report.layers is None and (converted is None or converted.endswith(".tflite")):
-            emit("hint: run it again with --layers, which names the first node that departs")
+        if not report.ok and not bisect_passes and (converted is None or converted.endswith(".tflite")):
+            emit("hint: " + _next_step(report))
         if bisect_passes:
             emit(
                 "passes: %s" % ("the outputs agree, so no pass is at fault" if bisection is None else bisection.verdict)
@@ -108,6 +105,13 @@ def verify(
         if page is not None:
             emit("wrote %s" % page)
     return OK if report.ok else NEGATIVE
+
+
+def _next_step(report: "Report") -> str:
+    """Return the option to run a failed verification with: --layers; if the report has layers, --bisect-passes."""
+    if report.layers is None:
+        return "run it again with --layers, which names the first node that departs"
+    return "run it again with --bisect-passes, which names the pass at fault, if it is a pass"
 
 
 def show_report(report: "Report") -> None:
@@ -131,7 +135,9 @@ def show_report(report: "Report") -> None:
 
 
 def _output_row(output: "Comparison") -> List[Union[str, Cell]]:
+    from onnx_compat.verification.compare import format_verdict
+
     errors = (output.max_abs_error, output.max_rel_error, output.mean_abs_error)
     figures = ["" if error is None else "%.3g" % error for error in errors]
-    verdict = Cell.verdict("wrong " + output.verdict if output.verdict in OTHER_TYPE else output.verdict, output.ok)
+    verdict = Cell.verdict(format_verdict(output), output.ok)
     return [output.name, type_text(output.dtype, output.shape), *figures, verdict]

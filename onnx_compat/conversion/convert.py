@@ -62,7 +62,7 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
         raise ConversionError(
             "'%s' is no suffix of a format; the known suffixes are %s"
             % (suffix, ", ".join(repr(s) for s in _SUFFIXES if s)),
-            hint="name the format: to='tflite', 'keras', 'saved_model' or 'graphdef'",
+            hint="name the format with `to` (--to): 'tflite', 'keras', 'saved_model' or 'graphdef'",
         )
     return _SUFFIXES[suffix]
 
@@ -87,6 +87,13 @@ def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
         hint = selection.hint(name) or "`onnx-compat doctor` shows what each shim needs"
         raise ShimError(result.reason, hint=hint, shim=name)
     return selection.find(name)
+
+
+def _suffix_hint(path: str, hint: Optional[str]) -> str:
+    """Return the hint for a path without a suffix if no shim writes a SavedModel. `hint`: the hint without the path."""
+    bare = path.rstrip("/\\")
+    text = "'%s' has no suffix, so it means a SavedModel folder. For a .tflite file write '%s.tflite'" % (path, bare)
+    return text if hint is None else "%s. For a SavedModel: %s" % (text, hint)
 
 
 def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
@@ -155,7 +162,13 @@ def convert(
     target = absolute_path(path)
     bundled = target.endswith(_BUNDLE)
     file_format = format_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
-    writer = _find_writer(file_format, shim).portable() if portable else _find_writer(file_format, shim)
+    try:
+        writer = _find_writer(file_format, shim)
+    except ConversionError as error:
+        if to is None and file_format == "saved_model":
+            error.hint = _suffix_hint(os.fspath(path), error.hint)
+        raise
+    writer = writer.portable() if portable else writer
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW_FALLBACK + " writes one")
     check_names(passes_of(writer))

@@ -179,9 +179,11 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
         return array, dtype
     if not expected.native and array.dtype == expected.numpy:
         return array, expected  # a carrier array: the form of outputs where ml_dtypes is not installed
+    target = expected.name if expected.native else str(expected.numpy)
     raise InputError(
         "the input '%s' is %s, the model takes %s" % (name, dtype.name, expected.name),
-        hint="convert it: array.astype(%r)" % (expected.name if expected.native else str(expected.numpy)),
+        # Texts may not be numbers, and numpy converts numbers to texts of no use.
+        hint="convert it: array.astype(%r)" % target if "s" not in (dtype.kind, expected.kind) else None,
     )
 
 
@@ -191,7 +193,8 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
     if len(shape) != len(declared.shape):
         raise InputError(
             "the input '%s' has rank %d (shape %s), the model takes rank %d: %s"
-            % (name, len(shape), list(shape), len(declared.shape), declared)
+            % (name, len(shape), list(shape), len(declared.shape), declared),
+            hint="add an axis: array[None]" if len(shape) + 1 == len(declared.shape) else None,
         )
     for axis, (size, expected) in enumerate(zip(shape, declared.shape)):
         if isinstance(expected, str):
@@ -205,8 +208,26 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
         elif expected is not None and size != expected:
             raise InputError(
                 "the input '%s' has size %d on axis %d (shape %s), the model takes %s"
-                % (name, size, axis, list(shape), declared)
+                % (name, size, axis, list(shape), declared),
+                hint=_permutation_hint(shape, declared.shape),
             )
+
+
+def _permutation_hint(shape: Sequence[int], declared: Sequence[Union[int, str, None]]) -> Optional[str]:
+    """Return the hint to move the channel axis of an array, if a shape then fits the declared shape; else None.
+
+    An array with its channels last becomes an array with its channels first, or the reverse. The rank is at least 3.
+    """
+    if len(shape) < 3:
+        return None
+    permutations = {
+        "move the channels to axis 1: np.moveaxis(array, -1, 1)": (shape[0], shape[-1], *shape[1:-1]),
+        "move the channels to the end: np.moveaxis(array, 1, -1)": (shape[0], *shape[2:], shape[1]),
+    }
+    for hint, permuted in permutations.items():
+        if all(not isinstance(expected, int) or size == expected for size, expected in zip(permuted, declared)):
+            return hint
+    return None
 
 
 def to_public_value(value: CheckedValue) -> FedValue:

@@ -12,7 +12,7 @@ from onnx_compat.passes.channels import channel_vector, scale_channels
 from onnx_compat.passes.contract import EVERY, Pass, ProgramPass, program_pass
 from onnx_compat.passes.report import Entry, PassReport, count_rewrites, recording
 from onnx_compat.passes.rewriting import count_uses
-from onnx_compat.passes.schedule import VARIABLE, Schedule, check_names, leaving_out, run_program_passes
+from onnx_compat.passes.schedule import VARIABLE, Schedule, check_names, leaving_out, naming, run_program_passes
 from onnx_compat.passes.weight_folding import weight_folding
 from onnx_compat.tracing.recording import record_program
 
@@ -31,6 +31,7 @@ __all__ = [
     "count_rewrites",
     "count_uses",
     "leaving_out",
+    "naming",
     "passes_of",
     "program_pass",
     "record_program",

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Dict, FrozenSet, Iterable, Iterator, List, Optional, Sequence
 
-from onnx_compat.errors import ConversionError, InputError
+from onnx_compat.errors import ConversionError, InputError, OnnxCompatError, VerificationError
 from onnx_compat.ir import Region, is_verifying
 from onnx_compat.passes.contract import EVERY, Pass
 from onnx_compat.passes.report import count_rewrites
@@ -13,7 +13,7 @@ from onnx_compat.passes.report import count_rewrites
 if TYPE_CHECKING:
     from onnx_compat.shim.interface import Emitter
 
-__all__ = ["VARIABLE", "Schedule", "check_names", "leaving_out", "left_out", "run_program_passes"]
+__all__ = ["VARIABLE", "Schedule", "check_names", "leaving_out", "left_out", "naming", "run_program_passes"]
 
 #: The environment variable that leaves passes out: "-identities,-dead_code".
 VARIABLE = "ONNX_COMPAT_PASSES"
@@ -115,6 +115,23 @@ def check_names(passes: Iterable[Pass]) -> None:
         )
 
 
+@contextmanager
+def naming(pass_: Pass) -> Iterator[None]:
+    """Raise VerificationError with the name of the pass for an exception in the block, and with how to leave it out.
+
+    An OnnxCompatError, a MemoryError, and an exception that ends the process (KeyboardInterrupt) stay as they are.
+    """
+    try:
+        yield
+    except (OnnxCompatError, MemoryError):
+        raise
+    except Exception as error:  # a pass with a defect may raise anything
+        raise VerificationError(
+            "the pass '%s' failed with %s: %s" % (pass_.name, type(error).__name__, error),
+            hint="%s=-%s leaves the pass out" % (VARIABLE, pass_.name),
+        ) from error
+
+
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
     """Apply the selected passes of a schedule to a region, and return the rewritten region.
 
@@ -122,7 +139,8 @@ def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") ->
     raised for a defect. A pass may change `region` in place.
     """
     for pass_ in schedule.select():
-        region, rewrites = pass_.apply(region, target)
+        with naming(pass_):
+            region, rewrites = pass_.apply(region, target)
         count_rewrites(pass_, rewrites)
         if rewrites and is_verifying():
             from onnx_compat.ir.verifier import verify_region

@@ -9,13 +9,15 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, U
 
 import numpy as np
 
-__all__ = ["MATCH", "Comparison", "OutputValue", "compare"]
+__all__ = ["MATCH", "WRONG_TYPE", "Comparison", "OutputValue", "compare", "format_verdict"]
 
 MATCH = "match"
 MISMATCH = "mismatch"
 WRONG_DTYPE = "dtype"
 WRONG_SHAPE = "shape"
 WRONG_KIND = "kind"  # a tensor, a sequence or no value, where another of these was expected
+#: The verdicts on a value whose elements cannot be compared.
+WRONG_TYPE = (WRONG_DTYPE, WRONG_SHAPE, WRONG_KIND)
 
 #: An output: a tensor, a sequence, or None for an optional without a value.
 OutputValue = Union[None, np.ndarray, np.generic, Sequence[Any]]
@@ -47,6 +49,11 @@ class Comparison(NamedTuple):
     def ok(self) -> bool:
         """Return whether the output matches the expected output."""
         return self.verdict == MATCH
+
+
+def format_verdict(comparison: Comparison) -> str:
+    """Return the verdict as text: "match", "mismatch", "wrong dtype", "wrong shape" or "wrong kind"."""
+    return ("wrong %s" if comparison.verdict in WRONG_TYPE else "%s") % comparison.verdict
 
 
 def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: float) -> Iterator[Comparison]:

@@ -16,6 +16,7 @@ from onnx_compat.inspection.foreign import saved_model
 from onnx_compat.ir.dtypes import to_public
 from onnx_compat.model import TensorType, ValueInfo
 from onnx_compat.shim.interface import Compiled, Port, Shim
+from onnx_compat.verification.first_bytes import check_suffix
 
 __all__ = ["ConvertedFile", "flatten_sequences", "match_format", "no_reader_error", "open_converted"]
 
@@ -57,8 +58,8 @@ def open_converted(
     shim: None selects the first installed shim that reads the format and works.
     signature: The signature to run; None: the default signature.
 
-    Raises `InputError` if the file does not exist, lacks the signature, or is a bundle and a signature is given. Raises
-    `ShimError` if no shim can open the file.
+    Raises `InputError` if the file does not exist or lacks the signature, or if a signature is given for a bundle.
+    Raises `InputError` too for another format in a file named .tflite. Raises `ShimError` if no shim can open the file.
     """
     target = Path(os.fspath(path))
     if not target.exists():
@@ -68,6 +69,7 @@ def open_converted(
             hint = "an interrupted run renamed it to '%s': rename it back, or convert the model again" % set_aside
         raise InputError("there is no file or folder '%s'" % target, hint=hint)
     check_readable(str(target))
+    check_suffix(target)
     if is_bundle(target):
         if signature is not None:
             raise InputError("the bundle '%s' has no signatures" % target, hint="leave the signature out")

@@ -11,6 +11,7 @@ from onnx_compat.errors import OnnxCompatError
 from onnx_compat.escaping import printable
 from onnx_compat.model import Model
 from onnx_compat.shim.description import Description
+from onnx_compat.verification.compare import format_verdict
 from onnx_compat.verification.html_chart import draw_bar, draw_chart
 from onnx_compat.verification.html_style import STYLE
 from onnx_compat.verification.layers import Layer, Layers
@@ -237,7 +238,7 @@ def _render_layers(report: Report) -> str:
 def _layer_row(layer: Layer) -> List[str]:
     """Return the cells of a layer's row in the table of layers."""
     comparison = layer.comparison
-    verdict = "agrees" if comparison.ok else "wrong %s" % comparison.verdict
+    verdict = "agrees" if comparison.ok else format_verdict(comparison)
     if comparison.verdict == "mismatch":
         verdict = "differs"
     if layer.alone is not None:

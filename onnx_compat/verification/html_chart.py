@@ -5,6 +5,7 @@ from html import escape
 from typing import List, Optional, Sequence, Tuple
 
 from onnx_compat.escaping import printable
+from onnx_compat.verification.compare import format_verdict
 from onnx_compat.verification.layers import Layer
 
 __all__ = ["draw_bar", "draw_chart"]
@@ -83,7 +84,7 @@ def _power_of_error(layer: Layer) -> Tuple[float, bool]:
 def _describe_error(layer: Layer) -> str:
     """Format the relative error of a layer as text; without a signal-to-noise ratio, the verdict."""
     if layer.snr is None:
-        return layer.comparison.verdict
+        return format_verdict(layer.comparison)
     if layer.snr == math.inf:
         return "no error"
     return (

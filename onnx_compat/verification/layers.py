@@ -11,7 +11,7 @@ import numpy as np
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model import Model
-from onnx_compat.verification.compare import Comparison, OutputValue
+from onnx_compat.verification.compare import WRONG_TYPE, Comparison, OutputValue, format_verdict
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim, expected_values
 from onnx_compat.verification.missing_values import MissingValue, MissingValues
 
@@ -62,7 +62,10 @@ Comparing = Callable[[str, Any, Any], Iterator[Comparison]]
 def examine_layers(
     model: Model, inputs: Dict[str, Any], subject: Subject, oracle: Optional[str], comparing: Comparing
 ) -> Layers:
-    """Compare the values of all nodes of a subject with the oracle's values, and find the culprit."""
+    """Compare the values of all nodes of a subject with the oracle's values, and find the culprit.
+
+    Values that the subject does not hold are listed in `Layers.gone`. `oracle`: as for `verify`.
+    """
     expected, answer = expected_values(model, inputs, oracle)
     values = subject.values(inputs, expected)
     for name, value in inputs.items():  # so that the subject knows the axis order of inputs when a node runs by itself
@@ -78,7 +81,17 @@ def examine_layers(
                 origin = tuple(missing.fused_nodes(node)), tuple(subject.emitted.get(name, ()))
                 layers.append(Layer(name, node.name, node.operator, comparison, _snr(got, want), *origin))
     culprit, verdict = _find_culprit(layers, model, subject, expected, comparing)
-    return Layers(layers, missing.gone, culprit, verdict, [*answer.notes, *subject.notes, *_subgraph_notes(model)])
+    notes = [*answer.notes, *subject.notes, *_subgraph_notes(model), *_unnamed_notes(model, layers, missing.gone)]
+    return Layers(layers, missing.gone, culprit, verdict, notes)
+
+
+def _unnamed_notes(model: Model, layers: List[Layer], gone: List[MissingValue]) -> List[str]:
+    """Return a list with a note if the file names the outputs of the model and no value before them; else an empty list."""
+    outputs = {port.name for port in model.graph.outputs}
+    if not layers or any(layer.value not in outputs for layer in layers):
+        return []
+    fused = [value for value in gone if value.why.startswith("fused")]
+    return ["only the outputs could be compared: the file names no other tensor of the model"] if fused else []
 
 
 def _subgraph_notes(model: Model) -> List[str]:
@@ -103,7 +116,11 @@ def _find_culprit(
     nodes = {node.name: node for node in model.graph.nodes}
     departing = [index for index, layer in enumerate(layers) if not layer.ok]
     if not departing:
-        agreement = "the only value agrees" if len(layers) == 1 else "all %d values of nodes agree" % len(layers)
+        agreement = (
+            "the only value that could be compared agrees"
+            if len(layers) == 1
+            else "all %d values of nodes agree" % len(layers)
+        )
         return None, agreement if layers else _NO_VALUES
     first = layers[departing[0]]
     for index in departing:
@@ -113,14 +130,12 @@ def _find_culprit(
             got = subject.align(layer.value, subject.alone(nodes[layer.node], expected)[layer.value], want)
             comparison = _first_mismatch(layer.value, list(comparing(layer.value, got, want)))
         except OnnxCompatError as error:
-            return layer.node, "%s; it cannot run by itself: %s" % (_describe_mismatch(layer), error.reason)
+            text = "%s; the reason: %s" % (_describe_mismatch(layer, " and cannot run by itself"), error.reason)
+            return layer.node, _place_culprit(text, layers, departing, index)
         layer = layers[index] = layer._replace(alone=comparison)
         if not comparison.ok:
-            before = "" if layer.value == first.value else " (before it '%s' departs, but not by itself)" % first.node
-            return layer.node, "%s; it also departs by itself, from exact inputs%s" % (
-                _describe_mismatch(layer),
-                before,
-            )
+            text = _describe_mismatch(layer, " by itself, from exact inputs,")
+            return layer.node, _place_culprit(text, layers, departing, index)
     counted = "it does not depart" if len(departing) == 1 else "none of the %d that depart does so" % len(departing)
     return None, "%s, but %s by itself, from exact inputs: small errors have added up" % (
         _describe_mismatch(first), counted,
@@ -130,13 +145,34 @@ def _find_culprit(
 _NO_VALUES = "no intermediate value can be compared: no tensor of the file has the name of a value of the model"
 
 
-def _describe_mismatch(layer: Layer) -> str:
-    """Return a text that says which node departs first, and by how much."""
+def _place_culprit(text: str, layers: List[Layer], departing: List[int], culprit: int) -> str:
+    """Append to the verdict on a culprit which nodes depart before it, and that later nodes were not tried.
+
+    `departing` are the indices of the layers that depart, in order; `culprit` is one of these indices.
+    """
+    if culprit != departing[0]:
+        text += " (before it '%s' departs, but not by itself)" % layers[departing[0]].node
+    if culprit != departing[-1]:
+        text += "; later nodes may depart only because '%s' does: mend it, and run again" % layers[culprit].node
+    return text
+
+
+def _describe_mismatch(layer: Layer, how: str = "") -> str:
+    """Return a text that says which node departs first, and by how much. `how` follows the verb "departs"."""
     fused = "" if len(layer.nodes) < 2 else " (with %s)" % ", ".join(map(repr, layer.nodes[1:]))
     error = layer.comparison.max_abs_error
-    size = layer.comparison.verdict if error is None else "max abs error %.3g" % error
-    return "the first node that departs is '%s', %s%s: its value '%s', %s" % (
-        layer.node, layer.operator, fused, layer.value, size,
+    size = "" if error is None else "max abs error %.3g" % error
+    if layer.comparison.verdict in WRONG_TYPE:
+        got, expected = layer.comparison.shape, layer.comparison.expected_shape
+        size = "%s %s%s, expected %s%s" % (
+            format_verdict(layer.comparison),
+            layer.comparison.dtype,
+            list(got),
+            layer.comparison.expected_dtype,
+            list(expected),
+        )
+    return "the first node that departs%s is '%s', %s%s: its value '%s', %s" % (
+        how, layer.node, layer.operator, fused, layer.value, size or format_verdict(layer.comparison),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from onnx_compat.conversion.destinations import Destination
 from onnx_compat.errors import InputError
 from onnx_compat.ir.dtypes import from_public
 
-__all__ = ["load_npz", "save_npz"]
+__all__ = ["load_inputs", "load_npz", "save_npz"]
 
 _ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d+)\]$")
 
@@ -24,7 +24,8 @@ _ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d+)\]$")
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     """Return the values of a .npz file by name, with sequences joined.
 
-    Raise `InputError` if the file is not readable.
+    Raise `InputError` if the file does not exist, is no .npz file or is truncated. Raise `InputError` too for pickled
+    objects and for a sequence that lacks an element.
     """
     try:
         with open(os.fspath(path), "rb") as stream:
@@ -33,10 +34,36 @@ def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     except FileNotFoundError:
         raise InputError("there is no file '%s'" % path, hint="give the .npz file that holds the inputs") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        if not _has_numpy_signature(path):
+            raise InputError("'%s' is not a .npz file" % path, hint=_HINT) from error
         raise InputError("'%s' is not a readable .npz file (%s)" % (path, error), hint=_HINT) from error
     if arrays is None:
         raise InputError("'%s' holds one unnamed array" % path, hint=_HINT)
     return _join_sequences(arrays)
+
+
+def load_inputs(path: Union[str, "os.PathLike[str]"], required: Sequence[str]) -> Dict[str, Any]:
+    """Return the values of a .npz file, as `load_npz` does.
+
+    Raise `InputError` if a name in `required` is missing and every name in the file is in `required`. With another name
+    in the file the values are returned: the run refuses that name, and suggests the nearest one.
+    """
+    values = load_npz(path)
+    missing = [name for name in required if name not in values]
+    if missing and all(name in required for name in values):
+        held = "the file holds: %s" % ", ".join(map(repr, values)) if values else "the file holds no arrays"
+        names = ", ".join(map(repr, missing))
+        raise InputError("'%s' has no array for the input %s" % (path, names), hint="%s; %s" % (held, _HINT))
+    return values
+
+
+def _has_numpy_signature(path: Union[str, "os.PathLike[str]"]) -> bool:
+    """Return whether a file begins as a .npz file (a zip archive) or as a .npy file; False if it cannot be read."""
+    try:
+        with open(os.fspath(path), "rb") as stream:
+            return stream.read(6).startswith((b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"))
+    except OSError:
+        return False
 
 
 _HINT = "write it with numpy.savez(path, **{input_name: array}), of numbers, bools or text, without pickled objects"

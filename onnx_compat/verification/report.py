@@ -5,7 +5,7 @@ import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from onnx_compat.verification.accuracy import EQUAL, format_accuracy
-from onnx_compat.verification.compare import Comparison
+from onnx_compat.verification.compare import WRONG_TYPE, Comparison, format_verdict
 from onnx_compat.verification.layers import Layers
 
 __all__ = ["FedInput", "Report"]
@@ -67,13 +67,23 @@ class Report(NamedTuple):
         counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
         verb = "agree" if self.ok else "differ"
         return "%s: %s of %s and %s %s%s" % (
-            "OK" if self.ok else "FAILED", counts, self.subject, self.oracle, verb, self._criterion(failed),
+            self._outcome(), counts, self.subject, self.oracle, verb, self._criterion(failed),
         )  # fmt: skip
+
+    def _outcome(self) -> str:
+        """Return "OK" or "FAILED"; if the outputs agree and a node departs by itself, "OK, but the node … departs …"."""
+        if not self.ok or self.layers is None or self.layers.culprit is None:
+            return "OK" if self.ok else "FAILED"
+        culprit = self.layers.culprit
+        was_alone = any(layer.node == culprit and layer.alone is not None for layer in self.layers.layers)
+        return "OK, but the node '%s' departs%s (see the layers)" % (culprit, " by itself" if was_alone else "")
 
     def _criterion(self, failed: List[Comparison]) -> str:
         """Format the criterion of the verdict: the tolerance; for a quantised file, the lowest accuracy and its
-        limit.
+        limit. If no output has elements, say that nothing was compared.
         """
+        if self.ok and all(_is_empty(output) for output in self.outputs):
+            return ": the outputs have no elements: nothing was compared but dtypes and shapes"
         if self.fidelity is None:
             return " within atol %g + rtol %g * |expected|" % (self.atol, self.rtol)
         accuracies = [output.accuracy for output in failed or self.outputs if output.accuracy is not None]
@@ -113,11 +123,19 @@ class Report(NamedTuple):
         return "\n".join(lines + ["  note: " + note for note in self.notes])
 
 
+def _is_empty(output: Comparison) -> bool:
+    """Return whether an output is a tensor without elements."""
+    return output.expected_dtype not in ("sequence", "none") and 0 in output.expected_shape
+
+
 def explain(output: Comparison) -> str:
-    """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`."""
-    if output.verdict in ("dtype", "shape", "kind"):
+    """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`.
+
+    Of another dtype, shape or kind: `wrong shape float32[3], expected float32[2, 3]`.
+    """
+    if output.verdict in WRONG_TYPE:
         expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))
-        return "wrong %s, expected %s" % (output.verdict, expected)
+        return "%s %s%s, expected %s" % (format_verdict(output), output.dtype, list(output.shape), expected)
     errors = ""
     if output.max_abs_error is not None and output.max_rel_error is not None:
         errors = ", max abs error %.3g, max rel error %.3g" % (output.max_abs_error, output.max_rel_error)

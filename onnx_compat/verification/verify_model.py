@@ -12,16 +12,17 @@ if TYPE_CHECKING:
 
 from onnx_compat.conversion import port_layout
 from onnx_compat.conversion.bundle import Bundle
-from onnx_compat.errors import InputError
+from onnx_compat.errors import InputError, UnsupportedError
 from onnx_compat.execution.runnable import Outputs, Runnable
-from onnx_compat.model import Model, ValueInfo
+from onnx_compat.model import Model
 from onnx_compat.verification.accuracy import judge_accuracy, measure_accuracy
 from onnx_compat.verification.compare import Comparison, OutputValue, compare
 from onnx_compat.verification.converted_file import ConvertedFile, open_converted
+from onnx_compat.verification.file_errors import add_refused_operator, input_hint
 from onnx_compat.verification.generate import generate
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim
 from onnx_compat.verification.layers import Subject, examine_layers
-from onnx_compat.verification.npz import load_npz
+from onnx_compat.verification.npz import load_inputs
 from onnx_compat.verification.oracle import run_oracle
 from onnx_compat.verification.report import FedInput, Report
 
@@ -81,7 +82,7 @@ def verify(
 
     loaded = load(model)
     channels_last_ports = _check_channels_last(loaded, channels_last, converted)
-    feeds = _select_inputs(inputs, loaded.inputs, seed, dims)
+    feeds = _select_inputs(inputs, loaded, seed, dims)
     runnable: Any
     if converted is None:
         runnable = prepare(loaded, shim=shim)
@@ -90,7 +91,7 @@ def verify(
         runnable = open_converted(converted, shim)
         subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
-    results = _run_subject(runnable, feeds.values, channels_last_ports)
+    results = _run_subject(runnable, loaded, feeds, channels_last_ports, converted)
     outputs = _order_outputs(results, names, by_name=converted is not None)
     answer = run_oracle(loaded, feeds.values, oracle)
     notes = list(answer.notes)
@@ -141,11 +142,6 @@ _WRONG_IF_FUSED = "every node agrees if its value is an output: the error occurs
 _WRONG_IF_DELEGATED = "every node agrees without the default delegate of the runtime: the error occurs only with it"
 
 
-_OTHER_FILE = (
-    "check that the file was converted from this model, and give the channels_last (--channels-last) of the conversion"
-)
-
-
 def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
     """Return inputs by name.
 
@@ -177,17 +173,28 @@ def _check_channels_last(
 
 
 def _run_subject(
-    runnable: Union[Runnable, ConvertedFile, Bundle], values: Mapping[str, Any], channels_last: Sequence[str]
+    runnable: Union[Runnable, ConvertedFile, Bundle],
+    model: Model,
+    feeds: "_Feeds",
+    channels_last: Sequence[str],
+    converted: Union[str, "os.PathLike[str]", None],
 ) -> Union[Outputs, Mapping[str, Any]]:
     """Run the shim or the converted file, and return its outputs.
 
-    Inputs in `channels_last` are transposed to the layout of the file; outputs are transposed back.
+    Inputs in `channels_last` are transposed to the layout of the file; outputs are transposed back. For a converted file,
+    an InputError gets a hint on the sizes of the file, and an UnsupportedError names the operator that does not run.
     """
     try:
-        results = runnable.run(port_layout.move_channels(values, channels_last, "last"))
+        results = runnable.run(port_layout.move_channels(feeds.values, channels_last, "last"))
     except InputError as error:
-        if isinstance(runnable, ConvertedFile) and not channels_last:
-            error.at(hint=_OTHER_FILE)
+        if isinstance(runnable, ConvertedFile):
+            is_generated = feeds.seed is not None
+            hint = input_hint(model.inputs, runnable.inputs, feeds.values, channels_last, is_generated)
+            error.hint = hint or error.hint
+        raise
+    except UnsupportedError as error:
+        if isinstance(runnable, ConvertedFile) and converted is not None:
+            add_refused_operator(error, converted, runnable.shim)
         raise
     return port_layout.move_channels(results.as_dict(), channels_last, "first") if channels_last else results
 
@@ -199,15 +206,18 @@ class _Feeds(NamedTuple):
     seed: Optional[int]
 
 
-def _select_inputs(inputs: Inputs, infos: Sequence[ValueInfo], seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
-    """Return the inputs of a verification: generated from the seed, read from a .npz file, or as they are given."""
+def _select_inputs(inputs: Inputs, model: Model, seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
+    """Return the inputs of a verification: generated from the seed, read from a .npz file, or as they are given.
+
+    Raise `InputError` if `dims` are given with inputs, or if the .npz file lacks an input or is not readable.
+    """
     if inputs is None:
-        return _Feeds(generate(infos, seed, dims), seed)
+        return _Feeds(generate(model.inputs, seed, dims), seed)
     if dims:
         raise InputError("dims are for generated inputs, and inputs are given", hint="leave out dims or the inputs")
     if isinstance(inputs, (str, os.PathLike)):
-        inputs = load_npz(inputs)
-    return _Feeds(name_inputs(inputs, [info.name for info in infos]), None)
+        inputs = load_inputs(inputs, [info.name for info in model.graph.required])
+    return _Feeds(name_inputs(inputs, [info.name for info in model.inputs]), None)
 
 
 def _compare_output(

@@ -177,3 +177,22 @@ def test_a_bundle_keeps_the_layout_of_the_model(writer: Any, tmp_path: Path) -> 
 def test_only_tflite_files_can_be_portable(writer: Any, tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match="one version of the framework"):
         onnx_compat.convert(relu_model(), tmp_path / "m.tflite", to="listing", portable=True)
+
+
+def test_a_path_without_a_suffix_means_a_folder(
+    writer: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onnx_compat.conversion import convert as module
+
+    monkeypatch.setattr(module, "formats", lambda shim=None: {"tflite": ("chosen", "a file")})
+    with pytest.raises(ConversionError, match="'saved_model'") as caught:
+        onnx_compat.convert(b"", tmp_path / "o")
+    bare = str(tmp_path / "o")
+    hint = "'%s' has no suffix, so it means a SavedModel folder. For a .tflite file write '%s.tflite'" % (bare, bare)
+    assert str(caught.value.hint).startswith(hint)
+    with pytest.raises(ConversionError) as caught:
+        onnx_compat.convert(b"", tmp_path / "o", to="saved_model")
+    assert "suffix" not in str(caught.value.hint)
+    with pytest.raises(ConversionError, match="no suffix of a format") as caught:
+        onnx_compat.convert(b"", tmp_path / "o.tf")
+    assert "--to" in str(caught.value.hint)

@@ -312,3 +312,26 @@ def test_checked_values_are_given_back_as_they_were_fed() -> None:
     (first, second) = to_public_value([TENSOR, EMPTY_OPTIONAL])
     np.testing.assert_array_equal(first, TENSOR[0])
     assert second is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "declared", "hint"),
+    [
+        ((3, 8, 8), (None, 3, 8, 8), "add an axis: array[None]"),
+        ((8, 8), (None, 3, 8, 8), None),
+        ((1, 8, 8, 3), ("n", 3, 8, 8), "move the channels to axis 1: np.moveaxis(array, -1, 1)"),
+        ((1, 3, 8, 8), ("n", 8, 8, 3), "move the channels to the end: np.moveaxis(array, 1, -1)"),
+        ((1, 4, 8, 8), ("n", 3, 8, 8), None),
+        ((8, 3), (8, 4), None),
+    ],
+)
+def test_a_wrong_shape_has_a_hint(shape: Any, declared: Any, hint: Optional[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        feed(np.zeros(shape, np.float32), TensorType(float32, declared))
+    assert caught.value.hint == hint
+
+
+def test_a_text_is_not_converted_to_a_number() -> None:
+    with pytest.raises(InputError, match="is string, the model takes float32") as caught:
+        feed(np.array(["a"]), FLOATS)
+    assert caught.value.hint is None

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from building import model, node, value
 
+import onnx_compat
 from onnx_compat import primitives as p
 from onnx_compat import verification
-from onnx_compat.errors import ConversionError, InputError
+from onnx_compat.errors import ConversionError, InputError, VerificationError
 from onnx_compat.execution.runnable import prepare
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.passes import (
@@ -16,6 +17,7 @@ from onnx_compat.passes import (
     EVERY,
     VARIABLE,
     Pass,
+    ProgramPass,
     Schedule,
     check_names,
     leaving_out,
@@ -187,3 +189,16 @@ def test_a_wrong_program_pass_is_found_where_a_model_is_compiled(monkeypatch: py
 def test_a_bundle_is_not_bisected(tmp_path: Any) -> None:
     with pytest.raises(InputError, match="is a bundle"):
         bisect_verification(scale_product(), tmp_path / "m.tflite.zip")
+
+
+def test_a_pass_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(region: Any, target: Any) -> Any:
+        raise KeyError("x")
+
+    monkeypatch.setattr(CORE, "passes", (ProgramPass("failing", "f(x) => x", fail, None), *CORE.passes))
+    proto = model([node("Neg", ["x"], ["y"])], [value("x", [2])], [value("y", [2])])
+    with pytest.raises(VerificationError, match="the pass 'failing' failed with KeyError: 'x'") as caught:
+        onnx_compat.run(proto, [np.zeros(2, np.float32)], shim="reference")
+    assert caught.value.hint == "ONNX_COMPAT_PASSES=-failing leaves the pass out"
+    monkeypatch.setenv(VARIABLE, "-failing")
+    onnx_compat.run(proto, [np.zeros(2, np.float32)], shim="reference")

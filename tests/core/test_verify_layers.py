@@ -68,7 +68,14 @@ def test_all_agree() -> None:
     assert [layer.value for layer in layers.layers] == ["n", "d", "e", "side", "y"]
     assert layers.layers[0].snr == np.inf
     assert "all 5 values" in layers.verdict
-    assert examine({}, {}, ("y",)).verdict == "the only value agrees"
+
+
+def test_a_file_that_names_only_its_outputs() -> None:
+    layers = examine({}, {}, ("y",))
+    assert layers.verdict == "the only value that could be compared agrees"
+    note = "only the outputs could be compared: the file names no other tensor of the model"
+    assert note in layers.notes
+    assert note not in examine({}, {}).notes
 
 
 def test_the_first_that_departs_by_itself_is_named() -> None:
@@ -81,7 +88,14 @@ def test_the_first_that_departs_by_itself_is_named() -> None:
     assert by_value["e"].alone is not None and not by_value["e"].alone.ok
     assert by_value["y"].alone is None  # it comes after the culprit
     assert by_value["d"].snr == pytest.approx(10 * np.log10((4 + 16 + 36) / 3))
-    assert "before it 'double' departs, but not by itself" in layers.verdict
+    assert layers.verdict.startswith("the first node that departs by itself, from exact inputs, is 'exp', Exp: ")
+    assert "(before it 'double' departs, but not by itself)" in layers.verdict
+    assert layers.verdict.endswith("later nodes may depart only because 'exp' does: mend it, and run again")
+    last = examine({"y": error}, {"add": error}).verdict
+    assert (
+        last
+        == "the first node that departs by itself, from exact inputs, is 'add', Add: its value 'y', max abs error 1"
+    )
 
 
 def test_errors_that_add_up_have_no_culprit() -> None:
@@ -94,7 +108,14 @@ def test_errors_that_add_up_have_no_culprit() -> None:
 def test_a_node_that_does_not_run_by_itself_is_named() -> None:
     layers = examine({"d": np.float32(9)}, {"double": UnsupportedError("it is shy")})
     assert layers.culprit == "double"
-    assert "it is shy" in layers.verdict
+    assert "the first node that departs and cannot run by itself is 'double', Mul: " in layers.verdict
+    assert "; the reason: it is shy; later nodes" not in layers.verdict
+    assert layers.verdict.endswith("; the reason: it is shy")
+
+
+def test_a_wrong_shape_is_printed() -> None:
+    layers = examine({"d": np.zeros((2, 1), np.float32)}, {"double": np.zeros((2, 1), np.float32)})
+    assert layers.verdict.endswith("its value 'd', wrong shape float32[2, 3], expected float32[1, 3]")
 
 
 def test_values_that_the_file_does_not_hold() -> None:

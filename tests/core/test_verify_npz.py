@@ -3,6 +3,7 @@ import pytest
 
 from onnx_compat.errors import InputError, UnsupportedError
 from onnx_compat.verification import load_npz, save_npz
+from onnx_compat.verification.npz import load_inputs
 
 
 def test_round_trip(tmp_path):
@@ -42,6 +43,27 @@ def test_a_bad_file_is_named(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"bad\.npz"):
         load_npz(path)
+
+
+def test_a_text_file_is_no_npz_file(tmp_path):
+    path = tmp_path / "inputs.txt"
+    path.write_text("1 2 3", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        load_npz(path)
+    assert caught.value.reason == "'%s' is not a .npz file" % path
+    assert "allow_pickle" not in str(caught.value)
+
+
+def test_a_missing_input_shows_the_names_that_the_file_holds(tmp_path):
+    path = save_npz(tmp_path / "v.npz", {})
+    with pytest.raises(InputError, match="has no array for the input 'x', 'y'") as caught:
+        load_inputs(path, ["x", "y"])
+    assert "the file holds no arrays" in caught.value.hint
+    path = save_npz(tmp_path / "v.npz", {"x": np.zeros(2)})
+    with pytest.raises(InputError, match="has no array for the input 'y'") as caught:
+        load_inputs(path, ["x", "y"])
+    assert "the file holds: 'x'" in caught.value.hint
+    assert set(load_inputs(path, ["x"])) == set(load_inputs(path, ["y"])) == {"x"}
 
 
 def test_pickles_are_refused(tmp_path):

@@ -128,7 +128,8 @@ class TFLiteShim(Shim):
         except (RuntimeError, ValueError) as error:
             raise ConversionError(
                 "the TFLite runtime refuses the file: %s" % str(error).strip().split("\n")[-1],
-                hint="this is a bug of onnx-compat: please report it with the model",
+                hint="this is a bug of onnx-compat: convert again with ONNX_COMPAT_VERIFY=1, which may name the pass at"
+                " fault, and report its output with the model",
                 shim=self.name,
             ) from error
 

@@ -131,3 +131,19 @@ def test_a_name_that_is_no_pass_is_refused(path: Path, monkeypatch: pytest.Monke
         onnx_compat.convert(path, path.with_suffix(".tflite"))
     assert "identities" in str(caught.value.hint)
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_graph_pass_that_fails_is_named(
+    path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    def fail(graph: GraphRewriter, context: Context) -> int:
+        raise KeyError("x")
+
+    monkeypatch.setattr(GRAPH, "passes", (GraphPass("failing", "f(x) => x", fail, example), *GRAPH.passes))
+    assert main(["convert", str(path), str(path.with_suffix(".tflite"))]) == 70
+    err = capfd.readouterr().err
+    assert "the pass 'failing' failed with KeyError: 'x'" in err
+    assert err.count("where:") == err.count("hint:") == 1
+    assert "ONNX_COMPAT_PASSES=-failing leaves the pass out" in err
+    monkeypatch.setenv(VARIABLE, "-failing")
+    assert command("convert", path, path.with_suffix(".tflite"))[0] == 0

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, List, Tuple
 
 import numpy as np
 import onnx
@@ -14,6 +14,7 @@ from onnx_compat_tflite.flatbuffer.writer import write
 
 import onnx_compat
 from onnx_compat.cli import main
+from onnx_compat.verification import save_npz
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 Change = Callable[[Any], None]
@@ -92,3 +93,72 @@ def write_wrong_constant(files: Tuple[Path, Path], folder: Path, name: str) -> P
     wrong = folder / "wrong.tflite"
     wrong.write_bytes(content.replace(values.tobytes(), np.negative(values).tobytes()))
     return wrong
+
+
+def run_verify(files: Tuple[Path, Path], converted: Path, *arguments: str) -> int:
+    return main(["verify", str(files[0]), "--converted", str(converted), "--oracle", "reference", *arguments])
+
+
+@pytest.mark.parametrize("layers", [[], ["--layers"]])
+def test_an_operator_that_the_runtime_refuses_is_named(
+    files: Tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture, layers: List[str]
+) -> None:
+    spec = read(files[1])
+    graph = spec.subgraphs[0]
+    (op,) = [op for op in graph.operators if op.builtin == "ADD"]
+    (head,) = [op for op in graph.operators if op.builtin == "FULLY_CONNECTED"]
+    op.inputs = [op.inputs[0], head.inputs[1]]  # the weights of `head`, [10, 8], do not broadcast to an image
+    write(spec, tmp_path / "refused.tflite")
+    assert run_verify(files, tmp_path / "refused.tflite", *layers) == 4
+    err = capfd.readouterr().err
+    assert "the runtime refuses the operator 5 (ADD), which computes 'residual'" in err
+    assert "hint: convert the model again: if the new file runs, this file was changed" in err
+    assert "larger inputs" not in err
+
+
+def test_fixed_sizes_of_a_file(files: Tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    fixed = onnx_compat.convert(files[0], tmp_path / "fixed.tflite", shapes={"image": (1, None, None, None)})
+    assert run_verify(files, fixed) == 6
+    hint = "hint: the file has fixed sizes: generate inputs of these sizes with --dim batch=1"
+    assert capfd.readouterr().err.splitlines()[-1].strip() == hint
+    assert run_verify(files, fixed, "--dim", "batch=1") == 0
+    save_npz(tmp_path / "two.npz", {"image": np.zeros((2, 1, 28, 28), np.float32)})
+    assert run_verify(files, fixed, "--inputs", str(tmp_path / "two.npz")) == 6
+    assert "give inputs (--inputs) of these shapes: 'image' [1, 1, 28, 28]" in capfd.readouterr().err
+    last = onnx_compat.convert(files[0], tmp_path / "last.tflite", channels_last=["image"])
+    assert run_verify(files, last) == 6
+    assert "channels_last (--channels-last)" in capfd.readouterr().err
+
+
+def test_outputs_without_elements(files: Tuple[Path, Path], capfd: pytest.CaptureFixture) -> None:
+    assert run_verify(files, files[1], "--dim", "batch=0") == 0
+    assert (
+        capfd.readouterr()
+        .out.splitlines()[-1]
+        .endswith("the outputs have no elements: nothing was compared but dtypes and shapes")
+    )
+
+
+def test_a_wrong_node_whose_outputs_agree(
+    files: Tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    spec = read(files[1])
+    (op,) = [op for op in spec.subgraphs[0].operators if op.builtin == "FULLY_CONNECTED"]
+    bias = spec.subgraphs[0].tensors[op.inputs[2]]
+    bias.buffer = np.asarray(bias.buffer) + np.float32(1)  # a softmax is invariant to a constant
+    wrong = tmp_path / "wrong.tflite"
+    write(spec, wrong)
+    assert run_verify(files, wrong, "--layers") == 0
+    out = capfd.readouterr().out.splitlines()
+    assert out[-1].startswith("OK, but the node 'head' departs by itself (see the layers): 1 of 1 outputs")
+
+
+def test_the_hints_after_a_failure(files: Tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    wrong = write_wrong_constant(files, tmp_path, "head.bias")
+    assert run_verify(files, wrong, "--layers") == 1
+    assert "--bisect-passes" in capfd.readouterr().out.splitlines()[-1]
+    target = tmp_path / "new.tflite"
+    arguments = ["convert", str(files[0]), str(target), "--verify", "--rtol", "0", "--atol", "0"]
+    assert main(arguments) == 1
+    command = "onnx-compat verify %s --converted %s --layers" % (files[0], target)
+    assert capfd.readouterr().out.splitlines()[-1] == "hint: %s names the first node that departs" % command

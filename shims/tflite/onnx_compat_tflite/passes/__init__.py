@@ -5,7 +5,7 @@ keeps the inputs, the outputs and the results of a subgraph. docs/passes.md list
 add a pass.
 """
 
-from onnx_compat.passes import CORE, Schedule, check_names, count_rewrites
+from onnx_compat.passes import CORE, Schedule, check_names, count_rewrites, naming
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
@@ -80,11 +80,13 @@ def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
     """Run the graph passes on every subgraph of the model, in place.
 
     `kernels` are those of the target runtime: passes insert only ops that this runtime has. Raises InputError if
-    ONNX_COMPAT_PASSES names an unknown pass. With ONNX_COMPAT_VERIFY=1, raises VerificationError for a defect after a
-    pass.
+    ONNX_COMPAT_PASSES names an unknown pass, and VerificationError if a pass fails. With ONNX_COMPAT_VERIFY=1, the model
+    is verified after each pass.
     """
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)
     for pass_ in GRAPH.select():
-        count_rewrites(pass_, context.apply(pass_))
+        with naming(pass_):
+            rewrites = context.apply(pass_)
+        count_rewrites(pass_, rewrites)
         check_graph(model, "the pass '%s'" % pass_.name)

@@ -1,0 +1,114 @@
+"""Hints for a converted file that refuses the inputs of a verification, or that its runtime refuses to run."""
+
+import re
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.discovery import selection
+from onnx_compat.errors import OnnxCompatError
+from onnx_compat.model import TensorType, ValueInfo
+from onnx_compat.model.loading import StrPath
+from onnx_compat.verification.converted_file import match_format
+
+__all__ = ["add_refused_operator", "input_hint"]
+
+_OTHER_FILE = (
+    "check that the file was converted from this model, and give the channels_last (--channels-last) of the conversion"
+)
+_CONVERT_AGAIN = "convert the model again: if the new file runs, this file was changed"
+#: The end of LiteRT's message for an operator that it cannot prepare or run: "Node number 5 (ADD) failed to prepare."
+_REFUSED = re.compile(r"Node number (\d+) \((\w+)\)")
+
+Shape = Tuple[Any, ...]
+
+
+def add_refused_operator(error: OnnxCompatError, path: StrPath, shim: str) -> None:
+    """Append to an error the operator that the runtime refused and the operator's output tensor; replace the hint.
+
+    `path` and `shim`: the converted file that ran, and its reader. An error that names no operator keeps its hint.
+    """
+    match = _REFUSED.search("%s\n%s" % (error.reason, error.__cause__))
+    if match is None:
+        return
+    number, operator = int(match.group(1)), match.group(2)
+    text = "operator %d (%s)" % (number, operator)
+    outputs = _outputs_of(path, shim, number, operator)
+    if outputs:
+        text += ", which computes %s" % ", ".join("'%s'" % name for name in outputs)
+    error.reason = "%s\nthe runtime refuses the %s" % (error.reason, text)
+    try_other_sizes = "; if it does not run either, try other sizes (--dim, --inputs)" if error.hint else ""
+    error.hint = _CONVERT_AGAIN + try_other_sizes
+
+
+def _outputs_of(path: StrPath, shim: str, number: int, operator: str) -> Sequence[str]:
+    """Return the names of the outputs of an operator of a file; empty if the file's operator `number` is another one."""
+    reader = selection.find(shim)
+    form = match_format(reader, path)
+    steps = reader.look_inside(str(path), form).steps if form is not None else ()
+    is_there = number < len(steps) and steps[number].operator.split(" ")[0] == operator
+    return steps[number].outputs if is_there else ()
+
+
+def input_hint(
+    declared: Sequence[ValueInfo],
+    inputs: Sequence[ValueInfo],
+    values: Mapping[str, Any],
+    channels_last: Sequence[str],
+    generated: bool,
+) -> Optional[str]:
+    """Return the hint for a file that refuses the shapes of its inputs; None if the file takes every shape.
+
+    declared, inputs: The inputs of the model and of the file.
+    values: The inputs of the verification, in the layout of the model.
+    channels_last: The names of the inputs that the file has as [N, H, W, C].
+    generated: Whether the values were generated, so that --dim can change their sizes.
+    """
+    shapes = _static_shapes(declared)
+    given: Dict[str, Shape] = {name: np.shape(value) for name, value in values.items() if name in shapes}
+    fixed: Dict[str, int] = {}
+    wrong: List[str] = []
+    for port in inputs:
+        expected = _static_shapes([port]).get(port.name)
+        if expected is None or port.name not in given:
+            continue
+        in_file = _reorder(given[port.name], port.name in channels_last)
+        if _fits(in_file, expected):
+            continue
+        wrong.append("'%s' %s" % (port.name, [size if isinstance(size, int) else "?" for size in expected]))
+        of_model = _reorder(shapes[port.name], port.name in channels_last)
+        if not _fits(in_file, of_model) or len(of_model) != len(expected):
+            return None if not _fits(given[port.name], shapes[port.name]) else _OTHER_FILE
+        for size, expected_size, name in zip(in_file, expected, of_model):
+            if isinstance(expected_size, int) and size != expected_size:
+                if isinstance(name, str) and generated:
+                    fixed[name] = expected_size
+                elif isinstance(name, int):
+                    return _OTHER_FILE
+    if not wrong:
+        return None
+    if not fixed:
+        return "the file has fixed sizes: give inputs (--inputs) of these shapes: %s" % ", ".join(wrong)
+    dims = " ".join("--dim %s=%d" % item for item in fixed.items())
+    return "the file has fixed sizes: generate inputs of these sizes with %s" % dims
+
+
+def _static_shapes(ports: Sequence[ValueInfo]) -> Dict[str, Shape]:
+    """Return name -> declared shape for the tensors of known rank. An open size is its name, or None."""
+    return {
+        port.name: tuple(port.type.shape)
+        for port in ports
+        if isinstance(port.type, TensorType) and port.type.shape is not None
+    }
+
+
+def _reorder(shape: Shape, last: bool) -> Shape:
+    """Return a shape with axis 1 moved to the end if `last` is True and the rank is above 2."""
+    return (shape[0], *shape[2:], shape[1]) if last and len(shape) > 2 else shape
+
+
+def _fits(shape: Shape, expected: Shape) -> bool:
+    """Return whether the ranks are equal, and each size that is known in `expected` too."""
+    return len(shape) == len(expected) and all(
+        size == wanted for size, wanted in zip(shape, expected) if isinstance(wanted, int)
+    )
