@@ -13,9 +13,14 @@ from matrix.render import find_drift, render
 from matrix.results import PEER, STORED, NotStored, record
 from matrix.scoreboard.command import add_arguments, scoreboard
 
+NEEDED = ("packaging", "tomli", "numpy", "click")
+"""The packages that the renderers import, besides this repository's own. The session `drift` installs them."""
+
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command of `python -m matrix`. Return 1 if it reports problems or a MatrixError was raised, else 0."""
+    """Run a command of `python -m matrix`. Return 1 if it reports problems, a package is missing or a MatrixError was
+    raised, else 0.
+    """
     options = make_parser().parse_args(arguments)
     try:
         matrix = load()
@@ -36,6 +41,11 @@ def main(arguments: list[str] | None = None) -> int:
             print("wrote", path.relative_to(ROOT))
     except MatrixError as error:
         print(error, file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        print(f"`python -m matrix {options.command}` needs: pip install {' '.join(NEEDED)}", file=sys.stderr)
         return 1
     return 0
 

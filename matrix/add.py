@@ -3,7 +3,7 @@ files.
 
 uv resolves which Pythons the version has wheels for, and the versions of the other packages. The cell runs on the
 newest of these Pythons that this machine has. Caps and environment variables are copied from the cell of the nearest
-version. Nothing is written before everything is resolved.
+version. Nothing is written before everything is resolved and rendered.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from matrix.data import ROOT, Cell, Matrix, MatrixError, load
 from matrix.interpreters import find
 from matrix.links import set_uv_find_links
 from matrix.lock import list_requirements, lock
-from matrix.render import render
+from matrix.render import render, render_texts
 
 __all__ = ["LINES", "Addition", "Unresolvable", "add", "plan"]
 
@@ -91,7 +91,8 @@ class Addition:
 def add(name: str, version: str, backend: str = "tensorflow") -> list[str]:
     """Add a cell: write its entry in matrix.toml, its lock file and the rendered files.
 
-    Return notes and the written paths.
+    Return notes and the written paths. The files are rendered once before anything is written, so that a failure of the
+    renderers leaves no file behind.
     """
     path = ROOT / "matrix" / "matrix.toml"
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
@@ -100,6 +101,7 @@ def add(name: str, version: str, backend: str = "tensorflow") -> list[str]:
         draft = Path(folder, path.name)
         draft.write_text(addition.text, encoding="utf-8")
         matrix = load(draft)
+    render_texts(matrix)
     lock(matrix, matrix.cells[addition.cell.id])
     path.write_text(addition.text, encoding="utf-8")
     written = [path, matrix.cells[addition.cell.id].constraints, *render(matrix)]

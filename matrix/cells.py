@@ -107,7 +107,8 @@ def pytest_arguments(tests: Sequence[str], arguments: Sequence[str], *options: s
 def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
     """Run the tests of a cell in its environment, and return the exit code.
 
-    A run without `arguments` also fails if its results are worse than those stored in matrix/results.
+    The variable PYTHONPATH is removed, because it could replace the wheels by a source tree. A run without `arguments`
+    also fails if its results are worse than those stored in matrix/results.
     """
     if cell.runner == "gpu":
         gpu = query_driver()
@@ -121,7 +122,8 @@ def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
     # Never as `python -m pytest`, which imports the source tree instead of the wheels.
     command = [pytest, *pytest_arguments(tests, arguments, *XDIST_OPTIONS)]
     print(" ".join(command), flush=True)
-    env = {**os.environ, **environment(matrix, cell)}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    env = {**inherited, **environment(matrix, cell)}
     if arguments:  # results of a part of the tests must not pass for those of a whole run
         env["ONNX_COMPAT_RESULTS"] = str(_results(cell).parent / PARTS / _results(cell).name)
     process = subprocess.run(command, cwd=str(ROOT), env=env, check=False)

@@ -45,6 +45,8 @@ Readers of an intermediate value are counted: a value that another operator read
   model again with fewer passes, by binary search over the order below. Passes that legalize always run, and are tried
   last.
 - `ONNX_COMPAT_VERIFY=1` verifies the program or the graph behind every pass, and names the pass that leaves a defect.
+  It checks dtypes, shapes and the structure, not numbers: a wrong number is found by `--bisect-passes`.
+- A pass that fails is named, with the value of `ONNX_COMPAT_PASSES` that leaves it out.
 """
 
 _PROGRAM = """\

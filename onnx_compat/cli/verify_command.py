@@ -97,7 +97,9 @@ def verify(
     else:
         show_report(report)
         if not report.ok and not bisect_passes and (converted is None or converted.endswith(".tflite")):
-            emit("hint: " + _next_step(report))
+            next_step = _next_step(report)
+            if next_step is not None:
+                emit("hint: run it again with " + next_step)
         if bisect_passes:
             emit(
                 "passes: %s" % ("the outputs agree, so no pass is at fault" if bisection is None else bisection.verdict)
@@ -107,11 +109,15 @@ def verify(
     return OK if report.ok else NEGATIVE
 
 
-def _next_step(report: "Report") -> str:
-    """Return the option to run a failed verification with: --layers; if the report has layers, --bisect-passes."""
+def _next_step(report: "Report") -> Optional[str]:
+    """Return the option to run a failed verification with: --layers; if the report has layers, --bisect-passes.
+
+    Return None for a quantised file whose report has layers: a bisection converts without quantisation.
+    """
     if report.layers is None:
-        return "run it again with --layers, which names the first node that departs"
-    return "run it again with --bisect-passes, which names the pass at fault, if it is a pass"
+        return "--layers, which names the first node that departs"
+    is_quantised = any(output.accuracy is not None for output in report.outputs)
+    return None if is_quantised else "--bisect-passes, which names the pass at fault, if it is a pass"
 
 
 def show_report(report: "Report") -> None:

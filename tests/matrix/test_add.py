@@ -178,6 +178,29 @@ def test_a_lock_that_fails_leaves_the_matrix_as_it_is(tmp_path, monkeypatch):
     assert path.read_text(encoding="utf-8") == TEXT
 
 
+def test_renderers_that_fail_leave_everything_as_it_is(tmp_path, monkeypatch, capsys):
+    (tmp_path / "matrix").mkdir()
+    path = tmp_path / "matrix" / "matrix.toml"
+    path.write_text(TEXT, encoding="utf-8")
+    monkeypatch.setattr(add, "ROOT", tmp_path)
+    monkeypatch.setattr(add, "resolve", Index("3.13"))
+    locked = []
+
+    def fail(matrix):
+        raise ModuleNotFoundError("No module named 'click'", name="click")
+
+    monkeypatch.setattr(add, "render_texts", fail)
+    monkeypatch.setattr(add, "lock", lambda *arguments: locked.append(arguments))
+    assert __main__.main(["add", "tf2", "2.99.0"]) == 1
+    assert "`python -m matrix add` needs: pip install" in capsys.readouterr().err
+    assert (path.read_text(encoding="utf-8"), locked) == (TEXT, [])
+
+
+def test_the_session_for_drift_installs_what_the_renderers_need():
+    noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8")
+    assert "session.install(%s)" % ", ".join('"%s"' % name for name in __main__.NEEDED) in noxfile
+
+
 def test_an_index_that_nobody_names_is_asked_for(monkeypatch):
     (cell,) = [cell for cell in MATRIX.cells.values() if cell.index]
     monkeypatch.delenv("UV_INDEX", raising=False)

@@ -50,6 +50,23 @@ def test_what_a_cell_says_of_itself_reaches_its_tests():
     assert cells.title(cell) == "keras 3.15.1, jax 0.10.2, onnx 1.23.2, Python 3.11"
 
 
+def test_the_tests_of_a_cell_import_its_wheels(monkeypatch):
+    cell = next(cell for cell in MATRIX.cells.values() if cell.runner == "cpu")
+    runs = []
+
+    def run(command, **options):
+        runs.append(options["env"])
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.setenv("PYTHONPATH", "shims/tflite")
+    monkeypatch.setattr(cells.subprocess, "run", run)
+    monkeypatch.setattr(cells.shutil, "which", lambda *_, **__: "pytest")
+    monkeypatch.setattr(cells, "environment", lambda *_: {"ONNX_COMPAT_CELL": cell.id})
+    assert cells.run(MATRIX, cell, []) == 3
+    assert "PYTHONPATH" not in runs[0]
+    assert runs[0]["ONNX_COMPAT_CELL"] == cell.id
+
+
 def test_the_service_gets_a_job_for_each_cell_that_nox_lists(nox_sessions):
     jobs = {job["cell"]: job for job in ci.jobs(MATRIX, nox_sessions)}
     gate = {cell.id: cell for cell in MATRIX.cells.values() if cell.tier == "gate"}
