@@ -215,7 +215,8 @@ def _verification_inputs(
     """Return inputs by name for a model whose file has fixed shapes and values: generated, or from the .npz file
     `inputs`.
 
-    The inputs that `values` fixes are added, because the original model still needs them.
+    The inputs that `values` fixes are added, because the original model still needs them. Generated inputs have the
+    sizes of `shapes`, then those of `dims`; `seed` seeds them. Raise InputError for a .npz file that cannot be read.
     """
     from onnx_compat import load
     from onnx_compat.conversion.input_fixing import fix_inputs

@@ -26,7 +26,11 @@ class Cell:
 
 
 def emit(text: str) -> None:
-    """Write a text and a line break to standard output. If the reader has closed the pipe, exit with BROKEN_PIPE."""
+    """Write a text and a line break to standard output. Line breaks at the end of the text are removed.
+
+    Characters that the stream cannot encode become escapes, as in Python. If the reader has closed the pipe, raise
+    SystemExit(BROKEN_PIPE).
+    """
     encoding = sys.stdout.encoding or "utf-8"
     encodable = text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding)
     try:
@@ -47,7 +51,7 @@ def emit_json(document: Mapping[str, Any]) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:
     """Write a table to standard output. A column whose name begins with '>' is right-aligned.
 
-    A terminal gets colours and folded columns, a pipe plain text of unlimited width.
+    A terminal gets colours and folded columns, a pipe plain text of unlimited width. Without rows, the header is written.
     """
     from rich import box
     from rich.console import Console

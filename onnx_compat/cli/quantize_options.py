@@ -85,10 +85,10 @@ def calibration_notes(calibrate: Calibration) -> List[str]:
 def verification_inputs(
     model: str, inputs: Optional[str], dims: Optional[Dict[str, int]], calibrate: Calibration
 ) -> Tuple[Any, List[str]]:
-    """Return (the inputs to verify a file with, notes on them for the user).
+    """Return (the inputs to verify a file with, notes on these inputs for the user).
 
-    With calibration data and neither --inputs nor --dim, these are its first samples: generated inputs have other
-    ranges.
+    With calibration data that is not "generated", and neither --inputs nor --dim: the first samples of that data, with a
+    note, because generated inputs have other ranges. Otherwise `inputs` (None: `verify` generates them) and no note.
     """
     from onnx_compat import load
     from onnx_compat.calibration import GENERATED, batch

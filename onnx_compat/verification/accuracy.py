@@ -57,7 +57,11 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
 
 
 def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
-    """Return the accuracy of a floating point output: SNR, cosine similarity, range error and top-1 share."""
+    """Return the accuracy of a floating point output with elements: SNR, cosine similarity, range error, top-1 share.
+
+    Without a cosine similarity: a tensor is all zeros, or the quotient is not finite. Without a range error: the range is
+    zero or not finite. Without a top-1 share: the output does not have rank 2 and more than two classes.
+    """
     with np.errstate(all="ignore"):
         error = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0.0, got - want)
         signal = float(np.square(np.where(np.isfinite(want), want, 0)).sum())
@@ -76,7 +80,10 @@ def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
 
 
 def _to_decibels(signal: float, noise: float) -> float:
-    """Return the ratio of signal to noise, both powers, in dB: 10 log10(signal / noise); infinite without noise."""
+    """Return the ratio of signal to noise, both powers, in dB: 10 log10(signal / noise).
+
+    Return infinity without noise, and minus infinity for noise without a signal or for noise that is not finite.
+    """
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal > 0 and math.isfinite(noise) else -math.inf

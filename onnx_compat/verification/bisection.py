@@ -40,7 +40,11 @@ def bisect_verification(
     """Find the pass with which `verify` fails, by verification with fewer passes. The arguments are those of `verify`.
 
     converted: The path of a file that was converted from the model. Each trial converts the model to the same format
-        again, in a temporary folder, without quantisation. None: each trial compiles the model for the shim.
+        again, in a temporary folder, without quantisation, `shapes` and `values`. None: each trial compiles the model
+        for the shim.
+
+    A trial that raises another error than InputError counts as outputs that differ. Raise InputError for a bundle and
+    for inputs that do not fit; raise ConversionError or ShimError if no shim writes the format.
     """
     if converted is None:
         target = selection.find(selection.decide(shim).name)
@@ -70,6 +74,9 @@ def bisect_verification(
 
 def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
     """Find the first pass with which `agrees` becomes False, by binary search.
+
+    `agrees` converts and verifies with the passes that are not left out. There is no culprit
+    if the outputs agree with all passes, or differ whichever passes are left out.
 
     The passes are in the order in which they run. Passes that legalize always run in the binary search: without them, a
     runtime may compute wrong results. If the outputs differ without every other pass, each legalizing pass is left out

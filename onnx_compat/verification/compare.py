@@ -79,7 +79,11 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
 
 
 def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
-    """Compare two tensors: the dtypes, then the shapes, then the elements, with the tolerance for inexact dtypes."""
+    """Compare two tensors: the dtypes, then the shapes, then the elements.
+
+    The first difference decides the verdict. The tolerance holds for floating point and complex elements; other elements
+    must be equal. Every two dtypes of strings are equal. Tensors without elements match.
+    """
     if _is_text(got) and _is_text(want):
         got, want = _to_text(got), _to_text(want)
     elif got.dtype != want.dtype:
@@ -112,7 +116,7 @@ def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
 
 
 def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
-    """Return the comparison of two tensors of one shape, which differ where `bad` is True."""
+    """Return the comparison of two tensors of one shape, which differ where `bad` is True; without a True, a match."""
     wrong = int(np.count_nonzero(bad))
     result = _comparison_without_figures(name, MISMATCH if wrong else MATCH, got, want)._replace(
         size=want.size, mismatched=wrong
@@ -150,7 +154,7 @@ def _is_text(array: np.ndarray) -> bool:
 
 
 def _to_text(array: np.ndarray) -> np.ndarray:
-    """Return the strings of an array as `str` objects, whether it holds bytes or text."""
+    """Return a new array of `str` objects. Bytes are decoded as UTF-8, with a replacement character for invalid bytes."""
     texts: List[str] = [
         item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in array.ravel()
     ]

@@ -25,7 +25,10 @@ _Draw = Callable[[np.random.RandomState, Tuple[int, ...]], Any]
 def generate(inputs: Iterable[ValueInfo], seed: int = 0, dims: Optional[Mapping[str, int]] = None) -> Dict[str, Any]:
     """Generate a value for each input from the seed. Return the values by name.
 
-    dims: Sizes of named dimensions; other open dimensions get small sizes. Raise `InputError` for an unknown name.
+    dims: Sizes of named dimensions; other open dimensions get small sizes. None and {}: every open size is small.
+
+    Raise `InputError` for an unknown name and a negative size, `UnsupportedError` for an input whose type is unknown or
+    is no tensor, sequence or optional.
     """
     inputs = list(inputs)
     sizes: Dict[str, int] = dict(dims or {})
@@ -49,7 +52,10 @@ def _check_sizes(sizes: Mapping[str, int], names: Iterable[str]) -> None:
 
 
 def _dimension_names(kind: Optional[Type]) -> Iterator[str]:
-    """Yield the names of the open dimensions of a type."""
+    """Yield the names of the open dimensions of a type, in a sequence or an optional too. A name may come twice.
+
+    Open dimensions without a name yield nothing.
+    """
     if isinstance(kind, (SequenceType, OptionalType)):
         yield from _dimension_names(kind.element)
     elif isinstance(kind, TensorType):

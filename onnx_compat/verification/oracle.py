@@ -20,9 +20,10 @@ class Answer(NamedTuple):
 
 
 def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
-    """Run the model on `oracle`, which is "onnxruntime" or the name of a shim, and return its answer.
+    """Run the model on `oracle`, which is "onnxruntime" or the name of a shim, and return the oracle's answer.
 
-    None selects onnxruntime, or the reference if onnxruntime is not installed or cannot run the model.
+    None selects onnxruntime, or the reference if onnxruntime is not installed or cannot run the model; a note then says
+    why. "onnxruntime" raises MissingDependencyError or UnsupportedError in these cases. A shim raises its own errors.
     """
     if oracle is not None and oracle != ONNXRUNTIME:
         return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])
@@ -36,12 +37,17 @@ def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> A
 
 
 def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
+    """Run the model on a shim, and return the outputs in graph order."""
     from onnx_compat import prepare
 
     return list(prepare(model, shim=shim).run(inputs))
 
 
 def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
+    """Run the model in onnxruntime on the CPU. Inputs that onnxruntime does not know are ignored.
+
+    Raise MissingDependencyError if onnxruntime cannot be imported, UnsupportedError for any failure of onnxruntime.
+    """
     try:
         import onnxruntime
     except ImportError as error:
@@ -66,7 +72,10 @@ def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
 
 
 def _session_source(source: object) -> Union[str, bytes]:
-    """Return a model as onnxruntime takes it: bytes, or a path, so that onnxruntime finds external data."""
+    """Return a model as onnxruntime takes it: bytes for a proto or bytes, else the text of a path.
+
+    From a path, onnxruntime finds external data.
+    """
     serialize: Optional[Callable[[], bytes]] = getattr(source, "SerializeToString", None)
     if serialize is not None:
         return serialize()
@@ -74,5 +83,6 @@ def _session_source(source: object) -> Union[str, bytes]:
 
 
 def _first_line(error: Exception) -> str:
+    """Return the first line of an error's message; the name of the error's class if the message is empty."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

@@ -143,9 +143,10 @@ _WRONG_IF_DELEGATED = "every node agrees without the default delegate of the run
 
 
 def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
-    """Return inputs by name.
+    """Return inputs by name: a copy of a dict, or the items of a sequence with the names in the order of `names`.
 
-    `names` is the order of a sequence of inputs. Raise `InputError` if the sequence is longer.
+    Raise `InputError` if a sequence is longer than `names`. For a shorter sequence, the last names are absent. The names
+    of a dict are not checked.
     """
     if isinstance(inputs, Mapping):
         return dict(inputs)
@@ -160,9 +161,9 @@ def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence
 def _check_channels_last(
     model: Model, names: Sequence[str], converted: Union[str, "os.PathLike[str]", None]
 ) -> Sequence[str]:
-    """Return `names` if each is an input or output of the model that has channels; else raise `InputError`.
+    """Return the checked `names`; an empty tuple for no names.
 
-    Names without a converted file raise `InputError` too.
+    Raise `InputError` for a name that is no input or output with channels, and for names without a converted file.
     """
     if names and converted is None:
         raise InputError(
@@ -257,7 +258,10 @@ def _order_outputs(
 
 
 def _describe_input(name: str, value: OutputValue) -> FedInput:
-    """Return the name, the dtype and the shape of an input; for a sequence, "sequence" and its length."""
+    """Return the name, the dtype and the shape of an input: for a sequence "sequence" and (length,), for None "none" and ().
+
+    The dtype of every array of strings is "string".
+    """
     if value is None or isinstance(value, (list, tuple)):
         return FedInput(name, "sequence" if value is not None else "none", (len(value),) if value is not None else ())
     array = np.asarray(value)

@@ -191,6 +191,7 @@ def test_doctor(command):
     assert code == 0
     assert "tensorflow is not installed" in out
     assert "tf2: hint: pip install it" in out
+    assert "reference: features: f16" in out.splitlines()
     assert "selected: reference (nothing else is here)" in out
     _, out, _ = command("doctor", "--json")
     document = json.loads(out)
