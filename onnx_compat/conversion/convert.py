@@ -30,6 +30,7 @@ _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphde
 _BUNDLE = ".zip"
 _ALLOW_FALLBACK = "allow_fallback=True (--allow-fallback)"
 _WHOLE_HINT = "take a model that the format can hold as a whole"
+_NO_SUFFIX = "'%s' has no suffix, so it means a SavedModel folder. For a .tflite file write '%s.tflite'"
 _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
 
 
@@ -67,8 +68,11 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
     return _SUFFIXES[suffix]
 
 
-def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
-    """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if the shim does not work."""
+def _find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = None) -> Shim:
+    """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if the shim does not work.
+
+    `hint`: a hint for the case that no shim does, besides the hint to install one.
+    """
     writers = formats(shim)
     if format_name not in writers:
         extra = _WRITERS.get(format_name)
@@ -79,7 +83,7 @@ def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
                 format_name,
                 ", ".join(writers) or "none",
             ),
-            hint="pip install 'onnx-compat[%s]'" % extra if extra else None,
+            hint="; or ".join(filter(None, (hint, extra and "pip install 'onnx-compat[%s]'" % extra))) or None,
         )
     name = writers[format_name][0]
     result = selection.probe(name)
@@ -87,13 +91,6 @@ def _find_writer(format_name: str, shim: Optional[str]) -> Shim:
         hint = selection.hint(name) or "`onnx-compat doctor` shows what each shim needs"
         raise ShimError(result.reason, hint=hint, shim=name)
     return selection.find(name)
-
-
-def _suffix_hint(path: str, hint: Optional[str]) -> str:
-    """Return the hint for a path without a suffix if no shim writes a SavedModel. `hint`: the hint without the path."""
-    bare = path.rstrip("/\\")
-    text = "'%s' has no suffix, so it means a SavedModel folder. For a .tflite file write '%s.tflite'" % (path, bare)
-    return text if hint is None else "%s. For a SavedModel: %s" % (text, hint)
 
 
 def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
@@ -162,12 +159,8 @@ def convert(
     target = absolute_path(path)
     bundled = target.endswith(_BUNDLE)
     file_format = format_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
-    try:
-        writer = _find_writer(file_format, shim)
-    except ConversionError as error:
-        if to is None and file_format == "saved_model":
-            error.hint = _suffix_hint(os.fspath(path), error.hint)
-        raise
+    is_bare = to is None and file_format == "saved_model"
+    writer = _find_writer(file_format, shim, _NO_SUFFIX % (path, path) if is_bare else None)
     writer = writer.portable() if portable else writer
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW_FALLBACK + " writes one")
