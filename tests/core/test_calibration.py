@@ -107,7 +107,7 @@ def test_samples_that_do_not_fit_are_refused(data: Any, reason: str) -> None:
 def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_text("no archive")
     (tmp_path / "a.txt").write_text("text")
-    for path, reason in (("a.npz", "not a readable"), ("a.txt", "is no calibration data")):
+    for path, reason in (("a.npz", "is not a .npz file"), ("a.txt", "is no calibration data")):
         with pytest.raises(InputError, match=reason):
             list(samples(two_inputs(), tmp_path / path))
     (tmp_path / "a.npy").write_text("no array")
