@@ -6,7 +6,7 @@ import re
 import zipfile
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from onnx_compat.errors import InvalidModelError, OnnxCompatError
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.model.loading import StrPath
@@ -164,8 +164,6 @@ def parse_manifest(data: bytes) -> Manifest:
             [_parse_fallback_node(entry) for entry in _check_list(document["fallback"])],
         )
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
-        if isinstance(error, OnnxCompatError):
-            raise
         raise damaged_error("its manifest cannot be read (%s: %s)" % (type(error).__name__, error)) from error
 
 
