@@ -7,7 +7,7 @@ import pytest
 from meanings import apply_operator, meaning, record_function
 
 from onnx_compat import primitives as p
-from onnx_compat.ir.dtypes import DType, from_public, to_public
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.tracing.values import Tensor, lift
 
 STRING = DType.of("string").onnx
@@ -117,13 +117,6 @@ def test_the_bits_of_one_dtype_are_read_as_another(
         result = record(x)
     assert result.dtype == DType.of(target).numpy
     assert [float(item) for item in result] == [float(item) for item in expected]
-
-
-def test_a_public_array_of_a_carried_dtype_is_read_back() -> None:
-    x = array(small_floats([1, -2], "bfloat16"))
-    values, dtype = from_public(to_public(x, DType.of("bfloat16")))
-    assert dtype in (DType.of("bfloat16"), DType.of("float32"))
-    assert np.float32(values).tolist() == [1, -2]
 
 
 @pytest.mark.parametrize(("name", "storage"), [("float32", "float32"), ("string", "str objects")])
