@@ -57,8 +57,8 @@ def test_an_exception_is_named_once() -> None:
 # -- installed packages ------------------------------------------------------------------------------------------------
 def test_a_distribution_is_found_by_its_module(install: Install) -> None:
     install("frame_work", "frame_work_cpu")
-    found = distribution_of("frame_work")
-    assert found is not None and str(found) == "frame-work-cpu 1.2.3"
+    distribution = distribution_of("frame_work")
+    assert distribution is not None and str(distribution) == "frame-work-cpu 1.2.3"
     assert distribution_of("frame_wor") is None
 
 

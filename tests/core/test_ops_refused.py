@@ -12,7 +12,7 @@ from onnx_compat.tracing.values import EMPTY_OPTIONAL
 TRAINING = "ai.onnx.preview.training"
 
 
-def ones(*shape: int) -> np.ndarray:
+def unit_tensor(*shape: int) -> np.ndarray:
     return np.ones(shape, np.float32)
 
 
@@ -20,8 +20,8 @@ def integers(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-STEPS, HEADS = ones(1, 2, 4), ones(1, 1, 2, 4)
-IMAGE = ones(1, 1, 2, 2)
+STEPS, HEADS = unit_tensor(1, 2, 4), unit_tensor(1, 1, 2, 4)
+IMAGE = unit_tensor(1, 1, 2, 2)
 WORDS = np.array(["a"], object)
 ONE_HEAD = {"q_num_heads": 1, "kv_num_heads": 1}
 TWICE = np.float32([1, 1, 2, 2])
@@ -30,9 +30,15 @@ STATE = [np.array(0.1, np.float32), np.array(1)]  # the learning rate and the st
 Case = Sequence[Any]  # operator, opset, inputs, attributes, text of the error
 
 INVALID: Sequence[Case] = [
-    ("Gelu", 20, [ones(1)], {"approximate": "tan"}, "'none' or 'tanh', not 'tan'"),
-    ("Conv", 11, [ones(1, 1, 4), ones(1, 1, 2)], {"auto_pad": "SAME"}, "auto_pad is NOTSET, SAME_UPPER.*not 'SAME'"),
-    ("Conv", 11, [ones(1, 1, 4), ones(1, 1, 2)], {"pads": [1]}, r"the padding \[1\] must have 2 entries"),
+    ("Gelu", 20, [unit_tensor(1)], {"approximate": "tan"}, "'none' or 'tanh', not 'tan'"),
+    (
+        "Conv",
+        11,
+        [unit_tensor(1, 1, 4), unit_tensor(1, 1, 2)],
+        {"auto_pad": "SAME"},
+        "auto_pad is NOTSET, SAME_UPPER.*not 'SAME'",
+    ),
+    ("Conv", 11, [unit_tensor(1, 1, 4), unit_tensor(1, 1, 2)], {"pads": [1]}, r"the padding \[1\] must have 2 entries"),
     ("Attention", 23, [STEPS] * 3, {}, "rank 3 needs q_num_heads and kv_num_heads"),
     ("Attention", 23, [STEPS] * 3, {"q_num_heads": 3, "kv_num_heads": 3}, "size 4 cannot be divided among 3 heads"),
     (
@@ -50,12 +56,18 @@ INVALID: Sequence[Case] = [
         "nonpad_kv_seqlen and past_key exclude each other",
     ),
     ("BitShift", 11, [np.uint8([1])] * 2, {"direction": "UP"}, "LEFT or RIGHT, not 'UP'"),
-    ("BitCast", 26, [ones(2)], {"to": 7}, "the bits of float32 are not those of int64: the widths differ"),
-    ("TensorScatter", 24, [ones(1, 4, 2), ones(1, 1, 2)], {"mode": "square"}, "'linear' or 'circular', not 'square'"),
+    ("BitCast", 26, [unit_tensor(2)], {"to": 7}, "the bits of float32 are not those of int64: the widths differ"),
     (
         "TensorScatter",
         24,
-        [ones(1, 4, 2), ones(1, 1, 2)],
+        [unit_tensor(1, 4, 2), unit_tensor(1, 1, 2)],
+        {"mode": "square"},
+        "'linear' or 'circular', not 'square'",
+    ),
+    (
+        "TensorScatter",
+        24,
+        [unit_tensor(1, 4, 2), unit_tensor(1, 1, 2)],
         {"axis": 0},
         "axis of a TensorScatter is 0, which is the batch",
     ),
@@ -64,18 +76,36 @@ INVALID: Sequence[Case] = [
     (
         "LinearAttention",
         27,
-        [*[STEPS] * 3, None, None, ones(1, 2, 1)],
+        [*[STEPS] * 3, None, None, unit_tensor(1, 2, 1)],
         dict(ONE_HEAD, update_rule="linear"),
         "'linear' takes no 'beta'",
     ),
-    ("CausalConvWithState", 27, [ones(1, 2, 4), ones(2, 1, 2)], {"activation": "relu"}, "'relu' is none of none, silu"),
-    ("NegativeLogLikelihoodLoss", 13, [ones(1, 2), integers(0)], {"reduction": "max"}, "none, sum or mean, not 'max'"),
-    ("SoftmaxCrossEntropyLoss", 13, [ones(1, 2), integers(0)], {"reduction": "max"}, "none, sum or mean, not 'max'"),
-    ("RotaryEmbedding", 23, [STEPS, ones(1, 2, 2), ones(1, 2, 2)], {}, "rank 3 needs num_heads"),
-    ("Einsum", 12, [ones(2, 2)], {"equation": "ij,jk->ik"}, "'ij,jk->ik' has 2 terms for 1 inputs"),
-    ("Einsum", 12, [ones(2, 2)], {"equation": "ijk->k"}, "the term 'ijk' of an equation does not fit.*rank 2"),
-    ("Einsum", 12, [ones(2, 2)], {"equation": "i...jk->k"}, r"the term 'i\.\.\.jk' of an equation does not fit"),
-    ("Resize", 19, [IMAGE, None, ones(3)], {}, "3 scales were given for 4 axes"),
+    (
+        "CausalConvWithState",
+        27,
+        [unit_tensor(1, 2, 4), unit_tensor(2, 1, 2)],
+        {"activation": "relu"},
+        "'relu' is none of none, silu",
+    ),
+    (
+        "NegativeLogLikelihoodLoss",
+        13,
+        [unit_tensor(1, 2), integers(0)],
+        {"reduction": "max"},
+        "none, sum or mean, not 'max'",
+    ),
+    (
+        "SoftmaxCrossEntropyLoss",
+        13,
+        [unit_tensor(1, 2), integers(0)],
+        {"reduction": "max"},
+        "none, sum or mean, not 'max'",
+    ),
+    ("RotaryEmbedding", 23, [STEPS, unit_tensor(1, 2, 2), unit_tensor(1, 2, 2)], {}, "rank 3 needs num_heads"),
+    ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ij,jk->ik"}, "'ij,jk->ik' has 2 terms for 1 inputs"),
+    ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ijk->k"}, "the term 'ijk' of an equation does not fit.*rank 2"),
+    ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "i...jk->k"}, r"the term 'i\.\.\.jk' of an equation does not fit"),
+    ("Resize", 19, [IMAGE, None, unit_tensor(3)], {}, "3 scales were given for 4 axes"),
     ("Resize", 19, [IMAGE, None, TWICE], {"mode": "best"}, "nearest, linear or cubic, not 'best'"),
     ("Resize", 19, [IMAGE, None, TWICE], {"nearest_mode": "best"}, "there is no nearest_mode 'best'"),
     (
@@ -99,84 +129,108 @@ INVALID: Sequence[Case] = [
         {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"},
         "tf_crop_and_resize needs a roi",
     ),
-    ("Expand", 13, [ones(3), integers(2)], {}, "an axis of size 3 cannot be expanded to 2"),
+    ("Expand", 13, [unit_tensor(3), integers(2)], {}, "an axis of size 3 cannot be expanded to 2"),
     ("StringNormalizer", 10, [WORDS], {"case_change_action": "TITLE"}, "LOWER, UPPER or NONE, not 'TITLE'"),
-    ("SplitToSequence", 11, [ones(4), np.array(0)], {}, "the pieces of a SplitToSequence is 0; it must be 1 or more"),
+    (
+        "SplitToSequence",
+        11,
+        [unit_tensor(4), np.array(0)],
+        {},
+        "the pieces of a SplitToSequence is 0; it must be 1 or more",
+    ),
     ("OptionalGetElement", 18, [EMPTY_OPTIONAL], {}, "the optional is empty: it has no element"),
     ("Constant", 13, [], {}, "exactly one value, not 0"),
     ("Constant", 13, [], {"value_int": 1, "value_float": 2.0}, "exactly one value, not 2"),
     ("Range", 11, [np.array(0), np.array(3), np.array(0)], {}, "a range has the step 0"),
-    ("Add", 13, [ones(1), integers(1)], {}, "add of float32 and int64: both must have one dtype"),
+    ("Add", 13, [unit_tensor(1), integers(1)], {}, "add of float32 and int64: both must have one dtype"),
     (
         "MatMul",
         13,
-        [ones(2, 2), np.ones((2, 2), np.int64)],
+        [unit_tensor(2, 2), np.ones((2, 2), np.int64)],
         {},
         "matmul of float32 and int64: both must have one dtype",
     ),
     ("Sin", 7, [integers(1)], {}, "sin is not defined for int64"),
     ("Cast", 13, [WORDS], {"to": 14}, "text cannot be converted to complex64"),
-    ("RNN", 14, [ones(1, 1, 1)] * 3, {"hidden_size": 1, "activations": ["Cube"]}, "there is no activation 'Cube'"),
+    (
+        "RNN",
+        14,
+        [unit_tensor(1, 1, 1)] * 3,
+        {"hidden_size": 1, "activations": ["Cube"]},
+        "there is no activation 'Cube'",
+    ),
 ]
 
 PREVIEW: Sequence[Case] = [
     (
         "Momentum",
         1,
-        [*STATE, *[ones(2)] * 3],
+        [*STATE, *[unit_tensor(2)] * 3],
         {"alpha": 0.1, "beta": 0.1, "mode": "fast", "norm_coefficient": 0.1},
         "the mode of a Momentum is standard or nesterov, not 'fast'",
     ),
-    ("Adagrad", 1, [*STATE, *[ones(2)] * 2], {}, "3 values for each tensor, and has 2 in total"),
+    ("Adagrad", 1, [*STATE, *[unit_tensor(2)] * 2], {}, "3 values for each tensor, and has 2 in total"),
     ("Adam", 1, STATE, {}, "4 values for each tensor, and has 0 in total"),
 ]
 
 NEAREST_ROWS = {"coefficients": [1.0, 1.0], "support_vectors": [1.0, 2.0, 3.0, 4.0], "vectors_per_class": [1, 1]}
 
 ML: Sequence[Case] = [
-    ("LinearRegressor", 1, [ones(1, 1, 2)], {"coefficients": [1.0, 2.0]}, r"a tensor of rank 2 \(or 1\), not 3"),
-    ("LinearRegressor", 1, [ones(1, 2)], {"coefficients": [1.0, 2.0], "targets": 3}, "2 coefficients.*among 3 classes"),
+    ("LinearRegressor", 1, [unit_tensor(1, 1, 2)], {"coefficients": [1.0, 2.0]}, r"a tensor of rank 2 \(or 1\), not 3"),
     (
         "LinearRegressor",
         1,
-        [ones(1, 4)],
+        [unit_tensor(1, 2)],
+        {"coefficients": [1.0, 2.0], "targets": 3},
+        "2 coefficients.*among 3 classes",
+    ),
+    (
+        "LinearRegressor",
+        1,
+        [unit_tensor(1, 4)],
         {"coefficients": [1.0] * 8, "targets": 2, "post_transform": "TANH"},
         "post_transform is one of NONE.*not 'TANH'",
     ),
     (
         "LinearClassifier",
         1,
-        [ones(1, 2)],
+        [unit_tensor(1, 2)],
         {"coefficients": [1.0] * 4, "intercepts": [0.0, 0.0]},
         "needs the labels of its classes",
     ),
-    ("FeatureVectorizer", 1, [ones(1, 2)], {"inputdimensions": [1, 1]}, "inputdimensions has 2 entries for 1 inputs"),
-    ("Imputer", 1, [ones(1, 2)], {}, "no imputed values for float32"),
-    ("OneHotEncoder", 1, [ones(1, 2)], {}, "a OneHotEncoder needs its categories"),
+    (
+        "FeatureVectorizer",
+        1,
+        [unit_tensor(1, 2)],
+        {"inputdimensions": [1, 1]},
+        "inputdimensions has 2 entries for 1 inputs",
+    ),
+    ("Imputer", 1, [unit_tensor(1, 2)], {}, "no imputed values for float32"),
+    ("OneHotEncoder", 1, [unit_tensor(1, 2)], {}, "a OneHotEncoder needs its categories"),
     ("LabelEncoder", 2, [WORDS], {"keys_strings": ["a"], "values_int64s": [1, 2]}, "1 keys and 2 values"),
     ("LabelEncoder", 2, [WORDS], {"keys_int64s": [1], "values_int64s": [1]}, "the keys are int64, not string"),
     ("LabelEncoder", 2, [WORDS], {"values_int64s": [1]}, "needs its keys and its values"),
-    ("ZipMap", 1, [ones(1, 0)], {}, "a ZipMap needs the labels of its classes"),
-    ("ZipMap", 1, [ones(1, 2)], {"classlabels_int64s": [1]}, "2 scores for 1 labels"),
+    ("ZipMap", 1, [unit_tensor(1, 0)], {}, "a ZipMap needs the labels of its classes"),
+    ("ZipMap", 1, [unit_tensor(1, 2)], {"classlabels_int64s": [1]}, "2 scores for 1 labels"),
     (
         "SVMRegressor",
         1,
-        [ones(1, 2)],
+        [unit_tensor(1, 2)],
         {"kernel_type": "CUBE", "coefficients": [1.0], "support_vectors": [1.0, 2.0], "n_supports": 1, "rho": [0.0]},
         "LINEAR, POLY, RBF or SIGMOID, not 'CUBE'",
     ),
-    ("SVMClassifier", 1, [ones(1, 2)], dict(NEAREST_ROWS, rho=[0.0]), "an SVMClassifier needs the labels"),
+    ("SVMClassifier", 1, [unit_tensor(1, 2)], dict(NEAREST_ROWS, rho=[0.0]), "an SVMClassifier needs the labels"),
     (
         "SVMClassifier",
         1,
-        [ones(1, 2)],
+        [unit_tensor(1, 2)],
         dict(NEAREST_ROWS, classlabels_ints=[0, 1], rho=[]),
         "rho has 0 entries for 1 pairs of classes",
     ),
 ]
 
 NBITS = {"K": 4, "N": 1, "block_size": 16}
-PACKED = [ones(1, 4), np.ones((1, 1, 2), np.uint8), ones(1)]
+PACKED = [unit_tensor(1, 4), np.ones((1, 1, 2), np.uint8), unit_tensor(1)]
 GROUPED = [STEPS, STEPS, STEPS, None, None, np.array([1]), np.array(2)]
 GROUPS = {"num_heads": 1, "kv_num_heads": 1}
 MASK = np.ones((1, 1, 1, 1, 1), np.int32)
@@ -195,14 +249,20 @@ MICROSOFT: Sequence[Case] = [
 ]
 
 UNSUPPORTED: Sequence[Case] = [
-    ("Rfft", 1, [ones(2, 4)], {"signal_ndim": 2, "onesided": 1, "normalized": 0}, "for one axis, one-sided"),
+    ("Rfft", 1, [unit_tensor(2, 4)], {"signal_ndim": 2, "onesided": 1, "normalized": 0}, "for one axis, one-sided"),
     ("MultiHeadAttention", 1, [STEPS] * 3 + [None] * 5 + [np.array(1)], {"num_heads": 1}, "past and present share"),
     ("MultiHeadAttention", 1, [*[STEPS] * 3, None, MASK], {"num_heads": 1}, "a mask of rank 5 is not supported"),
     ("DecoderMaskedMultiHeadAttention", 1, [STEPS] * 3 + [None] * 6 + [np.array(1)], {"num_heads": 1}, "several beams"),
     ("MatMulNBits", 1, PACKED, dict(NBITS, weight_prepacked=1), "weights packed for a GPU cannot be read"),
     ("MatMulNBits", 1, PACKED, dict(NBITS, bits=3), "weights of 3 bits are not supported"),
     ("GroupQueryAttention", 1, GROUPED, dict(GROUPS, sliding_window_cache=1), "sliding_window_cache is not supported"),
-    ("GroupQueryAttention", 1, [*GROUPED, *[None] * 5, ones(1)], GROUPS, "with a quantized cache is not supported"),
+    (
+        "GroupQueryAttention",
+        1,
+        [*GROUPED, *[None] * 5, unit_tensor(1)],
+        GROUPS,
+        "with a quantized cache is not supported",
+    ),
 ]
 
 
@@ -246,7 +306,7 @@ def test_an_unsupported_argument_of_an_operator_of_onnxruntime(case: Case) -> No
 def test_an_attention_that_onnxruntime_supports_on_gpus_only(option: str) -> None:
     attributes: Dict[str, Any] = {"num_heads": 1, option: 1}
     with pytest.raises(UnsupportedError, match="supported by onnxruntime on GPUs only"):
-        meaning("Attention", 1, "com.microsoft")(None, STEPS, ones(4, 12), **attributes)
+        meaning("Attention", 1, "com.microsoft")(None, STEPS, unit_tensor(4, 12), **attributes)
 
 
 def test_the_parts_of_a_wide_complex_number_are_not_compared() -> None:

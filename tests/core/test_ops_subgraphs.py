@@ -87,12 +87,12 @@ def test_the_state_of_a_scan_keeps_its_type() -> None:
 
 
 # -- branches ----------------------------------------------------------------------------------------------------------
-def branching(then: Sequence[Any], other: Sequence[Any], output: Any, opset: int = 17) -> Any:
+def branching(then_nodes: Sequence[Any], else_nodes: Sequence[Any], output: Any, opset: int = 17) -> Any:
     """Return a model y = If(c), whose branches compute the value `y_then` and `y_else` from x."""
     kind = output if isinstance(output, int) else FLOAT
     branches = {
-        "then_branch": helper.make_graph(list(then), "then", [], [value("y_then", None, kind)]),
-        "else_branch": helper.make_graph(list(other), "else", [], [value("y_else", None, kind)]),
+        "then_branch": helper.make_graph(list(then_nodes), "then", [], [value("y_then", None, kind)]),
+        "else_branch": helper.make_graph(list(else_nodes), "else", [], [value("y_else", None, kind)]),
     }
     opsets = [helper.make_opsetid("ai.onnx.ml", 1)]
     inputs = [value("c", [], BOOL), value("x", [2])]
@@ -103,16 +103,16 @@ X = floats(1, 2)
 
 
 @pytest.mark.parametrize(
-    ("other", "expected"),
+    ("else_items", "expected"),
     [
         (["x", "n"], [[1, 2], [-1, -2]]),  # of the same length: one program for both branches
         (["n"], [[-1, -2]]),  # of another length: a program for each value of the condition
     ],
 )
-def test_branches_that_return_sequences(other: List[str], expected: Any) -> None:
+def test_branches_that_return_sequences(else_items: List[str], expected: Any) -> None:
     proto = branching(
         [node("SequenceConstruct", ["x", "x"], ["y_then"])],
-        [node("Neg", ["x"], ["n"]), node("SequenceConstruct", other, ["y_else"])],
+        [node("Neg", ["x"], ["n"]), node("SequenceConstruct", else_items, ["y_else"])],
         FLOAT,
     )
     proto.graph.output[0].ClearField("type")
@@ -120,17 +120,17 @@ def test_branches_that_return_sequences(other: List[str], expected: Any) -> None
     for _ in range(2):
         assert [item.tolist() for item in runnable.run([np.array(True), X])[0]] == [[1, 2], [1, 2]]
         assert [item.tolist() for item in runnable.run([np.array(False), X])[0]] == expected
-    assert len(runnable._plans) == (1 if len(other) == 2 else 2)
+    assert len(runnable._plans) == (1 if len(else_items) == 2 else 2)
 
 
 def test_branches_that_return_maps() -> None:
-    def zipped(source: str, name: str) -> List[Any]:
+    def build_map(source: str, name: str) -> List[Any]:
         rows = node("Reshape", [source, "shape"], [name + "_rows"])
         shape = node("Constant", [], ["shape"], value_ints=[1, 2])
         zip_map = node("ZipMap", [name + "_rows"], [name], domain="ai.onnx.ml", classlabels_strings=["a", "b"])
         return [shape, rows, zip_map]
 
-    proto = branching(zipped("x", "y_then"), [node("Neg", ["x"], ["n"]), *zipped("n", "y_else")], FLOAT)
+    proto = branching(build_map("x", "y_then"), [node("Neg", ["x"], ["n"]), *build_map("n", "y_else")], FLOAT)
     assert run(proto, np.array(True), X) == [[{"a": 1, "b": 2}]]
     assert run(proto, np.array(False), X) == [[{"a": -1, "b": -2}]]
 
@@ -232,11 +232,13 @@ def test_a_body_applied_to_no_element_has_the_declared_type(kind: int, dtype: st
         node("SequenceEmpty", [], ["none"]),
         node("SequenceMap", ["none"], ["mapped"], body=body),
         node("Cast", ["x"], ["item"], to=kind),
-        node("SequenceInsert", ["mapped", "item"], ["one"]),
+        node("SequenceInsert", ["mapped", "item"], ["extended"]),
         node("SequenceLength", ["mapped"], ["length"]),
     ]
-    length, one = run(model(nodes, [value("x", [2])], [value("length", [], INT64), value("one")], opset=17), X)
-    assert length == 0 and one[0].dtype == np.dtype(dtype)
+    length, extended = run(
+        model(nodes, [value("x", [2])], [value("length", [], INT64), value("extended")], opset=17), X
+    )
+    assert length == 0 and extended[0].dtype == np.dtype(dtype)
 
 
 # -- attention and training --------------------------------------------------------------------------------------------

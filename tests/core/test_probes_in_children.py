@@ -170,7 +170,7 @@ def test_marks_lie_in_the_cache_of_the_user(
     with monkeypatch.context() as patch:
         patch.setattr(child_probe.sys, "platform", platform)
         path = child_probe._mark_path("tf2")
-    assert os.path.dirname(path) == folder + "/probing"
+    assert Path(path).parent == Path(folder, "probing")
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])

@@ -129,9 +129,9 @@ def test_a_region_captures_an_outer_value_that_it_only_returns() -> None:
     region = branching().region
     (cond,) = [item for item in region.live() if item.primitive == "cond"]
     (add,) = [item for item in region.live() if item.primitive == "add"]
-    then, other = cond.regions
-    assert then.captures() == list(add.outputs)
-    assert other.captures() == [region.inputs[1]]
+    then_region, else_region = cond.regions
+    assert then_region.captures() == list(add.outputs)
+    assert else_region.captures() == [region.inputs[1]]
 
 
 def test_a_released_region_holds_no_weights() -> None:

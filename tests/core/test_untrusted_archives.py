@@ -96,11 +96,11 @@ def test_members_may_not_be_larger_than_the_archive() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "found"), [("000.tflite", "fives"), ("001.tflite", "four")], ids=["another size", "another name"]
+    ("member", "content"), [("000.tflite", "fives"), ("001.tflite", "four")], ids=["another size", "another name"]
 )
-def test_each_file_of_a_part_is_a_member(member: str, found: str) -> None:
+def test_each_file_of_a_part_is_a_member(member: str, content: str) -> None:
     text = manifest.dump_manifest(describe_bundle(part("000.tflite")))
-    check_refused([(manifest.NAME, text), (member, found)], "the member '000.tflite' is missing, or not of 4 bytes")
+    check_refused([(manifest.NAME, text), (member, content)], "the member '000.tflite' is missing, or not of 4 bytes")
 
 
 def test_an_unknown_dtype_in_a_manifest_is_refused() -> None:

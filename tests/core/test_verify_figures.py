@@ -11,18 +11,18 @@ from onnx_compat.verification.compare import Comparison, compare
 from onnx_compat.verification.report import explain
 
 
-def compared(got: Any, want: Any) -> Comparison:
+def compare_pair(got: Any, want: Any) -> Comparison:
     (comparison,) = compare("y", got, want, rtol=1e-3, atol=1e-3)
     return comparison
 
 
 def accuracy_of(got: Any, want: Any) -> Optional[Accuracy]:
-    return measure_accuracy(compared(got, want), got, want).accuracy
+    return measure_accuracy(compare_pair(got, want), got, want).accuracy
 
 
 def test_an_empty_tensor_has_no_accuracy_and_keeps_its_verdict() -> None:
     empty = np.zeros((0, 3), np.float32)
-    comparison = measure_accuracy(compared(empty, empty), empty, empty)
+    comparison = measure_accuracy(compare_pair(empty, empty), empty, empty)
     assert comparison.accuracy is None
     assert judge_accuracy(comparison, 99.0) is comparison
 
@@ -53,7 +53,7 @@ def test_only_figures_that_are_defined_are_told(got: Any, want: Any, text: str) 
 )
 def test_integers_are_judged_by_the_share_that_is_equal(got: Any, share: float, verdict: str) -> None:
     want = np.int32([1, 2, 3, 4])
-    comparison = measure_accuracy(compared(np.int32(got), want), np.int32(got), want)
+    comparison = measure_accuracy(compare_pair(np.int32(got), want), np.int32(got), want)
     assert comparison.accuracy is not None
     assert format_accuracy(comparison.accuracy) == "%.1f %% of the elements equal" % share
     assert judge_accuracy(comparison, 30.0).verdict == verdict
@@ -73,4 +73,4 @@ def test_integers_are_judged_by_the_share_that_is_equal(got: Any, share: float, 
     ],
 )
 def test_the_verdict_is_explained(got: Any, want: Any, text: str) -> None:
-    assert explain(compared(got, want)) == text
+    assert explain(compare_pair(got, want)) == text
