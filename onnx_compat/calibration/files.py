@@ -17,10 +17,10 @@ NamedSample = Tuple[str, Any]
 
 
 def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Return an iterator over the samples of a .npz or .npy file, or of a folder of such files or of images.
+    """Return an iterator over (origin, sample) for the samples of a .npz or .npy file, or of a folder of files or images.
 
-    `declared`: the model's inputs. Raises `InputError` at the call if the path does not exist, is a file of another
-    suffix or is not readable. For a folder, errors are raised by the iterator.
+    `declared`: the model's inputs. Raises `InputError` at the call if the path does not exist, is not readable, or is a file of
+    another suffix. The same holds for a .npy file and several inputs. The iterator raises all other errors.
     """
     source = Path(os.fspath(path))
     if source.is_dir():

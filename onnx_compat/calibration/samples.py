@@ -102,8 +102,8 @@ def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
 def _read_samples(declared: Sequence[ValueInfo], data: Data) -> Iterator[NamedSample]:
     """Return an iterator over the samples of calibration data, each with its origin. The samples are not checked yet.
 
-    Raises `InputError` at the call if `data` is of no known kind, or if its path does not exist. Errors of the content
-    of files and arrays are raised at the first item.
+    Raises `InputError` for data of an unknown kind, and for a path, file or array that cannot be read: at the call or while
+    iterating.
     """
     if isinstance(data, Images):
         return data.read(declared)

@@ -72,7 +72,7 @@ def _format_title(key: str) -> str:
 
 
 def _format_fact(value: object) -> str:
-    """Return a fact as text: a number, a text, or a list or dict of these, separated by commas."""
+    """Return a fact as text: a number, a text, a list "a, b", or a dict "key value, key value"."""
     if isinstance(value, Mapping):
         return ", ".join("%s %s" % (_format_cell(key), _format_fact(item) or "none") for key, item in value.items())
     return ", ".join(map(_format_cell, value)) if isinstance(value, list) else _format_cell(value)

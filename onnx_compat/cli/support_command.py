@@ -103,7 +103,7 @@ def _bundle_parts(
 
 
 def _show_parts(parts: Sequence[Dict[str, Any]]) -> None:
-    """Print the table of the parts of a bundle. Print nothing if no part runs in the fallback."""
+    """Print the table of the parts of a bundle, and how many run in the fallback. Print nothing if none does."""
     if not any(part["reasons"] for part in parts):
         return
     rows = []

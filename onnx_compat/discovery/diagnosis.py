@@ -33,9 +33,9 @@ def error_line(text: str) -> str:
 
 
 def import_error_text(error: BaseException) -> str:
-    """Return an exception as one line with its type: `ImportError: libx.so: cannot open …`.
+    """Return the line of an exception's message that states the cause, with its type: `ImportError: libx.so: cannot open …`.
 
-    A message that begins with the type of an error keeps that type.
+    `error_line` selects the line. A line that begins with the type of an error keeps that type.
     """
     text = error_line(str(error))
     return text if re.match(_ERROR, text) else "%s: %s" % (type(error).__name__, text)

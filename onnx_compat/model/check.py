@@ -53,7 +53,8 @@ def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
 def _producers(graph: Graph) -> Dict[str, int]:
     """Return value name -> index of the node that produces the value, or -1 for an input or initializer.
 
-    Raises InvalidModelError if a value is defined twice.
+    Raises InvalidModelError if a value is defined twice, or an input has no name. An initializer may have the name of an
+    input.
     """
     producers: Dict[str, int] = {}
     for port in graph.inputs:

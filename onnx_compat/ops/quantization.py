@@ -42,7 +42,7 @@ def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 
 def round_to_integers(x: Any, zero_point: Any, dtype: DType) -> Tensor:
     """Round x to integers (halves to even), add the zero point, clip to the range of an integer dtype, and cast.
 
-    The arithmetic is in float32, which holds all integers of these dtypes. A zero point None is 0.
+    The zero point is added in float32, which holds all integers of up to 16 bits. A zero point None is 0.
     """
     nearest = p.cast(p.round(x), float32)
     shifted = nearest if zero_point is None else p.add(nearest, p.cast(zero_point, float32))

@@ -99,7 +99,7 @@ class _Network(NamedTuple):
         return directions_by_name[self.direction]
 
     def check(self, gates: int, hidden_size: Optional[int], peepholes: Optional[Tensor] = None) -> None:
-        """Raise InvalidModelError unless the shapes, known lengths and layout fit this number of gates.
+        """Raise InvalidModelError unless the shapes fit this number of gates, the layout is 0 or 1, and known lengths fit X.
 
         Absent inputs and symbolic sizes fit.
         """

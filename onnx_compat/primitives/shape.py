@@ -38,7 +38,8 @@ def axis_of(axis: int, rank: int) -> int:
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     """The elements, in row-major order, in another shape with the same number of elements. A size of -1 stands for the
-    size that follows from the other sizes; an emitter never gets -1. Only one size is -1, and then no other size is 0.
+    size that follows from the other sizes; an emitter never gets -1. Raises InvalidModelError for two
+    sizes of -1, a 0 beside a -1, or another number of elements.
     """
     x = lift(x)
     shape = _without_wildcard(x, shape)

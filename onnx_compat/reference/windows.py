@@ -139,7 +139,7 @@ def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
 
 
 def _dense(x: Any, w: Array, window: Window, groups: int, out: Array) -> None:
-    """Write a convolution of each group to `out`, as matrix products with copies of the windows (im2col)."""
+    """Write a convolution of each group to `out`, as matrix products with copies of the windows (im2col). x is padded."""
     batch, channels = x.shape[:2]
     positions, (kernel, strides, dilations, _) = out.shape[2:], window
     depth = w.shape[1] * _size(kernel)

@@ -127,7 +127,7 @@ class MapValue(NamedTuple):
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the values."""
+        """The dtype of the map's values; the keys have their own dtype."""
         return self.values.dtype
 
 

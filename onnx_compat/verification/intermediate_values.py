@@ -200,7 +200,10 @@ class InFile:
         return {name: value for name, value in self._file.values(feeds).items() if name in self._held}
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run only the file's operators for a node, from the expected values; return the node's outputs by name."""
+        """Run only the file's operators for a node, from the expected values.
+
+        Return the node's outputs that the file computes, in the file's axis order, by name.
+        """
         values = {}
         for name in node.outputs:
             if name in self._producers:

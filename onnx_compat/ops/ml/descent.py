@@ -94,9 +94,9 @@ def _compare(x: Tensor, threshold: Tensor, kind: int) -> Tensor:
 
 
 def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
-    """Return the values that nodes compare, [rows, 1 + columns]: a column of -inf, then the columns of the forest.
+    """Return the values that nodes compare, [rows, 1 + columns]: -inf for leaves, then the columns `forest.columns`.
 
-    Raises InvalidModelError if x has too few features.
+    A column is a feature of x or a set membership. Raises InvalidModelError if a static width of x lacks a feature.
     """
     parts: List[Tensor] = [p.full((x.shape[0], 1), -np.inf, x.dtype)]
     group: List[Column] = []

@@ -38,9 +38,9 @@ def _find_by_comparison(x: Tensor, keys: np.ndarray) -> Tensor:
 
 
 def _find_by_bisection(x: Tensor, keys: np.ndarray) -> Tensor:
-    """Return the index of the first equal key, by binary search in the sorted keys; len(keys) without an equal key.
+    """Return the index in `keys` of the first key that equals each element of x; len(keys) without an equal key.
 
-    `keys` are numbers. A NaN key, and a NaN in x, equals nothing.
+    `keys` are numbers in any order: a sorted copy is searched by bisection. A NaN key, and a NaN in x, equals nothing.
     """
     order = np.argsort(keys, kind="stable")
     order = order[keys[order] == keys[order]]  # without NaN

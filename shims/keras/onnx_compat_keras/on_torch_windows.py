@@ -41,7 +41,7 @@ def _pad_space(x: torch.Tensor, pads: Pads, value: float) -> torch.Tensor:
 
 
 class Windows(Arrays):
-    """Emitter methods for the convolutions and pools of `onnx_compat.primitives.linear`."""
+    """Emitter methods for the convolutions and pools of `onnx_compat.primitives.linear`, and `upsample`."""
 
     _filters: Dict[Tuple[int, str], torch.Tensor]
     _lasting: FrozenSet[int] = frozenset()

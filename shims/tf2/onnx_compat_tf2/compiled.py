@@ -32,7 +32,7 @@ class CompiledModule(Compiled):
         return [decode(output.numpy()) for output in outputs]
 
     def _empty_function(self) -> TfFunction:
-        """Return the tf.function for empty inputs; build its module at the first call."""
+        """Return the tf.function for inputs of which at least one is empty; build its module at the first call."""
         if self._for_empty is None:
             self._for_empty = self._build_for_empty()
         return self._for_empty.function

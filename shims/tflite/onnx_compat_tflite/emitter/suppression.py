@@ -151,9 +151,10 @@ def _has_area(builder: Builder, corners: Handle) -> Handle:
 
 
 def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
-    """Return the k highest scores in order, and their indices, where k covers all scores above the threshold.
+    """Return the k highest scores of each class in order, and their indices.
 
-    Without a threshold, k is the number of boxes.
+    k is the same for all classes, and covers all scores above the threshold. A score that is not above the threshold
+    becomes -inf. Without a threshold, k is the number of boxes.
     """
     k = runtime_sizes.scalar(builder, scores.dims[2])
     if threshold is not None:

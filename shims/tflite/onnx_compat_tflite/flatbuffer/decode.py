@@ -81,7 +81,11 @@ class _Decoder:
         return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, vtable + 4), size
 
     def _field_position(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
-        """Return the byte position of the field in `slot`; 0 if the table lacks the field. `width`: bytes of the field."""
+        """Return the byte position of the field in `slot`; 0 if the table lacks the field. `width`: bytes of the field.
+
+        `start`, `offsets`, `size`: position of the table, its vtable, its bytes. Raises InvalidModelError for a field
+        outside of the table.
+        """
         offset = offsets[slot] if slot < len(offsets) else 0
         if offset and not 4 <= offset <= size - width:
             reason = "a field of the table at byte %d lies outside it: the file is damaged" % start

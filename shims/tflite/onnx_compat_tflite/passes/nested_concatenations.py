@@ -26,7 +26,10 @@ def _example() -> fb.ModelSpec:
     after=("dead_code",),
 )  # fmt: skip
 def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
-    """Merge a CONCATENATION into the CONCATENATION that reads its result, if both have the same axis."""
+    """Merge a CONCATENATION into the CONCATENATION that reads its result, under the conditions of this module.
+
+    Return the number of merges.
+    """
     count = 0
     for op in graph.operators:
         if op.builtin != "CONCATENATION":
