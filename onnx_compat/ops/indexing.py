@@ -20,11 +20,12 @@ from onnx_compat.tracing.values import Tensor, lift
 def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     """Return the slices of data at the indices of an axis. The shape of the indices replaces that axis.
 
-    Raises InvalidModelError for a known index that is out of range of a static axis.
+    Raises InvalidModelError for scalar data, and for a known index that is out of range of a static axis.
     """
+    if not data.rank:
+        raise InvalidModelError("a scalar has no axis to select from")
     axis = p.axis_of(axis, data.rank)
-    if data.rank:
-        check_indices(indices, data.shape[axis], from_end=True)
+    check_indices(indices, data.shape[axis], from_end=True)
     if indices.known and indices.size == 1 and indices.rank < 2 and data.value is None:
         index = known_integers(indices, "an index")[0]  # a single slice needs no gather
         piece = p.slice_axis(data, axis, index, None if index == -1 else index + 1)

@@ -60,6 +60,7 @@ INDICES = [
     ]
 ]
 SHAPES = [
+    case("Gather", np.array(1, np.float32), ints(0)),
     case("GatherND", X, ints(0, 0).reshape(1, 2)),
     case("GatherND", MATRIX, np.zeros((3, 1), np.int64), batch_dims=1),
     case("GatherElements", MATRIX, ints(0)),

@@ -5,7 +5,7 @@ import pytest
 from ml import agree, grown, ours, proto, theirs
 from onnx import TensorProto, numpy_helper
 
-from onnx_compat.errors import OnnxCompatError
+from onnx_compat.errors import InvalidModelError, OnnxCompatError
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 ORDERED = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")
@@ -288,3 +288,12 @@ def test_a_cycle_of_nodes_is_refused():
     }  # fmt: skip
     with pytest.raises(OnnxCompatError, match="do not form trees"):
         ours(proto("TreeEnsemble", 5, [x], [FLOAT], nodes), {"x0": x})
+
+
+@pytest.mark.parametrize("name", ["aggregate_function", "post_transform"])
+@pytest.mark.parametrize("number", [-1, 9])
+def test_an_unknown_number_of_a_function_is_refused(name, number):
+    x = np.zeros((2, 3), np.float32)
+    attributes = dict(ensemble(np.random.RandomState(6), np.float32, 1, 0, 2), **{name: number})
+    with pytest.raises(InvalidModelError, match="%s is a number from 0" % name):
+        ours(proto("TreeEnsemble", 5, [x], [FLOAT], attributes), {"x0": x})

@@ -245,6 +245,8 @@ def tree_ensemble(
         count
     } or not 0 <= inner_modes.min() <= inner_modes.max() < LEAF:
         raise InvalidModelError("the lists of the trees' nodes differ in length, or a mode is unknown")
+    aggregate_name = _choose("aggregate_function", AGGREGATES, aggregate_function)
+    transform_name = _choose("post_transform", POST_TRANSFORMS, post_transform)
     dtype = _compare_dtype(X, splits, table)
 
     def append_leaves(values: Any, value: Any) -> np.ndarray:
@@ -270,6 +272,13 @@ def tree_ensemble(
     targets = int(n_targets or 1 + max(leaf_targetids))
     weights = reachable_weights(np.arange(count, count + leaf_count).tolist(), leaf_targetids, table, targets, forest)
     positions = find_leaves(as_rows(X, dtype), forest)
-    scores = aggregate(positions, forest, weights, AGGREGATES[aggregate_function], dtype)
-    name = POST_TRANSFORMS[post_transform]  # onnxruntime exchanges SOFTMAX and LOGISTIC
-    return p.cast(transform_target_scores(scores, targets, name), X.dtype)
+    scores = aggregate(positions, forest, weights, aggregate_name, dtype)
+    # onnxruntime exchanges SOFTMAX and LOGISTIC
+    return p.cast(transform_target_scores(scores, targets, transform_name), X.dtype)
+
+
+def _choose(attribute: str, names: Sequence[str], number: int) -> str:
+    """Return the name that a number of the attribute means. Raises InvalidModelError for another number."""
+    if not 0 <= number < len(names):
+        raise InvalidModelError("%s is a number from 0 to %d, not %d" % (attribute, len(names) - 1, number))
+    return names[number]
