@@ -66,9 +66,10 @@ def loop(
     first axis. Raises NeedsKnownError for a state that is no tensor, if the number of iterations is not known.
     """
     count, trace_body = len(v_initial), ctx.body(body)
+    has_rows = len(body.outputs) > 1 + count
     invariant = _loop_invariants(body, count)
     if not invariant:
-        return _run_loop(trace_body, M, cond, v_initial)
+        return _run_loop(trace_body, M, cond, v_initial, has_rows)
     carried = [k for k in range(count) if k not in invariant]
 
     def run(k: Tensor, proceeds: Tensor, *state: Tensor) -> List[Any]:
@@ -78,7 +79,7 @@ def loop(
         )
         return [proceeds_next, *(results[index] for index in carried), *results[count:]]
 
-    results = _run_loop(run, M, cond, [v_initial[index] for index in carried])
+    results = _run_loop(run, M, cond, [v_initial[index] for index in carried], has_rows)
     finals = dict(zip(carried, results))
     return [*(finals.get(index, value) for index, value in enumerate(v_initial)), *results[len(carried) :]]
 
@@ -102,12 +103,15 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
     return invariants
 
 
-def _run_loop(run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any]) -> List[Any]:
+def _run_loop(
+    run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any], has_rows: bool
+) -> List[Any]:
     """Unroll a loop, or record it. Return the final states and the stacked row outputs.
 
     A loop is unrolled if its conditions are known, and one of three holds: it has at most `SHORT` iterations, a state
-    is no tensor, or the trace executes at once. `run` traces the body for (iteration, condition, *states). Raises
-    NeedsKnownError for a state that is no tensor in a loop that cannot be unrolled.
+    is no tensor, or the trace executes at once. `run` traces the body for (iteration, condition, *states), and `has_rows`
+    tells whether the body has row outputs. Raises NeedsKnownError for a state that is no tensor in a loop that cannot be
+    unrolled.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -121,7 +125,7 @@ def _run_loop(run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_ini
     ):
         unrolled = _unroll(run, limit, list(v_initial))
         if unrolled is not None:
-            return _finish_unrolled(run, unrolled, v_initial)
+            return _finish_unrolled(run, unrolled, v_initial) if has_rows else unrolled[0]
     if not all_tensors:
         raise NeedsKnownError("a Loop over sequences needs a known number of iterations", M if M is not None else cond)
     start = lift(True, bool_) if cond is None else p.reshape(cond, ())

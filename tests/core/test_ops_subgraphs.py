@@ -204,9 +204,9 @@ def test_a_loop_over_a_sequence_is_recorded_for_each_number_of_rounds() -> None:
     outer.append(node("SequenceLength", ["all"], ["y"]))
     proto = model(outer, [value("m", [], INT64), value("x", [2])], [value("y", [], INT64)])
     runnable = onnx_compat.prepare(proto, shim="reference")
-    for rounds in (2, 3, 2):
+    for rounds in (2, 0, 3, 2):
         assert runnable.run([np.array(rounds), X])[0].tolist() == rounds
-    assert len(runnable._plans) == 2
+    assert len(runnable._plans) == 3
 
 
 # -- sequences ---------------------------------------------------------------------------------------------------------
