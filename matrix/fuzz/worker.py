@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import queue
-import signal
-import subprocess
 import tempfile
-import threading
 from pathlib import Path
-from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from matrix.fuzz.chunks import write_chunk
 from matrix.fuzz.execution import DIED, HUNG, Outcome
 from matrix.fuzz.graphs import Case
+from matrix.line_process import LineProcess, NoAnswer
 
 __all__ = ["Worker", "WorkerError"]
 
@@ -30,12 +26,6 @@ class WorkerError(Exception):
     """The process does not start; the text says why."""
 
 
-class _Running(NamedTuple):
-    process: subprocess.Popen[str]
-    answers: queue.Queue[str]
-    log: IO[str]
-
-
 class Worker:
     """A child process at a time, until `close`. `env`: the variables of the cell."""
 
@@ -46,12 +36,14 @@ class Worker:
         self._shim = shim
         self._form = form
         self._env = {**os.environ, **env, "ONNX_COMPAT_VERIFY": "1"}
-        self._running: Optional[_Running] = None
+        self._running: Optional[LineProcess] = None
         self._first = True
 
     def close(self) -> None:
         """End the process."""
-        self._end()
+        running, self._running = self._running, None
+        if running is not None:
+            running.end()
 
     def run(self, path: Path, count: int) -> Iterator[Tuple[int, Outcome]]:
         """Run the `count` cases of a chunk. Return the index and the outcome of each."""
@@ -72,16 +64,14 @@ class Worker:
     def _run_from(self, path: Path, start: int) -> Iterator[Tuple[int, Outcome]]:
         """Run cases until the last one, or until the process ends."""
         running = self._running or self._start()
-        assert running.process.stdin is not None
-        request = {"path": str(path), "start": start, "shim": self._shim, "form": self._form}
+        running.send(json.dumps({"path": str(path), "start": start, "shim": self._shim, "form": self._form}))
         index = start
         try:
-            running.process.stdin.write(json.dumps(request) + "\n")
-            running.process.stdin.flush()
             while True:
-                line = running.answers.get(timeout=FIRST_SECONDS if self._first else CASE_SECONDS)
+                line = running.receive(FIRST_SECONDS if self._first else CASE_SECONDS)
                 if not line:
-                    yield index, Outcome(DIED, self._describe_end(running))
+                    self._running = None
+                    yield index, Outcome(DIED, running.describe_end(count=3))
                     return
                 answer: Dict[str, Any] = json.loads(line)
                 if "end" in answer:
@@ -91,67 +81,20 @@ class Worker:
                 else:
                     self._first = False
                     yield answer["index"], Outcome(answer["kind"], answer["detail"], answer["output"])
-        except queue.Empty:
-            self._end()
-            yield index, Outcome(HUNG, "no answer after %g s" % (FIRST_SECONDS if self._first else CASE_SECONDS))
-        except BrokenPipeError:
-            yield index, Outcome(DIED, self._describe_end(running))
+        except NoAnswer as error:
+            self.close()
+            yield index, Outcome(HUNG, str(error))
 
-    def _start(self) -> _Running:
+    def _start(self) -> LineProcess:
         self._first = True
-        log = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - until _end
-        process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            encoding="utf-8",
-            env=self._env,
-            cwd=_CHILD,  # never the root of the repository: its packages are not those of the wheels
-            start_new_session=True,  # a process group, which ends with the process
-        )
-        answers: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=_read, args=(process, answers), daemon=True).start()
-        running = self._running = _Running(process, answers, log)
+        # Never in the root of the repository: its packages are not those of the wheels.
+        running = self._running = LineProcess(self._command, self._env, _CHILD)
         try:
-            line = answers.get(timeout=START_SECONDS)
-        except queue.Empty:
-            self._end()
+            line = running.receive(START_SECONDS)
+        except NoAnswer:
+            self.close()
             raise WorkerError("the process did not start in %g s" % START_SECONDS) from None
         if not line:
-            raise WorkerError(self._describe_end(running))
+            self._running = None
+            raise WorkerError(running.describe_end(count=3))
         return running
-
-    def _describe_end(self, running: _Running) -> str:
-        """Return how the process ended, with the last lines of its log."""
-        code = running.process.wait()
-        cause = signal.Signals(-code).name if code < 0 else "exit code %d" % code
-        running.log.seek(0)
-        lines = [line.strip() for line in running.log if line.strip()]
-        self._end()
-        return "the process died (%s)%s" % (cause, ": " + " / ".join(lines[-3:])[-300:] if lines else "")
-
-    def _end(self) -> None:
-        running, self._running = self._running, None
-        if running is None:
-            return
-        if hasattr(os, "killpg"):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(running.process.pid, signal.SIGKILL)
-        else:
-            running.process.kill()
-        running.process.wait()
-        assert running.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # of bytes that were written but never read
-            running.process.stdin.close()
-        running.log.close()
-
-
-def _read(process: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
-    """Queue the lines of a process until it ends, then an empty line."""
-    assert process.stdout is not None
-    with process.stdout as lines:
-        for line in lines:
-            answers.put(line)
-    answers.put("")
