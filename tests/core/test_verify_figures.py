@@ -62,8 +62,8 @@ def test_integers_are_judged_by_the_share_that_is_equal(got: Any, share: float, 
 @pytest.mark.parametrize(
     ("got", "want", "text"),
     [
-        (np.zeros(3, np.float32), np.zeros(2, np.float32), "wrong shape, expected float32[2]"),
-        (np.zeros(2, np.float64), np.zeros(2, np.float32), "wrong dtype, expected float32[2]"),
+        (np.zeros(3, np.float32), np.zeros(2, np.float32), "wrong shape float32[3], expected float32[2]"),
+        (np.zeros(2, np.float64), np.zeros(2, np.float32), "wrong dtype float64[2], expected float32[2]"),
         (
             np.array(["a", "b"], object),
             np.array(["a", "c"], object),
