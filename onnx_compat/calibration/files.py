@@ -17,10 +17,14 @@ NamedSample = Tuple[str, Any]
 
 
 def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Return an iterator over (origin, sample) for the samples of a .npz or .npy file, or of a folder of files or images.
+    """Return an iterator over (origin, {input name: array}) for each sample of a .npz or .npy file, or of a folder.
 
-    `declared`: the model's inputs. Raises `InputError` at the call if the path does not exist, is not readable, or is a file of
-    another suffix. The same holds for a .npy file and several inputs. The iterator raises all other errors.
+    A folder holds files of one kind: .npz, .npy or images. The origin is a text for errors. `declared`: the model's
+    inputs, tensors of known rank.
+
+    Raises `InputError` at the call for a path that does not exist, and for a file of another suffix or that is not
+    readable. The same holds for a .npy file if the model has several inputs. The iterator raises all other errors, and
+    every error of a folder.
     """
     source = Path(os.fspath(path))
     if source.is_dir():
@@ -84,9 +88,10 @@ def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
 def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     """Split each array into samples along its first axis; yield (origin of the sample, {name: array}) for each sample.
 
-    `origin` names the arrays in errors. Every sample has the arrays of unknown names whole, and lacks the inputs that
-    `arrays` lacks: the check of the samples reports both. Raises `InputError` at the first item if the inputs have
-    different numbers of samples, or if an array cannot be split.
+    `origin` names the arrays in errors. `declared`: the model's inputs, tensors of known rank. Every sample has the
+    arrays of unknown names whole, and lacks the inputs that `arrays` lacks: the check of the samples reports both.
+    Raises `InputError` at the first item if the inputs have different numbers of samples, or if an array cannot be
+    split.
     """
     pieces: Dict[str, List[Any]] = {}
     for info in declared:
@@ -106,7 +111,7 @@ def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[Val
 
 
 def _split_array(origin: str, info: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") -> List[Any]:
-    """Split the array of an input into a list of samples along the first axis.
+    """Split the array of an input, a tensor of known rank, into a list of samples along the first axis.
 
     Number of axes of the array:
     one more than the input: each slice is a sample

@@ -36,12 +36,12 @@ class Images(NamedTuple):
     std: Sequence[float] = (1.0,)
 
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
-        """Yield the name of each image file in the folder, and its sample: {input name: array}.
+        """Yield (quoted file name, {input name: array}) for each image file in the folder; the batch size is 1.
 
         `declared`: the model's inputs. Files are read in the order of their names; files of other suffixes are left
         out. Raises `InputError` at the first item unless the only input of the model is an image and `folder` is a
-        folder. Raises it also for an unreadable image, a 0 in `std`, and a `mean` or `std` with neither 1 nor as many
-        entries as channels.
+        folder. The same holds for a 0 in `std`, and a `mean` or `std` with neither 1 nor as many entries as channels.
+        An unreadable image raises `InputError` when it is read.
         """
         name, is_integer, channels_first, (channels, height, width) = _find_image_input(declared)
         for attribute, numbers in (("mean", self.mean), ("std", self.std)):
@@ -84,7 +84,7 @@ def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, T
 
 
 def _load_pixels(path: Path, channels: int, height: int, width: int) -> Any:
-    """Decode an image file and resize it. Return the pixels as [height, width, channels] of uint8.
+    """Decode an image file and resize it to `height` and `width`. Return uint8 pixels [height, width, channels].
 
     Raises `InputError` if the file is not a readable image, and `MissingDependencyError` without Pillow.
     """

@@ -50,8 +50,8 @@ def samples(model: Model, data: Data) -> Iterator[Sample]:
 def paths_of(data: Optional[Data]) -> List[str]:
     """Return the paths of the files that calibration data is read from; an empty list for data in memory.
 
-    Data in memory includes `GENERATED` and None. For a folder (or `Images`), return every entry in it. A path that does
-    not exist is returned too.
+    Data in memory includes `GENERATED` and None. For a folder (or `Images`), return the path of every entry in it, not
+    the folder. A path that does not exist is returned too.
     """
     source = data.folder if isinstance(data, Images) else data
     if not isinstance(source, (str, os.PathLike)) or source == GENERATED:
@@ -100,10 +100,11 @@ def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
 
 
 def _read_samples(declared: Sequence[ValueInfo], data: Data) -> Iterator[NamedSample]:
-    """Return an iterator over the samples of calibration data, each with its origin. The samples are not checked yet.
+    """Return an iterator over (origin, sample) for each sample of calibration data. The samples are not checked yet.
 
-    Raises `InputError` for data of an unknown kind, and for a path, file or array that cannot be read: at the call or while
-    iterating.
+    The origin is a text for errors. A sample is {input name: array}; from an iterable, it is whatever the iterable
+    yields. Raises `InputError` at the call for data of an unknown kind. Other errors come at the call or while
+    iterating, as for `files.read_samples` and `files.split_samples`.
     """
     if isinstance(data, Images):
         return data.read(declared)

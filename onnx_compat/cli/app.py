@@ -122,9 +122,11 @@ def _report_error(error: Exception, settings: Settings) -> int:
 
 
 def _format_error(error: Exception, code: int, settings: Settings) -> str:
-    """Return the message of an error. For a defect of onnx-compat, add the type and the request to run with --debug.
+    """Return the message of an error: `str(error)`, unless `code` is INTERNAL, a defect of onnx-compat.
 
-    An error that states its place or its hint (`OnnxCompatError`) has one line for both places, and one for both hints.
+    The message of a defect has the type of the error, and a line "where: a defect in onnx-compat". A line "hint:" asks
+    to run with --debug, unless --debug is given. The place and the hint of an `OnnxCompatError` are joined to these
+    lines.
     """
     if code != INTERNAL:
         return str(error)

@@ -154,9 +154,7 @@ def _check_paths(
 
 
 def _passes_document(entries: "Sequence[Entry]") -> Dict[str, Any]:
-    """Return the JSON entry "passes": name, number of rewrites and summary of each pass, in the order in which the
-    passes ran.
-    """
+    """Return {"passes": [fields of each entry as a dict]}, in the order in which the passes ran."""
     return {"passes": [dict(entry._asdict()) for entry in entries]}
 
 
@@ -230,7 +228,10 @@ def _verification_inputs(
 
 
 def _bundle_document(path: Path) -> Optional[Dict[str, Any]]:
-    """Return the JSON entry "bundle": the parts of a bundle, and its nodes in the fallback. None: the file is no bundle."""
+    """Return {"parts": [...], "fallback": [...]} of a bundle, a dict for each part and each node in the fallback.
+
+    Return None if the file is no bundle.
+    """
     from onnx_compat.conversion.bundle import is_bundle, read_manifest
 
     if not is_bundle(path):

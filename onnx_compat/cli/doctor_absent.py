@@ -25,7 +25,10 @@ def missing_shims() -> List[MissingShim]:
 
 
 def _describe_missing(name: str) -> MissingShim:
-    """Return a missing shim, with whether its framework is installed and with the command that installs the shim."""
+    """Describe a shim that is not installed.
+
+    `reason` says whether the framework is installed, or for which versions of Python the shim is.
+    """
     for module in environment.MODULES[name]:
         framework = environment.distribution_of(module) if environment.find_module(module) is not None else None
         if framework is not None and _is_same_generation(name, framework.version):

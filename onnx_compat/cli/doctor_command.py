@@ -116,7 +116,11 @@ def _decide() -> Tuple[Optional[str], str, Optional[str]]:
 
 
 def _read_environment() -> Tuple[Dict[str, str], Dict[str, str]]:
-    """Return (version of Python and of each required package, remedy for each required package that cannot be imported)."""
+    """Return ({label: text} on this environment, {package: remedy} for each required package that cannot be imported).
+
+    The labels are "Python", "on" (the platform), "onnx", "numpy" and "at" (the prefix). The text of a package is its
+    version, or why it cannot be imported.
+    """
     environment = {"Python": platform.python_version(), "on": "%s %s" % (platform.system(), platform.machine())}
     broken = {}
     for name in ("onnx", "numpy"):

@@ -59,7 +59,7 @@ _BY_ERROR: Tuple[Tuple[type, int], ...] = (
 
 
 def code_of(error: BaseException) -> int:
-    """Return the exit code for an error: that of its class in `_BY_ERROR`, or INTERNAL (a defect) for any other class."""
+    """Return the code of the first class in `_BY_ERROR` that the error is an instance of; INTERNAL (a defect) if none."""
     for kind, code in _BY_ERROR:
         if isinstance(error, kind):
             return code

@@ -96,7 +96,10 @@ def _show_program(model: str, shim: Optional[str], json: bool) -> None:
 
 
 def _value_rows(document: Dict[str, Any], kind: str) -> List[List[str]]:
-    """Return the table rows for the inputs or for the outputs of a model. `kind`: "input" or "output"."""
+    """Return a table row [kind, name, type, open sizes] for each input or output. `kind`: "input" or "output".
+
+    `document`: the result of `_model_document`.
+    """
     return [[kind, value["name"], value["type"], ", ".join(value["open"])] for value in document[kind + "s"]]
 
 
@@ -108,7 +111,11 @@ def _format_counts(row: Dict[str, Any]) -> str:
 
 
 def _count_support(model: "Model", shim: str, report_progress: Callable[[str], None]) -> Dict[str, Any]:
-    """Return the entry of a shim in the document: whether it runs the model, and the number of nodes of each status."""
+    """Return the entry of a shim in the JSON document: {"shim", "takes", "counts", "reason"}.
+
+    "takes": "yes", "perhaps", "in parts" or "no". "counts": {status: number of nodes}. If the shim raises an error,
+    "takes" is "no" and "reason" the error's reason; else "reason" is "".
+    """
     import onnx_compat
     from onnx_compat.execution.support import UNSEEN
 
@@ -151,9 +158,9 @@ def _value_document(value: "ValueInfo") -> Dict[str, Any]:
 
 
 def _open_sizes(type_: "Optional[Type]") -> List[str]:
-    """Return the sizes of a tensor type that are open: the symbol, or `axis 2` without a symbol.
+    """Return a text for each open size of a tensor type: its symbol, or "axis 2" if it has none.
 
-    `["rank"]`: the rank is open.
+    Return ["rank"] if the rank is open, and an empty list for a type that is no tensor.
     """
     from onnx_compat.model import SparseTensorType, TensorType
 

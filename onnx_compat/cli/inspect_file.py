@@ -44,7 +44,10 @@ def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any
 
 
 def show_file(description: Mapping[str, Any], as_json: bool) -> None:
-    """Print the description of a converted file: a line for each fact, then the tables. `as_json`: print it as JSON."""
+    """Print the description of a converted file: a line for each fact, then the tables. `as_json`: print it as JSON.
+
+    `description`: the result of `describe_as_document`.
+    """
     if as_json:
         emit_json(dict(description, ok=True))
         return

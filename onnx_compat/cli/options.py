@@ -51,7 +51,10 @@ def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> N
 
 
 def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
-    """Import the modules that --import names, and append their files to `Settings.modules`."""
+    """Import the modules that --import names, and append their files to `Settings.modules`.
+
+    Raise BadParameter if an import raises ImportError.
+    """
     if value:
         sys.path.insert(0, "")  # as `python -m` does: the module may be in the current folder
     for name in value:

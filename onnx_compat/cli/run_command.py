@@ -90,9 +90,10 @@ def _open_runnable(
 
 
 def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
-    """Return name, dtype, shape, min, max and mean of an output.
+    """Return the name, dtype, shape, min, max and mean of an output as a dict of JSON values.
 
-    A sequence has its length as shape, and no min, max and mean.
+    The shape of a sequence is [length], that of None is []. min, max and mean have the value None for both,
+    and for strings, complex numbers and arrays without elements.
     """
     import numpy as np
 

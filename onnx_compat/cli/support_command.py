@@ -77,7 +77,8 @@ def _bundle_parts(
 ) -> List[Dict[str, Any]]:
     """Return the parts of the bundle that `convert --allow-fallback` would write, as JSON values.
 
-    Return an empty list if a single file can hold the model, or if a node is unsupported.
+    A part has the keys "kind", "nodes" (names), "inputs", "outputs" and "reasons". "reasons" is {node: reason} of a part
+    in the fallback, else empty. Return an empty list if a single file can hold the model, or if a node is unsupported.
     """
     from onnx_compat.conversion.bundle import divide
     from onnx_compat.discovery import selection

@@ -110,7 +110,9 @@ def verify(
 
 
 def _next_step(report: "Report") -> Optional[str]:
-    """Return the option to run a failed verification with: --layers; if the report has layers, --bisect-passes.
+    """Return the option to run a failed verification with, and what that option finds, as text for the user.
+
+    The option is --layers; if the report has layers, --bisect-passes.
 
     Return None for a quantised file whose report has layers: a bisection converts without quantisation.
     """

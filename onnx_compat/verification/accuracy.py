@@ -59,8 +59,9 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
 def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
     """Return the accuracy of a floating point output with elements: SNR, cosine similarity, range error, top-1 share.
 
-    Without a cosine similarity: a tensor is all zeros, or the quotient is not finite. Without a range error: the range is
-    zero or not finite. Without a top-1 share: the output does not have rank 2 and more than two classes.
+    A figure has the value None in these cases. Cosine similarity: a tensor is all zeros, or the quotient is not finite. Range
+    error: `want` is all zeros, or its range is not finite. Top-1 share: the output does not have rank 2 and more than two
+    classes. If all elements of `want` are equal, its largest magnitude replaces the range.
     """
     with np.errstate(all="ignore"):
         error = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0.0, got - want)
@@ -90,10 +91,10 @@ def _to_decibels(signal: float, noise: float) -> float:
 
 
 def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
-    """Replace the verdict of a comparison by a verdict on its accuracy. Without an accuracy, return it unchanged.
+    """Return a comparison with a verdict on its accuracy. Without an accuracy, return it unchanged.
 
-    An output matches if 90 % of the elements are equal (integers, bools), or the SNR is at least `fidelity` dB
-    (floats).
+    A floating point output matches if the SNR is at least `fidelity` dB, any other output if 90 % of its elements are
+    equal.
     """
     accuracy = comparison.accuracy
     if accuracy is None:

@@ -96,7 +96,7 @@ def open_converted(
 
 
 def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: Sequence[str]) -> ShimError:
-    """Return the ShimError which says that no installed shim can read a file. Its hint names the package to install.
+    """Return the ShimError which says that no installed shim can read a file. Its hint says what to install or check.
 
     `verb` is "runs" or "describes"; `refusals` are the reasons of the installed shims.
     """
@@ -135,7 +135,10 @@ def flatten_sequences(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
 
 
 def _join_sequences(outputs: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the outputs and, for items `s.0`, `s.1`, …, the sequence `s`: the inverse of `flatten_sequences`."""
+    """Return a copy of the outputs, plus a list `s` of the outputs `s.0`, `s.1`, … if no output has the name `s`.
+
+    The items stay in the result.
+    """
     result = dict(outputs)
     for name in outputs:
         stem, _, index = name.rpartition(".")

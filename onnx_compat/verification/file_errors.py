@@ -57,7 +57,9 @@ def input_hint(
     channels_last: Sequence[str],
     generated: bool,
 ) -> Optional[str]:
-    """Return the hint for a file that refuses the shapes of its inputs; None if the file takes every shape.
+    """Return the hint for a file that refuses the shapes of its inputs.
+
+    None if the file takes every shape, or if an input does not fit the model either.
 
     declared, inputs: The inputs of the model and of the file.
     values: The inputs of the verification, in the layout of the model.
@@ -108,7 +110,7 @@ def _reorder(shape: Shape, last: bool) -> Shape:
 
 
 def _fits(shape: Shape, expected: Shape) -> bool:
-    """Return whether the ranks are equal, and each size that is known in `expected` too."""
+    """Return whether `shape` has the rank of `expected`, and equals it wherever the size in `expected` is an int."""
     return len(shape) == len(expected) and all(
         size == wanted for size, wanted in zip(shape, expected) if isinstance(wanted, int)
     )

@@ -94,7 +94,7 @@ def _choose_shape(kind: TensorType, sizes: Dict[str, int]) -> Tuple[int, ...]:
 
 
 def _default_size(axis: int, rank: int) -> int:
-    """Return the size of an open axis: 2 for the first axis, 32 for the spatial axes of images, else 3."""
+    """Return the size of an open axis: 2 for axis 0; 32 from axis 2 on if the rank is 4 or more (images); else 3."""
     if axis == 0:
         return 2  # a batch of 2 shows results that are right for a single sample only
     return 32 if rank >= 4 and axis >= 2 else 3  # 32: an image that can be halved five times

@@ -318,7 +318,10 @@ def _render_operators(subject: _Subject) -> str:
 
 
 def _render_sizes(subject: _Subject) -> str:
-    """Return the section of the largest tensors: of the converted file if known, else the weights of the model."""
+    """Return the section of the largest tensors: of the converted file if known, else the largest weights of the model.
+
+    "" without tensors.
+    """
     tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
     if tensors:
         columns = ("tensor", "kind", "type", "read for", ">bytes", "")

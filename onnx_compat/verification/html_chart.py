@@ -21,7 +21,10 @@ def draw_bar(part: float, whole: float) -> str:
 
 
 def draw_chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
-    """Return the SVG chart of all layers, in the order of the nodes: a mark for the relative error of each layer."""
+    """Return a box that scrolls, with an SVG chart of the layers: a mark for the relative error of each layer.
+
+    The marks have the order of `layers`, which must not be empty. The layers of the node `culprit` get a line.
+    """
     step = max(5.0, min(48.0, 1040.0 / len(layers)))
     width = _LEFT + step * len(layers) + _RIGHT
     parts = ['<svg width="%.0f" height="%d" viewBox="0 0 %.0f %d" role="group" aria-label="Error of each layer">' % (
@@ -72,7 +75,10 @@ def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
 
 
 def _power_of_error(layer: Layer) -> Tuple[float, bool]:
-    """Return log10 of the relative error of a layer, limited to the scale, and whether the error exceeds the scale."""
+    """Return (log10 of the relative error of a layer, limited to the scale; whether the error exceeds the scale).
+
+    Without a signal-to-noise ratio, the verdict decides: the low end if the value agrees, else beyond the high end.
+    """
     if layer.snr is None:  # a value that is no number: the mark only shows whether it agrees
         return (_LOW, False) if layer.ok else (_HIGH, True)
     power = -layer.snr / 20
@@ -102,7 +108,7 @@ def _format_power(power: int) -> str:
 
 
 def _label_interval(count: int) -> int:
-    """Return how many layers lie between two labels of the horizontal axis, so that there are at most 18 labels."""
+    """Return n for a label at the first layer and at each n-th layer of `count`: about 18 labels at most."""
     intervals: List[int] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     return next((interval for interval in intervals if count / interval <= 18), 2000)
 

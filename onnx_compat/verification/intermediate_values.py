@@ -29,9 +29,9 @@ Values = Dict[str, Any]
 
 
 def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tuple[Values, Answer]:
-    """Run the model on the oracle. Return all values by name, and the oracle's answer.
+    """Run the model on the oracle. Return (values by name, the oracle's answer).
 
-    The values are the inputs, and the outputs of every node.
+    The values are the inputs, and the outputs of every node. `outputs` of the answer has the outputs of every node.
     """
     exposed = _expose_all_values(model)
     answer = run_oracle(exposed, inputs, oracle)
@@ -91,7 +91,8 @@ class OnShim:
     def values(self, inputs: Values, expected: Values) -> Values:
         """Run the model on the shim and return the value of every node by name.
 
-        If the whole model does not run, each node runs alone, from the expected values.
+        If the whole model does not run, each node runs alone, from the expected values, and `notes` gets a note. A node
+        that does not run alone is left out, with a note too.
         """
         from onnx_compat import prepare
 
@@ -156,7 +157,7 @@ class InBundle:
     def alone(self, node: GraphNode, expected: Values) -> Values:
         """Run only the part that computes the outputs of a node, from the expected values of the part's inputs.
 
-        Return these outputs by name.
+        Return these outputs by name. An output that its part does not return is left out.
         """
         return {name: self._bundle.alone(name, expected) for name in node.outputs if name in self.emitted}
 
@@ -195,14 +196,18 @@ class InFile:
         self.emitted = {name: tuple(self._operators(name)) for name in self._held if name in self._producers}
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        """Run the file and return the values of the model that the file holds, by name."""
+        """Run the file and return the values of the model that the file holds, by name, in the file's axis order.
+
+        `inputs` are in the axis order of the model.
+        """
         feeds = {name: self._to_file_order(name, value) for name, value in flatten_sequences(inputs)}
         return {name: value for name, value in self._file.values(feeds).items() if name in self._held}
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run only the file's operators for a node, from the expected values.
+        """Run only the file's operators that compute the outputs of a node, from expected values.
 
-        Return the node's outputs that the file computes, in the file's axis order, by name.
+        Return the node's outputs that the file computes, in the file's axis order, by name. `align` must have been
+        called for the values that the operators read, because it finds their axis orders.
         """
         values = {}
         for name in node.outputs:
@@ -229,7 +234,7 @@ class InFile:
         return array if order is None else array.transpose(np.argsort(order))
 
     def _sources(self, name: str) -> Set[str]:
-        """Return the names of the values from which `_steps` computes a tensor: model values that the file holds."""
+        """Return the names of the model's values that the operators `_steps(name)` read, without `name` itself."""
         inputs = {source for step in self._steps(name) for source in step.inputs}
         return {source for source in inputs if source in self._held and source != name}
 
@@ -239,7 +244,7 @@ class InFile:
     def _steps(self, name: str) -> List[Step]:
         """Return the operators of the file that compute a tensor, in the order in which they run.
 
-        Operators before the nearest values of the model that the file holds are left out: these values are inputs.
+        A value of the model that the file holds is an input of these operators: its own operators are left out.
         """
         needed, pending = set(), [name]
         while pending:
@@ -262,7 +267,10 @@ def _to_array(value: OutputValue) -> np.ndarray:
 
 
 def _restore_infinities(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Replace the largest finite number in `got` by an infinity, where `want` has an infinity of the same sign."""
+    """Return `got` with each largest finite number replaced by infinity, where `want` has one of the same sign.
+
+    Return `got` unchanged if it is no float array, or if the shapes differ.
+    """
     # Older delegates of TFLite saturate: they compute the largest number for an infinity, as in masks.
     if got.dtype.kind != "f" or got.shape != want.shape:
         return got
@@ -275,7 +283,8 @@ def _find_axis_order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
 
     The usual permutations are the identity, channels first and channels last. The result is the usual permutation with
     the smallest error. Another permutation is the result if the shapes allow no usual permutation, or if its error is
-    1000 times smaller: a value may have a pending transposition.
+    1000 times smaller: a value may have a pending transposition. The identity is the result for different ranks, a rank
+    below 2 or above 6, and shapes that no permutation makes equal.
     """
     rank = got.ndim
     identity = tuple(range(rank))

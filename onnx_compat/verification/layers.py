@@ -40,7 +40,10 @@ class Layer(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """The comparison of every node of a model. `gone`: the values that a file does not hold; `verdict`: a text."""
+    """The comparison of every node of a model. `gone`: the values that a file does not hold; `verdict`: a text.
+
+    `culprit`: the name of a node, or None.
+    """
 
     layers: List[Layer]
     gone: List[MissingValue]
@@ -86,7 +89,7 @@ def examine_layers(
 
 
 def _unnamed_notes(model: Model, layers: List[Layer], gone: List[MissingValue]) -> List[str]:
-    """Return a list with a note if the file names the outputs of the model and no value before them; else an empty list."""
+    """Return a list with a note if only outputs of the model were compared and another value was fused; else []."""
     outputs = {port.name for port in model.graph.outputs}
     if not layers or any(layer.value not in outputs for layer in layers):
         return []
@@ -109,9 +112,10 @@ def _subgraph_notes(model: Model) -> List[str]:
 def _find_culprit(
     layers: List[Layer], model: Model, subject: Subject, expected: Dict[str, Any], comparing: Comparing
 ) -> Tuple[Optional[str], str]:
-    """Run each node that departs by itself, in order. Return the name of the first that departs again, and the verdict.
+    """Run the departing nodes singly, in order, until a node departs again or cannot run.
 
-    Return None for the name if no node departs again. The comparisons by itself are stored in `layers`.
+    Return (the name of that node, the verdict as text); (None, the verdict) without such a node. The comparison of each
+    single run replaces the field `alone` of the layer in `layers`.
     """
     nodes = {node.name: node for node in model.graph.nodes}
     departing = [index for index, layer in enumerate(layers) if not layer.ok]
@@ -158,7 +162,7 @@ def _place_culprit(text: str, layers: List[Layer], departing: List[int], culprit
 
 
 def _describe_mismatch(layer: Layer, how: str = "") -> str:
-    """Return a text that says which node departs first, and by how much. `how` follows the verb "departs"."""
+    """Return the text "the first node that departs<how> is …" for a layer: its node, its value and the error."""
     fused = "" if len(layer.nodes) < 2 else " (with %s)" % ", ".join(map(repr, layer.nodes[1:]))
     error = layer.comparison.max_abs_error
     size = "" if error is None else "max abs error %.3g" % error
@@ -187,7 +191,8 @@ def _first_mismatch(name: str, items: List[Comparison]) -> Comparison:
 def _snr(got: OutputValue, want: OutputValue) -> Optional[float]:
     """Return the signal-to-noise ratio in dB over the elements that are finite; infinite if the values are equal.
 
-    Return None if the values are no numeric tensors of one shape.
+    Return None if the values are no real numeric tensors of one shape, or have no elements. Return -infinity for an
+    error where all expected elements are 0.
     """
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:
         return None

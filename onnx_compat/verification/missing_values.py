@@ -60,7 +60,10 @@ class MissingValues:
         return known
 
     def _reason(self, name: str) -> str:
-        """Return why the file does not hold a value: "known before the model runs", "fused into …", "not needed"."""
+        """Return why the file does not hold a value: "known before the model runs", "fused into …", "not needed".
+
+        "lost" for an output of the model that none of these reasons explains.
+        """
         if name in self._known:
             return "known before the model runs"
         consumers: Dict[str, None] = {}  # the nearest nodes after the value whose outputs the file holds

@@ -95,7 +95,7 @@ def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]
 
 
 def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the values with the entries `s[0]`, `s[1]`, … joined to a list `s`.
+    """Return the values with the entries `s[0]`, `s[1]`, …, which may be in any order, replaced by a list `s`.
 
     Raise `InputError` if an index is missing.
     """

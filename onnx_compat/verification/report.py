@@ -131,7 +131,8 @@ def _is_empty(output: Comparison) -> bool:
 def explain(output: Comparison) -> str:
     """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`.
 
-    Of another dtype, shape or kind: `wrong shape float32[3], expected float32[2, 3]`.
+    For a wrong dtype, shape or kind: `wrong shape float32[3], expected float32[2, 3]`. With an accuracy, its figures
+    follow the verdict. The largest errors are appended if they are defined.
     """
     if output.verdict in WRONG_TYPE:
         expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))

@@ -180,7 +180,7 @@ def _run_subject(
     channels_last: Sequence[str],
     converted: Union[str, "os.PathLike[str]", None],
 ) -> Union[Outputs, Mapping[str, Any]]:
-    """Run the shim or the converted file, and return its outputs.
+    """Run the shim or the converted file, and return its outputs; with `channels_last`, as a dict by name.
 
     Inputs in `channels_last` are transposed to the layout of the file; outputs are transposed back. For a converted file,
     an InputError gets a hint on the sizes of the file, and an UnsupportedError names the operator that does not run.
@@ -242,9 +242,10 @@ def _compare_output(
 def _order_outputs(
     outputs: Union[Outputs, Mapping[str, Any]], names: Sequence[str], by_name: bool
 ) -> List[OutputValue]:
-    """Return the outputs in the order of the model. An output that a converted file lacks becomes None.
+    """Return the outputs as a list in the order of `names`, the outputs of the model.
 
-    `by_name`: look up each output by name, because a format may change the order of outputs.
+    `by_name`: look up each name, because a format may change the order; None for an output that the file lacks. Else
+    `outputs` must have the order of the model already.
     """
     if not by_name:
         return list(outputs)

@@ -116,9 +116,9 @@ def _port_rows(model: Dict[str, Any]) -> List[Row]:
 
 
 def _layer_names(layers: Json) -> Iterator[str]:
-    """Yield the names of layers from a triple [name, node, tensor], or from lists or dicts of triples.
+    """Yield the names of layers from a triple [name, node, tensor], or from lists or dicts of triples at any depth.
 
-    None for None.
+    Yield nothing for None.
     """
     if isinstance(layers, dict):
         layers = list(layers.values())

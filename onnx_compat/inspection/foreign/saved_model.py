@@ -138,8 +138,8 @@ def _port_type(port: Message) -> Row:
 def _read_port_types(path: str) -> Dict[str, Dict[str, Row]]:
     """Return the types of the model's inputs and outputs, by kind and name: {"input": {name: row}, "output": …}.
 
-    These types have names for open sizes, which a signature lacks. Return an empty dict if the file that the shims
-    write is absent, damaged or too large.
+    A row has the columns "type" and "shape". These types have names for open sizes, which a signature lacks. Return an
+    empty dict if the file that the shims write is absent, damaged or too large.
     """
     types_path = os.path.join(path, _PORT_TYPES)
     if not os.path.isfile(types_path):

@@ -19,8 +19,8 @@ __all__ = ["trial_emitter"]
 def trial_emitter(arrays: Arrays) -> Emitter:
     """Return an emitter of a subclass of `type(arrays)` whose methods only check that their node is supported.
 
-    The handles of the emitter are specs. It computes no values. A method raises UnsupportedError for a node that is not
-    supported, and returns the specs of the node's results for any other node.
+    The handles of the emitter are specs. It computes no values. A method that emits the current node raises
+    UnsupportedError if the node is not supported. Else it returns a tuple of the specs of the node's results.
     """
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in declared_natives(arrays).values())]

@@ -62,8 +62,8 @@ class EagerEmitter(GraphEmitter):
 def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the emitter method of a primitive: run it in the name scope of its node, and set the static shapes of its results.
 
-    The wrapper does this only when the method emits a node of its name in a graph. A call from another method, or of an eager
-    emitter, runs the method alone.
+    The wrapper does this only when the method emits a node of its name in a graph. On an eager emitter, or when another
+    method calls it, the wrapper only calls the method.
     """
 
     @functools.wraps(method)

@@ -60,7 +60,7 @@ class FastLstm(Elementwise):
         return tuple(results[: len(self.node.outputs)])
 
     def _last(self, states: TfTensor, start: TfTensor, steps: Size) -> TfTensor:
-        """Return the state after the last time step, of all `states`; the initial state `start` if there are no steps."""
+        """Return the last element of `states` along axis 0, time; the initial state `start` if there are no steps."""
         if not (isinstance(steps, int) and steps):
             states = self.raw.ConcatV2(values=[self.raw.ExpandDims(input=start, axis=0), states], axis=0)
         return states[-1]

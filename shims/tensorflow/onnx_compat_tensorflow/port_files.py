@@ -37,7 +37,10 @@ def port_from_tensor(name: str, tensor: TfTensor) -> Port:
 
 
 def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
-    """Write the ports, with their keys in the signature, to the JSON file in a SavedModel folder. An old file is replaced."""
+    """Write the ports to the JSON file in a SavedModel folder. An old file is replaced.
+
+    `inputs` and `outputs`: (key in the signature, port) pairs, in the order of the model.
+    """
     path = os.path.join(folder, _FILE)
     data = {
         kind: [dict(port_to_data(port), key=key) for key, port in pairs]
@@ -51,7 +54,7 @@ def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
 def read_ports(folder: str) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
     """Return (inputs, outputs) that `write_ports` wrote to a SavedModel folder; None if the folder has no such file.
 
-    A damaged file raises ValueError, KeyError or TypeError.
+    Both are lists of (key in the signature, port) pairs. A damaged file raises ValueError, KeyError or TypeError.
     """
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path):

@@ -120,7 +120,10 @@ def _seconds(action: Callable[[], Any]) -> float:
 
 
 class WithProbability(Mapping[str, Any]):
-    """A read-only mapping of features, plus the entry "tensorflow-probability", which is computed when it is read."""
+    """A read-only mapping of features, plus the entry "tensorflow-probability", the text `interpolation().reason`.
+
+    The text is computed when the entry is read.
+    """
 
     _KEY = "tensorflow-probability"
 

@@ -18,7 +18,7 @@ def tf_dtype(tf: TensorFlow, dtype: DType) -> TfDType:
 def encode(array: np.ndarray) -> np.ndarray:
     """Return a carrier array in a form that TensorFlow accepts: strings as UTF-8 bytes, other arrays unchanged.
 
-    `decode` restores bytes that are no UTF-8, which a carrier array stores as surrogates.
+    Bytes that are no UTF-8, which `decode` stores as surrogates in a carrier array, are restored.
     """
     return np.asarray(_ENCODE(array), object) if array.dtype == object else array
 

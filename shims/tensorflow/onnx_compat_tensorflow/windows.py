@@ -13,7 +13,7 @@ __all__ = ["Windows", "full", "full_pads"]
 
 
 def full_pads(window: Window) -> List[int]:
-    """Return the padding of every axis, batch and channels included, as a flat list."""
+    """Return the padding of all axes of an NHWC tensor as a flat list: [0, 0, before, after, ..., 0, 0]."""
     return [0, 0, *(size for pair in window.pads for size in pair), 0, 0]
 
 
@@ -33,9 +33,10 @@ class Windows(Linear, Shape):
     """Helper methods of the emitter methods for convolutions and pools."""
 
     def apply_on_plane(self, window: Window, apply: Callable[..., Any], x: TfTensor, *weights: TfTensor) -> TfTensor:
-        """Return `apply(window, x, *weights)`; with a single spatial axis, insert an axis of length 1 before it for the call.
+        """Return `apply(window, x, *weights)`; compute a single spatial axis as a plane with an axis of length 1 before it.
 
-        The window then has the stride of the single axis twice, because some kernels take no unequal strides.
+        For a plane, x, the weights and the window of the call have that axis, and it is removed from the result. The
+        window then has the stride of the single axis twice, because some kernels take no unequal strides.
         """
         if len(window.strides) != 1:
             return apply(window, x, *weights)

@@ -84,7 +84,10 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
 
 
 def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[TensorPorts, TensorPorts]]:
-    """Return (inputs, outputs) as `save_graphdef` stored them in node attributes; None if no node is marked as an output."""
+    """Return (inputs, outputs) as `save_graphdef` stored them in node attributes; None if no node is marked as an output.
+
+    Both are lists of (tensor, port) pairs in the order of the model.
+    """
     entries: Dict[str, List[Tuple[int, TfTensor, Port]]] = {"input": [], "output": []}
     for node in frozen.node:
         if _PORT in node.attr:
@@ -100,7 +103,8 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
 def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
     """Return (inputs, outputs) of a graph without ports: the placeholders, and the results that no operation reads.
 
-    Of an operation with several results, the first is an output, if no operation reads any of these results.
+    Both are lists of (tensor, port) pairs in the order of the operations. Of an operation with several results, only the
+    first is an output, if no operation reads any of these results.
     """
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]

@@ -42,7 +42,10 @@ def save(program: Program, features: Features, path: str) -> None:
 
 
 def _restore_names(path: str, names: Dict[str, str]) -> None:
-    """Rename the inputs in the signature of a SavedModel file; `names` is {argument name: input name of the model}."""
+    """Rename the inputs in the signature of the SavedModel folder `path`.
+
+    `names`: {argument name: input name of the model} for all inputs.
+    """
     if all(argument == name for argument, name in names.items()):
         return
     target = os.path.join(path, "saved_model.pb")

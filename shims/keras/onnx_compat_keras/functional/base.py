@@ -105,9 +105,9 @@ class Base(Emitter):
                 )
 
     def restore_dtype(self, result: Handle) -> Handle:
-        """Cast an integer result to the dtype of the node's first output. For int64 and dtypes that are no integers, return it.
+        """Return `result` cast to the dtype of the node's first output, if that is an integer dtype other than int64.
 
-        On some back ends, Keras returns a wider integer dtype than it declares.
+        Else return `result` unchanged. On some back ends, Keras returns a wider integer dtype than it declares.
         """
         dtype = self.node.outputs[0].spec.dtype
         if dtype.kind not in "iu" or dtype.name == "int64":
@@ -146,8 +146,8 @@ class Base(Emitter):
         """Create a layer `keras.layers.<kind>(**config)`, call it on `inputs`, and return the result.
 
         `weights`: the layer's weights, set after the call, which builds the layer; None keeps the initial weights. `call`:
-        keywords of the call. The layer computes in the dtype `computed`, by default that of the node's first output. Raises
-        UnsupportedError as `check` does.
+        keywords of the call. The layer computes in the dtype `self.computed`; None: the dtype of the node's first output.
+        Raises UnsupportedError as `check` does.
         """
         self.check(kind)
         dtype = self.computed or self.node.outputs[0].spec.dtype

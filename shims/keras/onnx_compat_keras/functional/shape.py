@@ -215,9 +215,10 @@ class Shape(Sizing):
         return x
 
     def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Handle) -> Handle:
-        """Pad each axis by `around` = (before, after) with a constant scalar; raise UnsupportedError for a computed scalar.
+        """Pad axis k by around[k] = (before, after) with a constant scalar; raise UnsupportedError for a computed scalar.
 
-        Zeros around one to three spatial axes of a float image become a ZeroPadding layer. Every integer is exact.
+        Zeros around one to three spatial axes of a float image become a ZeroPadding layer. Integers of any magnitude stay
+        exact.
         """
         if not isinstance(value, Known):
             raise UnsupportedError("a Keras model pads with a known number only")
