@@ -111,7 +111,8 @@ def _subgraph(number: int, graph: fb.SubGraph, model: fb.ModelSpec) -> Row:
 def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
     """Return a row for each op and version, with its count in all subgraphs; the most frequent first.
 
-    `delegated` counts the operators of the first subgraph that run in the delegate: delegates get no other subgraph.
+    `delegated` counts the operators of the first subgraph that run in the delegate: delegates get no other subgraph. It
+    has the value None in all rows if the runtime does not report these operators.
     """
     counts: Counter[Tuple[str, int]] = Counter(_code(op) for graph in model.subgraphs for op in graph.operators)
     main = model.subgraphs[0].operators
@@ -149,7 +150,7 @@ def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
 
 # -- constants ---------------------------------------------------------------------------------------------------------
 def _constants(model: fb.ModelSpec) -> Dict[BufferKey, Tuple[int, str]]:
-    """Return (size in bytes, dtype) of each constant buffer. A buffer that several tensors share appears once."""
+    """Return {buffer: (size in bytes, dtype)} of the constants of all subgraphs. Tensors that share a buffer have one entry."""
     constants: Dict[BufferKey, Tuple[int, str]] = {}
     for graph in model.subgraphs:
         for tensor in graph.tensors:

@@ -92,7 +92,7 @@ def supports_empty_windows(kernels: Kernels) -> bool:
 
 
 def open_window_outputs(model: fb.ModelSpec) -> List[int]:
-    """Return the output tensors of the convolutions and pools of the first subgraph whose input has an open size.
+    """Return the index of the output of each convolution and pool of the first subgraph whose input has an open size.
 
     An open batch or an open number of channels counts too.
     """

@@ -124,10 +124,10 @@ class Kernels:
         return self._runtime_step
 
     def has(self, operator: str, version: int = 1) -> bool:
-        """Whether the runtime has the op in this version; dtypes are not considered.
+        """Whether the runtime has the op in this version. False beyond the versions in VERSIONS.
 
-        For all runtimes: whether the oldest has it. False for a version beyond those of `kernel_facts`. For ops that
-        USES does not list.
+        For all runtimes: whether the oldest has it. Dtypes are not considered: for ops that USES lists, `accepts` does
+        that.
         """
         versions = _VERSIONS.get(operator, [0])
         return version <= versions[0] or (version <= max(versions) and self._loads(operator, version))

@@ -126,10 +126,10 @@ class Graph:
             self.spec.tensors[handle.index].name = name
 
     def finish(self, outputs: Sequence[Handle], names: Sequence[Optional[str]]) -> None:
-        """Append to the outputs of the subgraph, and rename them where a name is not None.
+        """Append `outputs` to the outputs of the subgraph, and rename those whose entry in `names` is a string.
 
-        A constant, an input, or a tensor that is already an output is copied by a RESHAPE: an interpreter may return no
-        data for an output that no operator writes, or that has two names.
+        A constant, an input, or a tensor that is already an output is copied by a RESHAPE. Otherwise an interpreter may
+        return no data for an output that no operator writes, or that has two names.
         """
         written = {index for operator in self.spec.operators for index in operator.outputs}
         for handle, name in zip(outputs, names):

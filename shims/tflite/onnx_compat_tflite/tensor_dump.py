@@ -42,7 +42,10 @@ class TensorDump(OpenedFile):
         self.steps = [self._step(op) for op in self._main.operators]
 
     def _tensor_names(self, signature: Optional[fb.Signature]) -> List[str]:
-        """Return the name of each tensor: its name in the signature if it is an input or output there, else its own."""
+        """Return, by tensor index, the name of each tensor of the first subgraph.
+
+        An input or output of `signature` has its name there, any other tensor its own.
+        """
         names = [tensor.name for tensor in self._main.tensors]
         for ports in (signature.inputs, signature.outputs) if signature is not None else ():
             for name, index in ports.items():
@@ -82,7 +85,8 @@ class TensorDump(OpenedFile):
         """Compute the tensor `name` from the `given` tensors, and run only the operators between them.
 
         Returns its value, dequantised. Raises UnsupportedError if the tensor also depends on a tensor that is not
-        given, if it has no data, or if the run fails. Raises KeyError if the file computes no tensor of a name.
+        given, if it has no data, or if the run fails. Raises KeyError if `name`, or a name in `given`, is neither an
+        input nor a computed tensor of the first subgraph.
         """
         target = self._indices[name]
         known = {self._indices[given_name] for given_name in given}

@@ -13,13 +13,13 @@ _ATANH_OF_A_THIRD = (0.342260643, 0.39589459, 0.66676003, 1.99999967)
 
 @primitive
 def gelu(builder: Builder, x: Handle, approximate: bool) -> Handle:
-    """Emit GELU."""
+    """Emit GELU: x / 2 (1 + erf(x / sqrt 2)); with `approximate`, its approximation by tanh."""
     return builder.add_op("GELU", [x], x.dtype, x.dims, approximate=approximate)
 
 
 @primitive
 def elu(builder: Builder, x: Handle) -> Handle:
-    """Emit ELU."""
+    """Emit ELU: x where x is positive, else e^x - 1."""
     return elementwise.unary(builder, "ELU", x)
 
 

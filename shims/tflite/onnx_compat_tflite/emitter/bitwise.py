@@ -46,7 +46,11 @@ def bitcast(builder: Builder, x: Handle, dtype: DType) -> Handle:
 
 @primitive
 def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the bitwise AND. Of signed integers, a constant scalar mask of adjacent bits becomes remainders."""
+    """Emit the bitwise AND.
+
+    If one operand is a signed constant scalar whose set bits are adjacent, the result is computed by remainders: see
+    `_mask_bit_range`.
+    """
     for value, mask in ((x, y), (y, x)):
         bit_range = _run_of_bits(mask)
         if bit_range is not None and not value.dtype.startswith("u"):
@@ -56,7 +60,10 @@ def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @widen_for("FLOOR_MOD", "SUB")
 def _mask_bit_range(builder: Builder, x: Handle, low: int, high: Optional[int]) -> Handle:
-    """Keep the bits `low` to `high` - 1 (None: up to the sign): the remainder by 2^high less the remainder by 2^low."""
+    """Keep the bits `low` to `high` - 1 of a signed x, and clear the others; for `high` None, keep the bits from `low` on.
+
+    The result is x mod 2^high less x mod 2^low, where x takes the place of x mod 2^high for `high` None.
+    """
     upper = x if high is None else broadcasting.add_op(builder, "FLOOR_MOD", [x, builder.like(x, 2**high)])
     if not low:
         return upper
@@ -111,7 +118,7 @@ def _to_bits(builder: Builder, x: Handle, count: int) -> Handle:
 
 @widen_for("FLOOR_MOD", "MUL")
 def _powers_of_two(builder: Builder, y: Handle, limit: int) -> Handle:
-    """Return 2^y from a table, 0 from the limit on. y is not negative."""
+    """Return 2^y in y's dtype, from a table; 0 where y is `limit` or more. y is not negative."""
     table = Handle.of(np.array(_powers(limit) + [0], y.dtype))
     index = extremes.minimum(builder, builder.like(y, limit), y)
     return gathering.gather(builder, table, casting.to(builder, index, "int32"), 0)
@@ -149,14 +156,15 @@ def _shift_bits(builder: Builder, x: Handle, y: Handle, left: bool) -> Handle:
 
 
 def _powers(count: int) -> List[int]:
-    """Return the first `count` powers of two, 64 at most, as int64. The 64th is the sign."""
+    """Return the first `count` powers of two, 64 at most, as numbers that int64 holds: the 64th is -2^63."""
     return [1 << k if k < 63 else -(1 << 63) for k in range(count)]
 
 
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
-    """Return the first and the end bit of a constant scalar whose set bits are adjacent; None for another mask.
+    """Return (lowest set bit, highest set bit + 1) of a constant scalar whose set bits are adjacent; None for another mask.
 
-    A run up to the sign has the end None.
+    A negative mask has None as second number. Returns None, too, if 2 to the second number exceeds the signed integers
+    of this width.
     """
     if not mask.is_constant or mask.array.size != 1:
         return None

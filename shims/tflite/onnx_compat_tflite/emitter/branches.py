@@ -31,10 +31,10 @@ def cond(builder: Builder, pred: Handle, *, bodies: Bodies, captures: Sequence[H
 
 
 def _is_known_result(handle: Handle) -> bool:
-    """Whether a branch returns this constant as an input of its subgraph.
+    """Whether this result of a branch is a constant that must become an input of both subgraphs.
 
     A subgraph must not copy a constant to its output. Newer runtimes copy it before the first run, into memory that IF
-    reuses. The next resize then returns the values of the other branch, or ends the process. Strings are not copied
-    ahead, and an empty constant cannot be an input.
+    reuses. The next resize then returns the values of the other branch, or ends the process. False for strings, which
+    are not copied ahead, and for an empty constant, which cannot be an input.
     """
     return handle.is_constant and handle.dtype != "string" and handle.array.size > 0

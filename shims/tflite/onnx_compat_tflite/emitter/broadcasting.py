@@ -129,9 +129,10 @@ def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[i
 
 
 def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
-    """Group adjacent axes along which the same operands broadcast. An axis of size 1 everywhere joins any group.
+    """Return the axes of the result in groups: adjacent axes along which the same operands broadcast form a group.
 
-    `rank` is that of the result. The groups hold all its axes, in order.
+    An axis along which all operands have size 1 joins any group. `rank` is that of the result. The groups hold the axes
+    0 to `rank` - 1, in order.
     """
     groups: List[List[int]] = []
     last_pattern: Any = None

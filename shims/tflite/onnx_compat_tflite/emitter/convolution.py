@@ -159,7 +159,10 @@ def _convolve_groups(
     padding: str,
     dims: Sequence[Size],
 ) -> Handle:
-    """Convolve each group of channels, and concatenate the results. Raises UnsupportedError for unknown channels."""
+    """Convolve each group of channels, and concatenate the results.
+
+    Raises UnsupportedError if there are several groups and a number of channels is unknown.
+    """
     if groups == 1:
         return convolve(builder, x, w, bias, window, padding, dims)
     channels, filters = require_known(x.dims[-1]) // groups, require_known(w.dims[0]) // groups

@@ -94,7 +94,10 @@ def _may_lose_infinity(builder: Builder, x: Handle) -> bool:
 
 
 def _keep_infinite(builder: Builder, total: Handle, *operands: Handle) -> Handle:
-    """Return the sum, with the operand in place of elements where the operand is infinite and the kernel clamps."""
+    """Return `total`, the sum of the operands, with infinity restored where an operand is infinite and the kernel clamped it.
+
+    A NaN of `total` stays. If no operand can lose infinity, `total` itself is returned.
+    """
     for operand in operands:
         if _may_lose_infinity(builder, operand):
             is_number = broadcasting.add_op(builder, "EQUAL", [total, total], "bool")
@@ -141,7 +144,7 @@ def abs(builder: Builder, x: Handle) -> Handle:
 
 @widen_for("MAXIMUM", "NEG")
 def _magnitude(builder: Builder, x: Handle) -> Handle:
-    """Return max(x, -x), or ABS of a dtype that was widened to float32."""
+    """Return |x| as max(x, -x), or by ABS if the decorator has widened x to float32."""
     if x.dtype == "float32":
         return unary(builder, "ABS", x)
     return broadcasting.add_op(builder, "MAXIMUM", [x, neg(builder, x)])

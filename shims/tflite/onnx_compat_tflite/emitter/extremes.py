@@ -17,8 +17,8 @@ __all__ = ["clip", "maximum", "minimum"]
 def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], Handle]:
     """Return a function that emits MAXIMUM or MINIMUM and keeps a NaN of either operand, except of float64.
 
-    The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too. For
-    float16 all do. For booleans the function emits `logical`.
+    The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too; for
+    float16 all kernels lose it. For booleans the function emits the op `logical`.
     """
 
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:

@@ -40,7 +40,7 @@ __all__ = [
 
 @widen_for("GATHER")
 def gather(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Append GATHER: return the slices of x at indices of an axis, which the axes of the indices replace."""
+    """Append GATHER: return the slices of x at `indices` along an axis. The axes of `indices` take the place of the axis."""
     dims = x.dims[:axis] + indices.dims + x.dims[axis + 1 :]
     return builder.add_op("GATHER", [x, indices], x.dtype, dims, axis=axis)
 
@@ -75,7 +75,7 @@ def add_gather_nd(builder: Builder, x: Handle, coordinates: Handle, dims: Sequen
 
 @primitive
 def take_along(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Emit GatherElements: gather by flattened coordinates, or by GATHER_ND for strings."""
+    """Emit GatherElements along an axis: gather from the flattened x, or for strings by GATHER_ND."""
     indices = narrow_indices(builder, indices)
     coordinates = [counting.grid(builder, indices, k) if k != axis else indices for k in range(x.rank)]
     if x.dtype == "string":
@@ -97,9 +97,9 @@ def narrow_indices(builder: Builder, indices: Handle) -> Handle:
 
 
 def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Handle) -> Handle:
-    """Return the row-major index of the elements at coordinates of the first axes of x; 0 without coordinates.
+    """Return the row-major index over the first axes of x for given coordinates; 0 without coordinates.
 
-    `coordinates` has a tensor for each of these axes.
+    `coordinates` has a tensor of positions for each of these axes. The tensors broadcast together.
     """
     total: Any = None
     for axis, coordinate in enumerate(coordinates):
@@ -134,7 +134,11 @@ def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> 
 
 
 def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handle:
-    """Broadcast a grid over the rows of `indices` to a column: the shape of `indices`, but with the last size 1."""
+    """Return a grid, with a number for each row of `indices`, as a column that can be joined to `indices`.
+
+    The grid broadcasts to the shape of `indices` without its last axis. The result has that shape and a last axis of
+    length 1.
+    """
     dims = indices.dims[:-1]
     column = (*dims, 1)
     if all(isinstance(size, int) for size in dims):
@@ -146,9 +150,9 @@ def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handl
 
 
 def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
-    """Return all of x, or of its batch, for every empty row of coordinates.
+    """Gather by empty rows of coordinates: each row selects all of x, or all of its batch element.
 
-    Raises UnsupportedError if a size is unknown.
+    `dims` are the sizes of the result. Raises UnsupportedError if one of them, or a size of x, is unknown.
     """
     if not all(isinstance(size, int) for size in dims) or not x.is_static:
         raise builder.kernel_error("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
@@ -161,9 +165,9 @@ def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[A
 
 @primitive
 def nonzero(builder: Builder, x: Handle) -> Handle:
-    """Return the int64 coordinates of the elements that are not zero, a column for each.
+    """Return the int64 coordinates of the nonzero elements: a row for each axis of x, a column for each element.
 
-    For a scalar there are no rows.
+    For a scalar the result has no rows.
     """
     if x.dtype != "bool":
         x = comparison.logical_not(builder, comparison.equal(builder, x, builder.like(x, 0)))

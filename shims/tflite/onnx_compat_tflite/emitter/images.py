@@ -85,9 +85,10 @@ def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
 
 
 def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
-    """Return the axis with its factor. Without a given factor, an axis of known size `before` keeps None.
+    """Return the axis with these sizes and this factor.
 
-    An unknown size `before` gets the exact quotient of the sizes; None without one.
+    A missing `factor` (None) becomes the exact quotient of the sizes if the size `before` is unknown. Without an exact
+    quotient, the factor stays None. It stays None, too, if the size `before` is known.
     """
     if factor is None and not is_static(before):
         factor = exact_quotient(after, before)
@@ -105,7 +106,10 @@ def _is_decidable(scaled: ResizedAxis) -> bool:
 
 
 def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
-    """Return the kernel that agrees with ONNX on both axes; else None (also without a resize, or if undecidable)."""
+    """Return the first kernel that agrees with ONNX on both axes; None if no kernel does.
+
+    Returns None too without a resize, or if an axis is not decidable: see `_is_decidable`.
+    """
     if resize is None or not (_is_decidable(resize.height) and _is_decidable(resize.width)):
         return None
     for kernel in _KERNELS:
@@ -117,7 +121,7 @@ def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
 
 
 def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bool, str, str]:
-    """Return whether the resize interpolates, its coordinate transformation, and its rounding of coordinates."""
+    """Return (whether the resize interpolates, coordinate transformation, rounding), the last two by their ONNX names."""
     linear = attributes.get("mode", "nearest") in ("linear", "bilinear")
     if operator == "Upsample":
         return linear, "asymmetric", "floor"
@@ -188,7 +192,11 @@ def upsample_image(builder: Builder, x: Handle, *inputs: Handle, **attributes: A
 
 
 def _add_resize(builder: Builder, x: Handle, factors: Sequence[Any], attributes: Attributes) -> Handle:
-    """Append the kernel that agrees with ONNX; a run-time size is a multiple of the input's."""
+    """Append the resize kernel that agrees with ONNX, and return its result. There must be such a kernel.
+
+    `factors` are the scales of the axes N, C, H, W, or None for each of them. A result size that is unknown while
+    tracing is computed as a multiple of the input's size.
+    """
     before, after, origin = x.dims[1:3], builder.out.shape[1:3], builder.node.origin
     height, width = (_scaled_axis(*axis) for axis in zip(before, after, factors[2:]))
     assert origin is not None

@@ -78,7 +78,7 @@ def from_rank(builder: Builder, rank: Handle, dtype: str) -> Handle:
 
 
 def _clip_rank(builder: Builder, rank: Handle) -> Handle:
-    """Clip ranks to those of infinity. The reduction of no elements gives the ends of int64."""
+    """Clip ranks of float64 to those of -inf and inf: a reduction of no elements gives the ends of int64."""
     return extremes.clip(builder, rank, -INFINITY, INFINITY)
 
 

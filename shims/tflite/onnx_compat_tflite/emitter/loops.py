@@ -18,7 +18,10 @@ EmptyState = Union[Handle, Tuple[int, Handle], None]
 
 @primitive
 def while_loop(builder: Builder, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-    """Emit WHILE: run the second body while the first returns true; return the final state."""
+    """Emit WHILE: run `bodies[1]` on the state while `bodies[0]` returns true; return the final state.
+
+    Both bodies take the state, then the captures.
+    """
     shapes = [tuple(ref.spec.shape) for ref in builder.node.outputs]
 
     def test(inner: Sequence[Handle], outside: Sequence[Handle]) -> Handle:
@@ -75,7 +78,11 @@ def _loop_with_empty_states(
     captures: Sequence[Handle],
     shapes: Sequence[Sequence[Any]],
 ) -> List[Handle]:
-    """Append WHILE without the states that stay empty, and with a first row before states that are empty at first."""
+    """Append WHILE where some states are empty at first, and return all final states.
+
+    `empty_states` has the result of `_empty_state` for each state. A state that stays empty is not passed through the
+    loop. Another empty state is passed with an additional first row, which `test`, `body` and the caller do not see.
+    """
     passed_indices = [k for k, empty_state in enumerate(empty_states) if not isinstance(empty_state, Handle)]
 
     def restore_states(inner: Sequence[Handle]) -> List[Handle]:

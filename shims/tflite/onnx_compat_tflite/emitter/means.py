@@ -24,7 +24,10 @@ _ONE_STEP = 2**14
 
 
 class _AxisRun(NamedTuple):
-    """Adjacent axes as an axis of `first * second` elements, with `outer` elements before and `inner` after it."""
+    """The sizes of a tensor whose reduced axes are merged: [outer, first * second, inner].
+
+    An unknown `outer` has the value None.
+    """
 
     outer: Any
     first: int
@@ -96,11 +99,11 @@ def _producer(node: Node) -> Optional[Node]:
 
 
 def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
-    """Return the axes as a run whose length is factored near its square root.
+    """Return the sizes with the axes merged, and their length factored near its square root: `first` >= `second`.
 
     - None if the axes are not adjacent, apart from axes of length 1 between them.
     - None if a size from the first axis on is unknown, or a size is 0, or several sizes before are unknown.
-    - None if a step sums too many elements.
+    - None if `first` exceeds `_ONE_STEP`, the elements that a step may sum.
     """
     first, last = axes[0], axes[-1]
     around, inside, after = list(dims[:first]), list(dims[first : last + 1]), list(dims[last + 1 :])

@@ -25,9 +25,10 @@ __all__ = ["pow"]
 
 @primitive
 def pow(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x to the power of y. A known exponent is multiplied out: up to 64 for integers, 1 to 3 for floats.
+    """Emit x to the power of y.
 
-    It must be a single number, and not broadcast x to a higher rank.
+    A known exponent becomes multiplications: a whole number from 1 to 64 for integers x, from 1 to 3 for floats. The
+    exponent must be a single number, and its rank must not exceed that of x.
     """
     exponent = y.array.reshape(-1)[0].item() if y.is_constant and y.array.size == 1 else None
     if x.rank < y.rank or exponent is None or not 0 < exponent <= 64 or exponent != int(exponent):

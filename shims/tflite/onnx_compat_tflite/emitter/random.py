@@ -41,10 +41,9 @@ def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed
 
 
 def _normal_cdf(builder: Builder, x: Handle) -> Handle:
-    """Return the cumulative distribution function of the standard normal distribution: (1 + erf(x / sqrt(2))) / 2,
-    below 1.
+    """Return the cumulative distribution function of the normal distribution: (1 + erf(x / sqrt(2))) / 2, below 1.
 
-    It maps normal numbers to uniform ones. A few numbers in ten million would round to 1.
+    It maps standard normal numbers to uniform ones. A few numbers in ten million would round to 1.
     """
     error = elementary_functions.erf(builder, elementwise.mul(builder, x, builder.like(x, 0.5**0.5)))
     doubled = elementwise.add(builder, error, builder.like(x, 1))
@@ -53,5 +52,5 @@ def _normal_cdf(builder: Builder, x: Handle) -> Handle:
 
 
 def _bits(seed: float) -> int:
-    """Return the bits of a seed, rounded to float32, as a signed integer."""
+    """Round a seed to float32, and return the bits of the result as a signed 32-bit integer."""
     return int(struct.unpack("<i", struct.pack("<f", seed))[0])

@@ -77,7 +77,10 @@ def lstm(
     initial_h: Optional[Handle] = None, initial_c: Optional[Handle] = None, P: Optional[Handle] = None,
     **attributes: Any
 ) -> Tuple[Handle, ...]:  # fmt: skip
-    """Emit LSTM: return the steps, and the final states that the node has as outputs."""
+    """Emit LSTM: return Y, then Y_h and Y_c as far as the node has these outputs. `_accepts_lstm` must hold.
+
+    Y is returned as [steps, batch, directions, cells], Y_h and Y_c as [directions, batch, cells].
+    """
     are_backwards = directions(attributes)
     states = _initial_states(builder, [initial_h, initial_c], len(are_backwards), X.dims[1], R.dims[2])
     weights = [
@@ -102,7 +105,10 @@ def rnn(
     builder: Builder, X: Handle, W: Handle, R: Handle, B: Optional[Handle] = None, sequence_lens: Optional[Handle] = None,
     initial_h: Optional[Handle] = None, **attributes: Any
 ) -> Tuple[Handle, ...]:  # fmt: skip
-    """Emit RNN: return the steps, and the final state if the node has it as output."""
+    """Emit RNN: return Y, then Y_h if the node has this output. `_accepts_rnn` must hold.
+
+    Y is returned as [steps, batch, directions, cells], Y_h as [directions, batch, cells].
+    """
     are_backwards, names = directions(attributes), activations("RNN", attributes)
     states = _initial_states(builder, [initial_h], len(are_backwards), X.dims[1], R.dims[2], flat=True)
     parts = []
@@ -126,10 +132,10 @@ def _initial_states(
     cells: int,
     flat: bool = False,
 ) -> List[List[Handle]]:
-    """Return for each direction variables that hold the initial states whenever the kernel starts.
+    """Return for each direction its variables, in the order of `initial`: at each run they start with the initial states.
 
-    `initial` holds for each state a tensor [directions, batch, cells], or None for zeros. With `flat` the variables
-    have rank 2, as the kernel of RNN requires.
+    `initial` has for each state (h, and c of LSTM) a tensor [directions, batch, cells], or None for zeros. With `flat`
+    the variables have rank 2, as the kernel of RNN requires.
     """
     zeros = np.zeros((direction_count, batch, cells), np.float32)
     states = [Handle.of(zeros) if state is None else state for state in initial]
@@ -151,10 +157,11 @@ def _initial_states(
 def _final_states(
     builder: Builder, result: Handle, states: Sequence[Handle], is_reversed: bool = False
 ) -> List[Handle]:
-    """Return the final states that the node has as outputs: the last step of `result`, or (`is_reversed`) the first.
+    """Return the final states of a direction that the node has as outputs: none, h, or h and c.
 
-    `states` are the variables of the direction: h, and c of LSTM. If the number of steps is unknown, it may be zero.
-    The final states are then the initial ones.
+    h is the last step of `result`, or (`is_reversed`) the first; c is read from its variable. `states` are the
+    variables of the direction: h, and c of LSTM. If the number of steps is unknown, it may be zero. h, too, is then
+    read from its variable, which holds the initial state after zero steps.
     """
     steps, state_count = result.dims[0], len(builder.node.outputs) - 1
     if not isinstance(steps, int):
@@ -197,10 +204,10 @@ def _reshape_rows(builder: Builder, x: Handle, dims: Sequence[int]) -> Handle:
 
 
 def _join_directions(builder: Builder, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
-    """Return the results of all directions: the steps side by side, the final states one behind the other.
+    """Return the results of all directions: Y [steps, batch, directions, cells], then the final states.
 
-    `parts` has for each direction the steps [steps, batch, cells], then the final states. The steps become [steps,
-    batch, directions, cells].
+    `parts` has for each direction its steps [steps, batch, cells], then its final states. The final states of the
+    directions are joined along their first axis.
     """
     steps, *states = [_concatenate_parts(builder, tensors, 2 if k == 0 else 0) for k, tensors in enumerate(zip(*parts))]
     rows, batch, cells = [size if isinstance(size, int) else -1 for size in parts[0][0].dims]
@@ -217,10 +224,11 @@ def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:
 
 
 def _weights(W: np.ndarray, R: np.ndarray, B: Optional[np.ndarray], P: Optional[np.ndarray]) -> List[Optional[Handle]]:
-    """Return the weights in the order of the kernel: of the input, of the state, peepholes, biases, no projection.
+    """Return the weights of a direction as 17 inputs of the LSTM kernel, those from its second on.
 
-    Without B the biases are zeros, without P the peepholes None. The gates of the kernel are input, forget, cell,
-    output. Those of ONNX are input, output, forget, cell.
+    These are, by gate, 4 matrices W, 4 matrices R, 3 peepholes and 4 biases, then None, None: no projection. A bias is
+    the sum of both biases of ONNX. Without B the biases are zeros, without P the peepholes None. The gates of the
+    kernel are input, forget, cell, output. Those of ONNX are input, output, forget, cell.
     """
     cells = R.shape[1]
     bias = np.zeros(4 * cells, np.float32) if B is None else B[: 4 * cells] + B[4 * cells :]

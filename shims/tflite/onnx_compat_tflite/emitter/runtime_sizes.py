@@ -61,9 +61,9 @@ def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
 
 
 def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
-    """Append ADD or MUL of two sizes or vectors, and return the result: a constant, without an operator, if both are.
+    """Append ADD or MUL of two sizes or vectors, and return the result.
 
-    For MUL by a known y of 1, return x.
+    If both are constants, the result is a constant, without an operator. For MUL by the constant 1 as y, it is x.
     """
     x, y = promote(builder, x, y)
     if x.is_constant and y.is_constant:

@@ -45,7 +45,7 @@ def scan(
 ) -> Tuple[Handle, ...]:
     """Run the body for each row of `xs`, and return the final states, then the stacked results.
 
-    With `reverse` the last row is first. The results are in the order of the rows of `xs`.
+    With `reverse` the last row is read first. In any case the results are in the order of the rows of `xs`.
     """
     known = length.known
     if known is not None and (0 < known[0] <= _ALWAYS_UNROLLED or _can_unroll(builder, known[0])):
@@ -86,7 +86,7 @@ def _scan_in_loop(
 ) -> Tuple[Handle, ...]:
     """Emit a scan as a loop that runs several steps in an iteration, and a loop for the steps that remain.
 
-    The rows of each result are written into a buffer of zeros of the final shape.
+    The rows of each result are written into a buffer of zeros, whose spare rows, if any, are dropped at the end.
     """
     node, count = builder.node, runtime_sizes.scalar(builder, length.scalars[0])
     states = len(state)
@@ -108,10 +108,10 @@ def _scan_in_loop(
 
 
 def _steps_per_iteration(builder: Builder, length: Sizes, collected: Sequence[Ref]) -> int:
-    """Return how many steps an iteration runs.
+    """Return how many steps of the scan an iteration of the loop runs.
 
-    Each iteration passes on every tensor that the loop reads or collects. The number is 1 if the kernels cannot write
-    several rows of `collected`, the results per step, or if the body has subgraphs.
+    Several steps save time, since each iteration passes on every tensor that the loop reads or collects. The number is
+    1 if the kernels cannot write several rows of `collected`, the results per step, or if the body has subgraphs.
     """
     nodes = builder.node.regions[0].live()
     kernels = ("DYNAMIC_UPDATE_SLICE", "STRIDED_SLICE")
@@ -204,10 +204,11 @@ def _zero_buffers(
     spares: Sequence[int],
     run_first: Callable[[], Sequence[Handle]],
 ) -> List[Handle]:
-    """Return for each of `refs` zeros (or empty strings) into which the rows are written, with spare rows at the end.
+    """Return for each of `refs`, the stacked results, a buffer of zeros (or empty strings) into which rows are written.
 
-    No runtime plans a loop that writes more rows than the buffer has, even a loop without an iteration. If the trace
-    does not know the size of a row, a first step computes it: `run_first`, which is not called otherwise.
+    `spares`: for each buffer, the number of spare rows at its end. No runtime plans a loop that writes more rows than
+    the buffer has, even a loop without an iteration. `run_first` returns the rows of a first step. It is called only if
+    the trace does not know the size of a row.
     """
     inner_refs = set(refs)
     has_known_rows = [

@@ -67,9 +67,10 @@ def _scatter(builder: Builder, x: Handle, updates: Handle, indices: Handle, redu
 
 
 def _row_indices(builder: Builder, indices: Handle, x: Handle, depth: int) -> Handle:
-    """Return the index of the row of x that each row of `indices` addresses, as an int32 vector.
+    """Return, for each row of `indices`, the index of the row of x that it addresses, as an int32 vector.
 
-    `depth`: the number of coordinates in a row.
+    `depth`: the number of coordinates in a row of `indices`. The rows of x are those of `_as_rows`: its first `depth`
+    axes are merged.
     """
     if indices.is_constant:
         columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0) if depth else []
@@ -193,7 +194,10 @@ def _merge_duplicates(
 
 
 def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: str) -> Handle:
-    """Combine each row with the row 1, 2, 4, ... behind it, if both have the same index in `ordered`."""
+    """Combine all rows of equal index in `ordered`, which is sorted, into the first of these rows.
+
+    Each round combines a row with the row 1, 2, 4, ... behind it. The other rows of an index then hold partial results.
+    """
     length = ordered.dims[0]
     if isinstance(length, int):
         step = 1

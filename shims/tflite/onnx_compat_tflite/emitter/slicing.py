@@ -137,16 +137,14 @@ def reverse(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
 
 
 def _slice_size(extent: Size, begin: int, end: Size) -> Optional[int]:
-    """Return the number of elements of a slice; -1 for an axis of unknown length that stays whole; None if unknown."""
+    """Return the number of elements of a slice with step 1; -1 if an axis of unknown length stays whole; None if unknown."""
     if isinstance(extent, int) and isinstance(end, int) and 0 <= begin <= end <= extent:
         return end - begin
     return -1 if begin == 0 and extent is not None and end is not None and is_equal(extent, end) else None
 
 
 def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
-    """Return the end of a slice as an integer that holds for every length of the axis; None if there is no such
-    integer.
-    """
+    """Return the end of a slice as an integer that holds for every length of the axis; None without such an integer."""
     if isinstance(end, int):
         return end
     if step < 0 or extent is None or not is_nonnegative(end):
@@ -167,7 +165,10 @@ def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int
 
 
 def _slice_length(extent: Size, begin: int, end: int, step: int) -> Any:
-    """Return the number of elements of a slice; None if the length of the axis is not known well enough."""
+    """Return the number of elements of a slice.
+
+    If the length of the axis is no int, returns `extent` for the whole axis (0 to 2^31 - 1), None for other slices.
+    """
     if isinstance(extent, int):
         return len(range(*slice(begin, None if step < 0 and end < -extent else end, step).indices(extent)))
     if step == 1 and begin == 0 and end == 2**31 - 1:

@@ -83,7 +83,7 @@ def suppress_boxes(
     threshold: Optional[Handle] = None,
     center_point_box: int = 0,
 ) -> Handle:
-    """Emit NonMaxSuppression: return int64 rows of (image, class, box)."""
+    """Emit NonMaxSuppression: return int64 rows of (image, class, box). `_accepts_suppression` must hold."""
     batch, count = int(scores.dims[0]), int(scores.dims[2])
     largest_count = min(int(limit.array.reshape(-1)[0]), count)
     score_threshold = None if threshold is None else reshaping.reshape_to(builder, threshold, ())
@@ -112,7 +112,7 @@ def suppress_boxes(
 
 
 def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> Handle:
-    """Return which boxes are selected: the first `largest_count` of each class at most."""
+    """Return `is_selected` with true for only the first `largest_count` selected boxes of each class."""
     selections = casting.to(builder, is_selected, "int32")
     selected_so_far = reductions.cumsum(builder, selections, axis=2, exclusive=False, reverse=False)
     is_within_count = comparison.less_equal(builder, selected_so_far, builder.like(selected_so_far, largest_count))
@@ -151,10 +151,10 @@ def _has_area(builder: Builder, corners: Handle) -> Handle:
 
 
 def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
-    """Return the k highest scores of each class in order, and their indices.
+    """Return [scores, indices], both [image, class, k]: the k highest scores of each class in descending order.
 
-    k is the same for all classes, and covers all scores above the threshold. A score that is not above the threshold
-    becomes -inf. Without a threshold, k is the number of boxes.
+    k is the same for all classes, at least 1, and covers all scores above the threshold. Without a threshold, and if
+    many scores are above it, k is the number of boxes. A score that is not above the threshold becomes -inf.
     """
     k = runtime_sizes.scalar(builder, scores.dims[2])
     if threshold is not None:
@@ -180,7 +180,11 @@ def _unpack_classes(builder: Builder, x: Handle, rows: int) -> List[Handle]:
 
 
 def _suppress_classes(builder: Builder, boxes: Handle, keys: Handle, largest_count: int, overlap: float) -> Handle:
-    """Return which boxes the kernels select, in the shape of the keys."""
+    """Return which boxes the kernels select, as booleans in the shape of `keys` [image, class, box].
+
+    `boxes` has the corners of the box of each key. The kernels read the keys as scores, and select at most
+    `largest_count` boxes of each class with a key above 0.
+    """
     rows = int(keys.dims[0] * keys.dims[1])
     next_threshold = np.nextafter(np.float32(overlap), np.float32(1))
     options = [runtime_sizes.scalar(builder, largest_count), Handle.of(next_threshold), Handle.of(np.float32(0))]

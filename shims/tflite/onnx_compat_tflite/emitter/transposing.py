@@ -62,7 +62,7 @@ def _transpose_merged(builder: Builder, x: Handle, perm: Sequence[int]) -> Handl
 
 
 def _transpose_stepwise(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
-    """Move the axis that comes second behind the first, then transpose the rest with the two merged.
+    """Permute in two steps: move axis perm[1] directly behind axis perm[0], then transpose with these two merged.
 
     The first step has at most four groups of axes.
     """

@@ -90,10 +90,7 @@ def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def limit_shift(builder: Builder, y: Handle) -> Handle:
-    """Return a uint64 shift as at most 64, so that int64 kernels read it as positive.
-
-    Return y if `is_viewed` is false.
-    """
+    """Return min(y, 64) if `is_viewed` holds for y, so that int64 kernels read the shift as positive; else y."""
     return extremes.minimum(builder, builder.like(y, 64), y) if is_viewed(builder, y) else y
 
 

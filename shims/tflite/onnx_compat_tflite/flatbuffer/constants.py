@@ -23,10 +23,9 @@ _STRIDE = 1024
 
 
 class Constants:
-    """The buffers of a model's constants. Buffer 0 is empty; the numbers 1, 2, ...
+    """The buffers of a model's constants, by number: 0 is empty, and 1, 2, ... follow the first use of each constant.
 
-    follow the first use of each constant. Raises ConversionError for a constant that does not match the dtype and the
-    shape of its tensor.
+    Raises ConversionError for a constant that does not match the dtype and the shape of its tensor.
     """
 
     def __init__(self, model: ModelSpec) -> None:

@@ -29,7 +29,7 @@ _ALIGNMENT = 16
 def is_oversized(model: ModelSpec) -> bool:
     """Whether a flatbuffer that contains the constants would exceed 2 GB, so that they must be stored after it.
 
-    Raises ConversionError for an invalid model, if the constants take 1 GB or more.
+    Raises ConversionError for an invalid model, but checks a model only if its constants take 1 GB or more.
     """
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
     constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)

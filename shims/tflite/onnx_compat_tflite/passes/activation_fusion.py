@@ -55,9 +55,10 @@ def _example() -> fb.ModelSpec:
     after=("dead_code", "nested_concatenations", "fully_connected_reshapes"),
 )  # fmt: skip
 def activation_fusion(graph: GraphRewriter, context: Context) -> int:
-    """Fuse each activation into the operators that compute its input, and erase it; return the number of activations.
+    """Fuse activations into the operators that compute their inputs, and erase them; return the number of erased activations.
 
-    The operator directly before the activation then writes the activation's result.
+    Applies under the conditions of this module. The operator directly before an activation then writes the activation's
+    result.
     """
     count = 0
     fusing = (*_FUSING, "TRANSPOSE_CONV") if context.kernels.has("TRANSPOSE_CONV", 4) else _FUSING

@@ -53,7 +53,11 @@ def _after_example() -> fb.ModelSpec:
     after=("attention_scale", "dead_code"), before=("activation_fusion",),
 )  # fmt: skip
 def affine_after_layer(graph: GraphRewriter, context: Context) -> int:
-    """Fold ADD, SUB, MUL, DIV by constants, and NEG, into the filters and the bias of the layer before them."""
+    """Fold ADD, SUB, MUL and DIV by constants, and NEG, into the layer that computes their operand.
+
+    Each fold changes the filters and the bias of the layer, under the conditions of this module. Returns the number of
+    folds.
+    """
     count = 0
     scaled: _Scaled = {}
     for layer in graph.operators:
@@ -73,9 +77,10 @@ def _before_example() -> fb.ModelSpec:
     after=("affine_after_layer",), before=("activation_fusion",),
 )  # fmt: skip
 def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
-    """Fold a product or sum with a constant into the layers that read it, if all its readers are layers with 1x1 filters.
+    """Fold a product or sum with a constant into the layers that read it; return the number of folds.
 
-    A larger filter would read padding, to which the product or sum does not apply.
+    All readers must be layers with 1x1 filters, under the conditions of this module. A larger filter would read
+    padding, to which the product or sum does not apply.
     """
     count = 0
     for op in graph.operators[::-1]:

@@ -57,9 +57,10 @@ def _example() -> fb.ModelSpec:
     after=("constant_factors",), before=("affine_after_layer",),
 )  # fmt: skip
 def attention_scale(graph: GraphRewriter, context: Context) -> int:
-    """Multiply the scales of the operands and of the result of each BATCH_MATMUL, and apply them once.
+    """Join the scales of the operands and of the result of each BATCH_MATMUL; return the number of rewritten products.
 
-    They are folded into the weights of a FULLY_CONNECTED before the product if possible, else into the smaller operand.
+    The joined scale is applied once, under the conditions of this module. It is folded into the weights of a
+    FULLY_CONNECTED before the product if possible, else into the smallest scaled operand.
     """
     count = 0
     for product in graph.operators:
@@ -177,7 +178,10 @@ def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
 
 
 def _extent(graph: GraphRewriter, operand: _Operand) -> Tuple[int, int]:
-    """Return a sort key for the size of the scaled tensor: (number of open sizes, number of elements, open sizes as 1)."""
+    """Return a sort key for the size of the scaled tensor: (number of open sizes, number of elements).
+
+    In the number of elements, an open size counts as 1.
+    """
     assert operand.scale is not None
     sizes = graph.sizes(operand.scale.x)
     return sum(size < 0 for size in sizes), int(np.prod([abs(size) for size in sizes]))

@@ -36,7 +36,8 @@ def _example() -> fb.ModelSpec:
 def bias_folding(graph: GraphRewriter, context: Context) -> int:
     """Fold an ADD of a constant per channel into the bias of the layer that computes these channels.
 
-    If the ADD has a fused activation, the operator that computes its operand gets the activation.
+    Returns the number of folded ADDs; the conditions are in the module docstring. If an ADD has a fused activation, the
+    operator that computes its other operand gets the activation.
     """
     count = 0
     for op in graph.operators:

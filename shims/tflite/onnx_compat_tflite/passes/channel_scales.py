@@ -36,7 +36,10 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer", "activation_fusion", "bias_folding"),
 )  # fmt: skip
 def channel_scales(graph: GraphRewriter, context: Context) -> int:
-    """Replace a product and a sum with constants per channel by a DEPTHWISE_CONV_2D with 1x1 filters."""
+    """Replace a MUL and an ADD of constants per channel by a DEPTHWISE_CONV_2D with 1x1 filters.
+
+    Applies under the conditions of this module. Returns the number of rewrites.
+    """
     count = 0
     for op in graph.operators:
         total = _image_and_vector(graph, op, "ADD")

@@ -51,7 +51,10 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion", "bias_folding"),
 )  # fmt: skip
 def channel_shuffles(graph: GraphRewriter, context: Context) -> int:
-    """Remove channel shuffles between two convolutions: reorder the filters of both."""
+    """Remove channel shuffles between two convolutions: reorder the filters of both.
+
+    Applies under the conditions of this module. Returns the number of removed shuffles.
+    """
     count = 0
     while _absorb_shuffle(graph):
         graph.erase_dead_code()  # now: the old weights are as large as the new ones, and would stay in memory
@@ -104,12 +107,12 @@ def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
 
 
 def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Any:
-    """Return, for each channel of `result`, its channel in `source`, as a vector.
+    """Return a vector with the channel of `source` that each channel of `result` holds.
 
     Returns None if
     - `source` and `result` are not of rank 4 and of equal sizes, or a size other than the batch is open,
     - the permutation is no constant,
-    - the TRANSPOSE moves more than parts of the channels.
+    - the TRANSPOSE moves other axes than those into which the channels are split.
     """
     whole, cut = graph.sizes(source), graph.sizes(transpose.inputs[0] or 0)
     perm = graph.constant(transpose.inputs[1])
@@ -137,9 +140,10 @@ def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _place_channels(graph: GraphRewriter, shuffle: _Shuffle) -> Optional[_Placement]:
-    """Return new positions of the channels, ordered by (group of the first convolution, group of the last convolution).
+    """Return the position at which the first convolution writes each channel, as a `_Placement`.
 
-    Returns None if this inserts too many zero channels; see `_MAX_GROWTH`.
+    The positions are ordered by (group of the first convolution, group of the last convolution). Returns None if this
+    inserts too many zero channels; see `_MAX_GROWTH`.
     """
     channels = len(shuffle.order)
     read = _channels_read(graph, shuffle.last)

@@ -63,7 +63,7 @@ def _activation_rule(application: Application) -> Sequence[Spec]:
 
 
 def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Match]]) -> Optional[Replacement]:
-    """Return the activation that replaces a node, by the first matching finder.
+    """Return the activation primitive that replaces a node, by the first of `finders` that matches.
 
     Returns None if no finder matches, the result is not float32, or its shape is not that of the activation's argument.
     """
@@ -141,9 +141,9 @@ def _equals(product: _Product, number: float, *values: Arg) -> bool:
 
 # -- the activations -------------------------------------------------------------------------------------------------------
 def _match_gelu(node: Node) -> _Match:
-    """Match gelu: x / 2 * (1 + erf(x / sqrt 2)).
+    """Return gelu as a `_Match` if the node computes x / 2 * (1 + erf(x / sqrt 2)); else None.
 
-    Also match the approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    Also matches the approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
     """
     if node.primitive not in ("mul", "div"):
         return None
@@ -172,7 +172,7 @@ def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
 
 
 def _match_elu(node: Node) -> _Match:
-    """Match elu: max(x, 0) + (exp(min(x, 0)) - 1)."""
+    """Return elu as a `_Match` if the node computes max(x, 0) + (exp(min(x, 0)) - 1); else None."""
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, below = _producer(left, "clip"), _producer(_addend(_producer(right, "add", "sub"), -1), "exp")
         clipped = _producer(below.args[0], "clip") if below is not None else None
@@ -189,7 +189,11 @@ def _bounds(clip: Node) -> Tuple[Any, Any]:
 
 
 def _match_leaky_relu(node: Node) -> _Match:
-    """Match leaky_relu: max(x, a * x) with 0 < a <= 1, where(x < 0, a * x, x), or max(x, 0) - a * max(-x, 0)."""
+    """Return leaky_relu as a `_Match` if the node computes it; else None.
+
+    The form max(x, a * x) requires 0 < a <= 1. The other forms are where(x < 0, a * x, x) and max(x, 0) - a * max(-x,
+    0).
+    """
     for x, share in (node.args, node.args[::-1]) if node.primitive == "maximum" else ():
         product = _product(share)
         if isinstance(x, Ref) and _equals(product, product.number, x) and 0 < product.number <= 1:
@@ -236,10 +240,10 @@ def _relu_input(arg: Arg) -> Any:
 
 
 def _match_prelu(node: Node) -> _Match:
-    """Match prelu: x for x >= 0 and slope * x for x < 0, with a constant slope for each index of the last axis.
+    """Return prelu as a `_Match` if the node computes x for x >= 0 and slope * x for x < 0; else None.
 
-    None for an x of rank below 2, and for a slope that varies along another axis, or has a single element for several
-    channels.
+    The slope is a constant with an element for each index of the last axis. Returns None for an x of rank below 2.
+    Returns None too for a slope that varies along another axis, or has a single element for several channels.
     """
     branch = _slope_below_zero(node)
     if branch is None:
@@ -257,7 +261,10 @@ def _match_prelu(node: Node) -> _Match:
 
 
 def _match_softplus(node: Node) -> _Match:
-    """Match softplus, as onnx-compat composes it: max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|)."""
+    """Return softplus as a `_Match` if the node computes it as onnx-compat composes it; else None.
+
+    The form is max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|).
+    """
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, rest = _producer(left, "clip"), _product(right)
         atanh = _producer(rest.values[0], "atanh") if len(rest.values) == 1 and rest.number == 2 else None
@@ -275,7 +282,10 @@ def _match_softplus(node: Node) -> _Match:
 
 
 def _match_mish(node: Node) -> _Match:
-    """Match mish: x * tanh(softplus(x)), with softplus as in `_match_softplus`."""
+    """Return mish as a `_Match` if the node computes x * tanh(softplus(x)); else None.
+
+    The softplus has the form of `_match_softplus`.
+    """
     for x, factor in (node.args, node.args[::-1]) if node.primitive == "mul" else ():
         curve = _producer(factor, "tanh")
         softplus = _producer(curve.args[0], "add") if curve is not None else None

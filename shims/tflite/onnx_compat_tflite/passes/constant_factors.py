@@ -34,7 +34,10 @@ def _example() -> fb.ModelSpec:
     after=("common_subexpressions", "dead_code"),
 )  # fmt: skip
 def constant_factors(graph: GraphRewriter, context: Context) -> int:
-    """Constant folding across operators: multiply consecutive constant factors, and distribute a factor over a sum."""
+    """Constant folding across operators: multiply consecutive constant factors, and distribute a factor over a sum.
+
+    Applies under the conditions of this module. Returns the number of rewrites.
+    """
     count = 0
     for op in graph.operators:
         outer = _constant_operand(graph, op, "MUL", "DIV")

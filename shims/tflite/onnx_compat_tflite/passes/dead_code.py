@@ -19,5 +19,8 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("dead_code", "op whose results are not read => nothing", _example)
 def dead_code(graph: GraphRewriter, context: Context) -> int:
-    """Dead code elimination: erase operators whose results no operator reads, then unused tensors."""
+    """Dead code elimination: erase operators on which no output depends, then unused tensors.
+
+    Returns the number of erased operators.
+    """
     return graph.erase_dead_code()

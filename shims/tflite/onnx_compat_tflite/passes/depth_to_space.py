@@ -37,7 +37,8 @@ def _example() -> fb.ModelSpec:
 def depth_to_space(graph: GraphRewriter, context: Context) -> int:
     """Replace RESHAPE, TRANSPOSE, RESHAPE by DEPTH_TO_SPACE where they turn channels into blocks of pixels.
 
-    A result [n, 1, h, w], a single channel in NCHW, keeps its RESHAPE.
+    Applies under the conditions of this module; returns the number of rewrites. A result [n, 1, h, w], a single channel
+    in NCHW, keeps its RESHAPE.
     """
     return sum(_rewrite(graph, op) for op in graph.operators if op.builtin == "TRANSPOSE")
 

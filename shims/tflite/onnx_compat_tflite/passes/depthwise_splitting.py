@@ -37,7 +37,10 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion", "bias_folding", "channel_shuffles", "channel_scales"),
 )  # fmt: skip
 def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
-    """Split each depthwise convolution of more than 25 taps into a sum of depthwise convolutions of at most 25 taps."""
+    """Split each depthwise convolution of more than 25 taps into a sum of depthwise convolutions of at most 25 taps.
+
+    Applies under the conditions of this module. Returns the number of split convolutions.
+    """
     count = 0
     result: List[fb.OperatorSpec] = []
     for op in graph.operators:

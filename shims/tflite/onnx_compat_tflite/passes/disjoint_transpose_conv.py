@@ -32,7 +32,10 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion", "bias_folding"),
 )  # fmt: skip
 def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
-    """Replace each TRANSPOSE_CONV whose stride is its filter size by a 1x1 CONV_2D and a DEPTH_TO_SPACE or RESHAPE."""
+    """Replace each TRANSPOSE_CONV whose stride is its filter size by a 1x1 CONV_2D and a DEPTH_TO_SPACE or RESHAPE.
+
+    Applies under the conditions of this module. Returns the number of replaced TRANSPOSE_CONVs.
+    """
     count = 0
     result: List[fb.OperatorSpec] = []
     fused = set()

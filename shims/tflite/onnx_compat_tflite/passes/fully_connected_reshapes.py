@@ -24,7 +24,10 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer"),
 )  # fmt: skip
 def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Skip a RESHAPE to rank 2 before a FULLY_CONNECTED: the operator reads the input of the RESHAPE."""
+    """Let each FULLY_CONNECTED read the input of the RESHAPE to rank 2 before it.
+
+    Applies under the conditions of this module; the RESHAPE stays. Returns the number of skipped RESHAPEs.
+    """
     count = 0
     for op in graph.operators:
         if op.builtin != "FULLY_CONNECTED" or op.options.get("keep_num_dims"):

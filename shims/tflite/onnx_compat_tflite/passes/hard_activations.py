@@ -32,7 +32,10 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes",), before=("integer_kernels", "activation_fusion"),
 )  # fmt: skip
 def hard_activations(graph: GraphRewriter, context: Context) -> int:
-    """Replace clamps to [-1, 1], hard sigmoids and hard swishes of several operators by RELU_N1_TO_1, RELU6 and HARD_SWISH."""
+    """Replace composed clamps to [-1, 1], hard sigmoids and hard swishes by RELU_N1_TO_1, RELU6 and HARD_SWISH.
+
+    Applies under the conditions of this module. Returns the number of rewrites.
+    """
     count = sum(_rewrite_clamp(graph, op) for op in graph.operators if op.builtin == "MINIMUM")
     return count + sum(
         _rewrite_hard_swish(graph, op) for op in graph.operators if op.builtin in ("MUL", "DIV") and is_unfused(op)

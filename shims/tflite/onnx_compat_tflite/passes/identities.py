@@ -29,7 +29,10 @@ def _example() -> fb.ModelSpec:
 # It runs after integer_kernels, which recognises a quantization by the division by its scale, which may be one.
 @graph_pass("identities", "MUL(x, 1) => x; also DIV, SUB, MAXIMUM, MINIMUM", _example, after=("integer_kernels",))
 def identities(graph: GraphRewriter, context: Context) -> int:
-    """Remove operators with a neutral constant: their readers read the other operand."""
+    """Let readers of an operator with a neutral constant read its other operand, under the conditions of this module.
+
+    Returns the number of operators that lost their readers or were removed; see `GraphRewriter.bypass`.
+    """
     count = 0
     for op in graph.operators:
         source = _kept_operand(graph, op) if op.builtin in _NEUTRAL else None

@@ -44,7 +44,10 @@ def _example() -> fb.ModelSpec:
     legalizes=True,
 )
 def inplace_hazards(graph: GraphRewriter, context: Context) -> int:
-    """Insert a SHAPE of each operand that a runtime would overwrite while a tensor in its buffer is still live."""
+    """Insert a SHAPE of each operand that a runtime would overwrite while a tensor in its buffer is still live.
+
+    Returns the number of inserted SHAPEs.
+    """
     operators = graph.operators
     result: List[fb.OperatorSpec] = []
     buffers = _Buffers(graph, operators)
@@ -106,8 +109,9 @@ class _Buffers:
     def _overwritten(self, index: int, op: fb.OperatorSpec) -> Set[int]:
         """Return the buffers, by their first tensors, that `op` may overwrite with its result through the operand `index`.
 
-        The set is empty if the operand is an input or a constant, or differs in size from the result. It is empty too if the
-        operand has several readers, such as a SHAPE of this pass.
+        The set is empty if the operand is an input or a constant, or differs in size from the result. It is empty too
+        if the result is an output, or the operand has several readers, such as a SHAPE of this pass. A buffer whose
+        first tensor has several readers is left out.
         """
         result = op.outputs[0]
         if not self._is_computed(index) or not self._has_single_reader(index) or index in self._guarded:

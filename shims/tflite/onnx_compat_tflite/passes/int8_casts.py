@@ -27,7 +27,10 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes", "integer_kernels"), legalizes=True,
 )  # fmt: skip
 def int8_casts(graph: GraphRewriter, context: Context) -> int:
-    """Replace CASTs from and to int8 if the CAST kernel of the target runtime lacks int8."""
+    """Replace CASTs from and to int8 if the CAST kernel of the target runtime lacks int8.
+
+    Returns the number of replaced CASTs, 0 if the kernel has int8.
+    """
     if context.kernels.accepts("CAST", "float32", "to int8"):
         return 0
     count = 0

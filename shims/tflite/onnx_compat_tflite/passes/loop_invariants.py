@@ -29,7 +29,8 @@ def _example() -> fb.ModelSpec:
 def loop_invariants(graph: GraphRewriter, context: Context) -> int:
     """Remove unused loop-carried values from each WHILE and its subgraphs; return the number of removed values.
 
-    Inner loops are rewritten first: an outer loop may carry a value only for an inner loop.
+    A value is unused under the conditions of this module. `Context.apply` rewrites inner loops first: an outer loop may
+    carry a value only for an inner loop.
     """
     dropped = 0
     for loop in graph.operators:

@@ -32,7 +32,10 @@ def _same_example() -> fb.ModelSpec:
     before=("integer_kernels",),
 )  # fmt: skip
 def same_padding(graph: GraphRewriter, context: Context) -> int:
-    """Fold a PAD into the convolution that reads it, as padding SAME, if SAME adds the same zeros."""
+    """Fold a PAD into the convolution that reads it, as padding SAME, if SAME adds the same zeros.
+
+    Returns the number of changed convolutions. The PAD stays in the subgraph.
+    """
     count = 0
     for op in graph.operators:
         if op.builtin in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.options.get("padding") == "VALID":
@@ -70,7 +73,10 @@ def _transpose_example() -> fb.ModelSpec:
     after=("same_padding",),
 )  # fmt: skip
 def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
-    """Swap a TRANSPOSE and the PAD that reads it, if the last axis before the TRANSPOSE is longer than after it."""
+    """Swap a TRANSPOSE and the PAD that reads it, if the last axis before the TRANSPOSE is longer than after it.
+
+    Applies under the conditions of this module. Returns the number of swaps.
+    """
     count = 0
     for pad in graph.operators:
         transpose = graph.producer(pad.inputs[0], "TRANSPOSE") if pad.builtin == "PAD" else None

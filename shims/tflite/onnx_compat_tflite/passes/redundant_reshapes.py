@@ -35,7 +35,10 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("redundant_reshapes", "RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b); the same for CAST", _example)
 def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Skip intermediate RESHAPEs and widening CASTs, and remove RESHAPEs and CASTs that change nothing."""
+    """Skip intermediate RESHAPEs and widening CASTs, and bypass RESHAPEs and CASTs that change nothing.
+
+    Applies under the conditions of this module. Returns the number of rewrites.
+    """
     count = sum(_bypass_pack(graph, op) for op in graph.operators if op.builtin == "RESHAPE")
     for op in graph.operators:
         if op.builtin == "RESHAPE":

@@ -282,9 +282,10 @@ class GraphRewriter:
             self._graph.outputs = [self._graph.outputs[position] for position in outputs]
 
     def erase_dead_code(self) -> int:
-        """Erase operators whose results are not read, then unused tensors; return the number of erased operators.
+        """Erase operators on which no output depends, then unused tensors; return the number of erased operators.
 
-        The remaining operators keep their order. Tensors get new indices, so indices that a caller holds become invalid.
+        The remaining operators keep their order. Tensors get new indices, so indices that a caller holds become
+        invalid.
         """
         graph = self._graph
         before, needed = len(graph.operators), set(graph.outputs)

@@ -45,7 +45,10 @@ def _slices_example() -> fb.ModelSpec:
     after=("integer_kernels",),
 )  # fmt: skip
 def slices_to_split(graph: GraphRewriter, context: Context) -> int:
-    """Replace SLICEs of equal size that together cover a tensor by a SPLIT, at the position of the first SLICE."""
+    """Replace SLICEs of equal size that together cover a tensor by a SPLIT, at the position of the first SLICE.
+
+    Applies under the conditions of this module. Returns the number of SPLITs.
+    """
     groups: Dict[Tuple[int, int], List[_Slice]] = {}
     for op in graph.operators:
         part = _find_slice(graph, op)
@@ -100,9 +103,10 @@ def _reshape_example() -> fb.ModelSpec:
     after=("slices_to_split",),
 )  # fmt: skip
 def split_before_reshape(graph: GraphRewriter, context: Context) -> int:
-    """Split the input of a RESHAPE instead of its result, if all parts are reshaped again.
+    """Split the input of a RESHAPE instead of its result, if all results of the SPLIT are reshaped again.
 
-    Example: x [n, 3 * 64], reshaped to [n, 3, 64] and split along axis 1, is split along its last axis.
+    Applies under the conditions of this module; returns the number of changed SPLITs. Example: x [n, 3 * 64], reshaped
+    to [n, 3, 64] and split along axis 1, is split along its last axis.
     """
     count = 0
     for split in graph.operators:
@@ -128,7 +132,7 @@ def _is_only_reshaped(graph: GraphRewriter, index: int) -> bool:
 
 
 def _add_part(graph: GraphRewriter, source: int, part: int, count: int) -> int:
-    """Append a tensor with the shape of `source`, but 1/`count` of its last axis, and return its index.
+    """Append a tensor with the shape of `source`, but with its last axis divided by `count`; return its index.
 
     `part`: the old result of the SPLIT, whose name begins the new name.
     """

@@ -43,7 +43,10 @@ def _example() -> fb.ModelSpec:
     after=("bias_folding", "channel_shuffles"),
 )  # fmt: skip
 def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
-    """Let convolutions read an image directly, with larger filters and strides, and not its SPACE_TO_DEPTH copy."""
+    """Let convolutions read an image directly, with larger filters and strides, and not its SPACE_TO_DEPTH copy.
+
+    Applies under the conditions of this module. Returns the number of changed convolutions.
+    """
     count = 0
     for conv in graph.operators:
         if conv.builtin != "CONV_2D":
@@ -62,11 +65,11 @@ def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]) -> Optional[_Samples]:
-    """Return the image whose strided slices a CONCATENATION joins along the channels.
+    """Return as `_Samples` the image whose strided slices a CONCATENATION joins along the channels.
 
-    Returns None unless the image is float32 of rank 4, and the slices have each of its pixels once, with all channels.
-    Its sizes must be known, but for the batch. `order`: the axes of the image that the convolution reads as batch,
-    rows, columns and channels.
+    `order`: the axes of the image that the convolution reads as batch, rows, columns and channels. Returns None unless
+    the image is float32 of rank 4, and the slices have each of its pixels once, with all channels. Its sizes must be
+    known, but for the batch.
     """
     if len(order) != 4 or order[0] != 0 or joined.options.get("axis") not in (order[3], order[3] - 4):
         return None
@@ -114,7 +117,7 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
 
 
 def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
-    """Return the image whose blocks of pixels RESHAPE, TRANSPOSE, RESHAPE turn into the channels of the tensor `index`.
+    """Return as `_Samples` the image whose blocks RESHAPE, TRANSPOSE, RESHAPE turn into the channels of the tensor `index`.
 
     Returns None if other operators compute the tensor, or if they permute the elements in another way. Returns None too
     if the image is not float32 of rank 4, or a size other than the batch is open.

@@ -50,9 +50,10 @@ def _example(target: Emitter) -> Program:
     before=("composed_activations",),
 )  # fmt: skip
 def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Merge slices of transposed convolutions into `conv_transpose_same` nodes. Return the region and the number of rewrites.
+    """Merge slices of transposed convolutions into `conv_transpose_same` nodes; return (region, number of rewrites).
 
-    The parameter `beyond` holds, for each spatial axis, result size - stride * input size.
+    Applies under the conditions of this module. The parameter `beyond` holds, for each spatial axis, result size -
+    stride * input size.
     """
     uses = count_uses(region)
 

@@ -134,7 +134,7 @@ def _float_rule(pattern: str, operation: str) -> Dict[str, Any]:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Suppress stdout, stderr, log records up to WARNING and Python warnings while the library runs."""
+    """Return a context in which stdout, stderr, log records up to WARNING and Python warnings are suppressed."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

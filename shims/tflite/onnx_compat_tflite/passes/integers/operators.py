@@ -120,7 +120,10 @@ def _with_activation(
 
 
 def _write_rescaled(region: QuantizedRegion, index: int, activation: str) -> Writer:
-    """Return a Writer of a tensor that exists as integers: QUANTIZE to other parameters, or the activation, if any."""
+    """Return a Writer for the tensor `index`, which exists as integers: it appends the activation, or for "NONE" a QUANTIZE.
+
+    The result gets the parameters of the tensor that the Writer is called with.
+    """
     return lambda output: region.append(
         "QUANTIZE" if activation == "NONE" else activation, [region.integers_of(index)], output
     )
@@ -143,10 +146,10 @@ Operand = Optional[Tuple[QuantParams, Callable[[], int]]]
 
 
 def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Operand:
-    """Return a float tensor as an operand of an integer kernel. `dtype`: that of the integers of a constant.
+    """Return (parameters, function that returns the integer tensor) for a float tensor that an integer kernel reads.
 
-    The tensor is a constant, is computed from integers, or is such a tensor times a number. Otherwise, and for an
-    omitted input, returns None.
+    The float tensor is a constant, is computed from integers, or is such a tensor times a number. Otherwise, and for an
+    omitted input, returns None. `dtype`: the dtype of the integers of a constant; ignored for other tensors.
     """
     array = region.graph.constant(index)
     if index is None or array is not None:
@@ -275,9 +278,10 @@ def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 
 
 def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
-    """Return a function that returns an input of a CONCATENATION as an integer tensor with these parameters.
+    """Return a function that returns the integer tensor, with these parameters, for an input of a CONCATENATION.
 
-    Returns None if no integer kernel computes the input with these parameters.
+    A call may append operators or a constant. Returns None if no integer kernel computes the input with these
+    parameters.
     """
     array = region.graph.constant(index)
     if array is not None:

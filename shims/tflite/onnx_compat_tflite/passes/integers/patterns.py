@@ -34,7 +34,7 @@ class Dequantized(NamedTuple):
 
 
 def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
-    """Return the QuantizeLinears of a subgraph: integer tensor that it writes -> QuantizeLinear."""
+    """Return {integer tensor: the QuantizeLinear that writes it} for a subgraph."""
     quantized_tensors = {}
     for last in graph.operators:
         dtype = graph.tensor(last.outputs[0]).dtype if last.builtin == "CAST" else ""
@@ -69,7 +69,7 @@ def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) ->
 
 
 def find_dequantized(graph: GraphRewriter) -> Dict[int, Dequantized]:
-    """Return the DequantizeLinears of a subgraph: float tensor that it writes -> DequantizeLinear."""
+    """Return {float tensor: the DequantizeLinear that writes it} for a subgraph."""
     dequantized_tensors = {}
     for last in graph.operators:
         dequantized = _match_dequantized(graph, last) if last.builtin == "MUL" else None
