@@ -67,9 +67,9 @@ def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
 
 
 def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
-    """Add the derivatives of a node's arguments to `derivatives`, computed from the derivatives of the node's outputs.
+    """Add the derivatives of a node's arguments to the entries of `derivatives`, which has those of its outputs.
 
-    Add nothing if no output has a derivative. Raises UnsupportedError for a primitive without a rule.
+    Do nothing if no output has an entry. Raises UnsupportedError if the primitive of the node has no rule.
     """
     output_derivatives = [derivatives.get(output) for output in node.outputs]
     if all(g is None for g in output_derivatives):

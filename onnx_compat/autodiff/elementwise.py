@@ -66,7 +66,7 @@ RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
 @rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
 @rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
 def _zero_derivative(at: RecordedNode, _: Tensor) -> List[Any]:
-    """Return None for each argument: the primitive is a step function, whose derivative is zero."""
+    """Return None for each argument, in place of a derivative of zero: the primitive is piecewise constant."""
     return [None] * len(at.args)
 
 

@@ -49,9 +49,9 @@ def _filter_order(at: RecordedNode) -> Order:
 
 
 def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -> Any:
-    """Slice each spatial axis of x [N, C, spatial...] to `sizes` elements from `start` on.
+    """Return `sizes` elements of each spatial axis of x [N, C, spatial...], from the index `start` on.
 
-    Elements beyond its end are zeros.
+    Elements beyond the end of an axis are zeros.
     """
     missing = [maximum(low + size - have, 0) for low, size, have in zip(start, sizes, x.shape[2:])]
     x = p.pad(x, [0] * x.rank, [0, 0, *missing])
@@ -62,9 +62,9 @@ def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -
 def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *, window: Window, groups: int) -> Any:
     """Return the derivative of a filter: [channels of small, channels of large / groups, kernel...].
 
-    `large` is the padded input of a convolution and `small` the derivative of its output, each [N, C, spatial...]. In a
-    transposed convolution the roles are exchanged. Each weight gets the sum of the products of the elements that it
-    connects.
+    Convolution: `large` is the padded input, `small` the derivative of the output. Transposed convolution: `large` is
+    the derivative of the output, `small` the input. Both are [N, C, spatial...]. A weight gets the sum of the products
+    of all pairs of elements that it connects.
     """
     parts = []
     for k in range(groups):

@@ -1,7 +1,8 @@
 """The registry of derivative rules.
 
-A rule is a function of a recorded node and of the derivatives of its results. It returns a list with the derivative of
-each argument; None for an argument without a derivative.
+A rule is called with a `RecordedNode` and a derivative for each result of the node; None if the differentiated tensor
+does not depend on the result. It returns a list with the derivative of each argument, or None for an argument without a
+derivative. A list of tensors as an argument has a list of derivatives.
 """
 
 from typing import Any, Callable, Dict, List, Sequence

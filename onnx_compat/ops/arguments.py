@@ -119,10 +119,10 @@ def take_slice(x: Tensor, n: Extent, axis: int = 0) -> Tensor:
 
 
 def compute_dtype(x: Tensor, stash: int = 1) -> DType:
-    """Return the dtype in which an operator computes: the wider of the dtype of x, if it is a float, and `stash`.
+    """Return the dtype in which an operator computes: the wider of the dtype of a float x and the dtype `stash`.
 
-    If both are as wide, return the dtype of x. If x is no float, return `stash`: an ONNX dtype number, as in the
-    attribute `stash_type`; 1 is float32.
+    Return the dtype of x if both are equally wide, and the dtype `stash` if x is no float. `stash` is an ONNX dtype
+    number, as in the attribute `stash_type`; 1 is float32.
     """
     wanted = DType.of(stash)
     return wanted if x.dtype.kind != "f" or x.dtype.bits < wanted.bits else x.dtype

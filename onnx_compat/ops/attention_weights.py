@@ -72,7 +72,7 @@ def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
 def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
     """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled.
 
-    A `scale` of 0 or None is 1 / sqrt(head size). A negative `scale` is not accepted.
+    A `scale` of 0 or None is 1 / sqrt(head size); `scale` must not be negative.
     """
     root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)

@@ -39,10 +39,10 @@ def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
 
 @op("Cast", since=(24, 25, 28))
 def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
-    """Cast to a dtype. `saturate` clips numbers to the range of an 8-bit float.
+    """Cast to the dtype with the number `to` in TensorProto. Two attributes change casts to 8-bit floats only.
 
-    `round_mode` is the direction of rounding to float8e8m0, whose values are powers of two. Both have no effect on
-    other dtypes.
+    With `saturate`, numbers beyond the range are clipped; without it, they become NaN or infinity. `round_mode` is the
+    direction of rounding to float8e8m0, whose values are powers of two.
     """
     return convert(input, DType.of(to), bool(saturate), round_mode)
 

@@ -62,8 +62,9 @@ def loop(
 ) -> List[Any]:
     """Repeat a body while its condition holds, at most M times; return the final states and the stacked row outputs.
 
-    Without M the number is not limited; without `cond` the first condition is True. Row outputs are stacked along a new
-    first axis. Raises NeedsKnownError for a state that is no tensor, if the number of iterations is not known.
+    The body returns the condition, the states and the row outputs. The rows of all iterations are stacked along a new
+    first axis. Without M the number is not limited; without `cond` the first condition is True. Raises NeedsKnownError
+    for a state that is no tensor, if the number of iterations is not known.
     """
     count, trace_body = len(v_initial), ctx.body(body)
     has_rows = len(body.outputs) > 1 + count
@@ -109,9 +110,9 @@ def _run_loop(
     """Unroll a loop, or record it. Return the final states and the stacked row outputs.
 
     A loop is unrolled if its conditions are known, and one of three holds: it has at most `SHORT` iterations, a state
-    is no tensor, or the trace executes at once. `run` traces the body for (iteration, condition, *states), and `has_rows`
-    tells whether the body has row outputs. Raises NeedsKnownError for a state that is no tensor in a loop that cannot be
-    unrolled.
+    is no tensor, or the trace executes at once. run(iteration, condition, *states) traces the body, and returns
+    [condition, *states, *row outputs]; `has_rows` tells whether there are row outputs. Raises NeedsKnownError for a state
+    that is no tensor in a loop that cannot be unrolled.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -133,10 +134,11 @@ def _run_loop(
 
 
 def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
-    """Trace each iteration, while the condition is known to hold. Return [final states, row outputs of each iteration].
+    """Trace each iteration, while the condition is known to hold. Return [final states, rows].
 
-    `limit` is the largest number of iterations; None is no limit. Return None if a condition is not known, or if a loop
-    without a limit does not end after _MOST_ROUNDS iterations.
+    `rows` has the list of the row outputs of each iteration. `limit` is the largest number of iterations; None is no
+    limit. Return None if a condition is not known, or if a loop without a limit does not end after _MOST_ROUNDS
+    iterations.
     """
     rows: List[List[Any]] = []
     while limit is None or len(rows) < limit:
@@ -184,20 +186,18 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
 
 
 def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
-    """Trace one iteration, with a condition that holds, as a region apart from the program.
+    """Trace one iteration, whose condition holds, into a region that is not part of the program; return the region.
 
-    The outputs of that region have the dtypes and shapes of the body's outputs.
+    Its outputs, the condition, the states and the row outputs, have the dtypes and shapes of the body's outputs.
     """
     specs = [Spec(int64, ()), *(value.spec for value in state)]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
 def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
-    """Record a scan if M is given, the condition is known to hold always, and no state changes its shape.
+    """Record a scan or a while loop. Return the final states and the stacked row outputs.
 
-    Else a while loop.
-
-    Return the final states and the stacked row outputs.
+    It is a scan if M is given, the condition is known to hold always, and no state changes its shape.
     """
     trial = _trace_trial_round(run, state)
     proceeds, *results = trial.outputs

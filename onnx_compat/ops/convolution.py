@@ -29,7 +29,8 @@ def conv(
 ) -> Tensor:
     """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B [M], if any.
 
-    The filters are [M, C / group, kernel...]. The kernel_shape is theirs by default.
+    The filters are [M, C / group, kernel...]. Raises InvalidModelError if a given kernel_shape differs from their
+    sizes.
     """
     kernel = _kernel_sizes(kernel_shape, W)
     window = window_from_attributes(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
@@ -37,9 +38,9 @@ def conv(
 
 
 def _kernel_sizes(declared: Ints, W: Tensor) -> Sequence[Extent]:
-    """Return the spatial sizes of the filters.
+    """Return kernel_shape (`declared`) if it is given, else the spatial sizes of the filters W.
 
-    Raises InvalidModelError if an entry of kernel_shape (`declared`) and a static size of the filters differ.
+    Raises InvalidModelError if an entry of kernel_shape and a static size of the filters differ.
     """
     for mine, theirs in zip(declared or (), W.shape[2:]):
         check_same("an entry of kernel_shape", mine, "that of the filters", theirs)

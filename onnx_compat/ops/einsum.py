@@ -29,7 +29,7 @@ def einsum(*Inputs: Tensor, equation: str) -> Tensor:
 
 
 def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], List[str]]:
-    """Return each input with a letter for each of its axes, and the letters of the output.
+    """Return (terms, output): a pair (input, letters of its axes) for each input, and the letters of the output axes.
 
     The axes of an ellipsis get the letters …, `.2`, `.1`: the last axis is `.1`. Without `->`, the output has the
     ellipsis and, sorted, the letters that occur once. Raises InvalidModelError if a term does not fit its input, or a
@@ -87,10 +87,11 @@ def _sum_axes(x: Tensor, letters: List[str], kept: Any) -> Term:
 
 
 def _contract(a: Term, b: Term, kept: Any) -> Term:
-    """Multiply two terms. Sum over every letter that is not in `kept`, also a letter that only one term has.
+    """Multiply two terms, each a tensor and the letters of its axes. Return the product and its letters.
 
-    The product is a matrix product of [batch, own_left, common] and [batch, common, own_right]: `common` has the
-    letters of both terms that are summed, `batch` the letters of both that are kept. An axis of size 1 broadcasts.
+    Sum over every letter that is not in `kept`, also a letter that only one term has. The product is a matrix product
+    of [batch, own_left, common] and [batch, common, own_right]: `common` has the letters of both terms that are summed,
+    `batch` the letters of both that are kept. An axis of size 1 broadcasts.
     """
     (x, left), (y, right) = _sum_axes(*a, kept | set(b[1])), _sum_axes(*b, kept | set(a[1]))
     shared = [letter for letter in left if letter in right]

@@ -47,7 +47,7 @@ def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
     """Return data[row] for each row of coordinates. The rows are the last axis of the indices.
 
-    Negative ones count from the end.
+    Negative coordinates count from the end; a known coordinate out of range raises InvalidModelError.
     """
     return gather_nd(data, indices)
 
@@ -63,11 +63,11 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 
 
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Replace negative coordinates, which count from the end of an axis of this shape.
+    """Return `indices` without negative coordinates: these count from the end of an axis of `shape`.
 
-    A row is the last axis of the indices; entry k counts on axis k. Raises InvalidModelError for a known coordinate
-    that is out of range, and for rows longer than the shape. Raises NeedsKnownError if the length of a row is not
-    known.
+    The last axis of `indices` holds the coordinates: entry k is on axis k of `shape`. Raises InvalidModelError for a
+    known coordinate that is out of range, and for more coordinates than axes. Raises NeedsKnownError if the number of
+    coordinates is not known.
     """
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):

@@ -57,7 +57,7 @@ def _normalize_batch(
 ) -> List[Any]:
     """Normalize X by the mean and the variance of this batch (training).
 
-    Returns the output, the running mean and variance, and the mean and variance of the batch. A running statistic is
+    Return [output, running mean, running variance, mean of the batch, variance of the batch]. A running statistic is
     momentum * the previous value + (1 - momentum) * that of the batch.
     """
     axes = [axis for axis in range(X.rank) if axis != 1]
@@ -83,10 +83,10 @@ def batch_normalization_6(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> Sequence[Any]:
-    """Return BatchNormalization of opsets 1 to 9: normalize each channel by the running statistics.
+    """Return BatchNormalization of opsets 1 to 9: [output], with each channel normalized by the running statistics.
 
-    The node trains, with the statistics of the batch, if it has more than one output and not `is_test`. Without
-    `spatial`, each element of a sample has its own statistics.
+    If it has more than one output and not `is_test`, the node trains, and returns the list of `_normalize_batch`.
+    Without `spatial`, each element of a sample has its own statistics.
     """
     if not is_test and ctx.outputs > 1:
         return _normalize_batch(X, scale, B, mean, var, epsilon, momentum)

@@ -14,12 +14,11 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
-    """Apply `step` to each tensor with its gradient and its states.
+    """Apply `step` to each tensor with its gradient and its states. Return all tensors, then each kind of state.
 
-    Return the results grouped by kind, like the inputs.
-
-    `values_per_tensor` is the number of inputs of each tensor: the tensor, its gradient, its states. Raises
-    InvalidModelError if the number of inputs is 0 or no multiple of it.
+    `inputs` are grouped: all tensors, all gradients, then each kind of state. step(tensor, gradient, *states) returns
+    the new tensor and the new states. `values_per_tensor` is the number of its arguments. Raises InvalidModelError if
+    the number of `inputs` is 0 or no multiple of it.
     """
     if not inputs or len(inputs) % values_per_tensor:
         raise InvalidModelError(
@@ -67,8 +66,9 @@ def adam(
 ) -> List[Tensor]:
     """Return the new tensors, then their first moments, then their second moments, after a step of Adam.
 
-    R is the learning rate, T the number of previous steps. With T = 0, the rate is not corrected for the bias of the
-    moments.
+    `inputs` are all tensors, all gradients, all first moments, all second moments. R is the learning rate, T the number
+    of previous steps. With T = 0, the rate is not corrected for the bias of the moments. Raises InvalidModelError if
+    the number of `inputs` is 0 or no multiple of 4.
     """
     step_count = p.cast(T, R.dtype)
     ratio = p.div(p.sqrt(1 - p.pow(beta, step_count)), 1 - p.pow(alpha, step_count))
@@ -89,8 +89,9 @@ def momentum(
 ) -> List[Tensor]:
     """Return the new tensors, then their momenta, after a step of stochastic gradient descent with momentum.
 
-    R is the learning rate, T the number of previous steps. With T = 0, `beta` counts as 1. Raises InvalidModelError
-    unless `mode` is standard or nesterov.
+    `inputs` are all tensors, all gradients, all momenta. R is the learning rate, T the number of previous steps. With T
+    = 0, `beta` counts as 1. Raises InvalidModelError unless `mode` is standard or nesterov, and if the number of
+    `inputs` is 0 or no multiple of 3.
     """
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)

@@ -55,7 +55,7 @@ def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Exte
 
 
 def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
-    """Return the corners around each point: each combination of a tap on every axis.
+    """Return a Tap for each corner around the points, that is for each combination of a tap on every axis.
 
     The index of a corner is a list with a coordinate on each axis. The weight is the product of the weights of the
     taps; a corner is inside if all its taps are. A field that all taps lack has the value None.

@@ -1,4 +1,4 @@
-"""Pooling: the maximum, the mean or a norm over sliding window."""
+"""Pooling: the maximum, the mean or a norm over sliding windows."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 

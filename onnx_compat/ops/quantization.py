@@ -276,7 +276,7 @@ def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor
 
 
 def _exact_digits(weights: Tensor, axes: Sequence[int]) -> int:
-    """Return the number of binary digits of the weights for which a float32 product with bytes is exact: 8, 4, 3, 2, 1.
+    """Return the largest of 8, 4, 3, 2, 1 binary digits of weights with which a float32 product with bytes is exact.
 
     Return 0 if no number is exact, or if the number of summands is symbolic. The product sums over `axes` of the
     weights; its sums must stay below 2^24. Known weights may be small enough for all 8 digits.

@@ -104,9 +104,7 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
 def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
     """Set elements to 0 with probability `ratio`, and divide the others by 1 - ratio.
 
-    Return (result, bool mask of kept ones).
-
-    With a ratio of 1, all elements are 0.
+    Return (result, bool mask: True for the elements that were kept). With a ratio of 1, all elements are 0.
     """
     is_kept = p.greater_equal(_draw_uniform(data.shape, data.dtype, seed), ratio)
     factor = 0.0 if ratio == 1 else 1 / (1 - ratio)
@@ -117,7 +115,8 @@ def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
 def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """Drop random elements unless `is_test`: Dropout of opsets 1 to 6. Return (result, mask in the dtype of the data).
 
-    With `is_test`, the data is returned unchanged, with a mask of ones (None if it is not requested).
+    The mask is 1 for elements that were kept, else 0. With `is_test`, the data is returned unchanged, with a mask of
+    ones (None if it is not requested).
     """
     if is_test:
         return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
@@ -152,8 +151,8 @@ def dropout(
     """If `training_mode`, set elements to 0 with probability `ratio`, and divide the other elements by 1 - ratio.
 
     Return (result, bool mask of the kept elements). Without training_mode, or with a ratio of 0, return the data and a
-    mask of True (None if it is not requested). The default ratio is 0.5. Raises NeedsKnownError if an input but the
-    data is not known.
+    mask of True (None if it is not requested). The default ratio is 0.5. Raises NeedsKnownError if `ratio` or
+    `training_mode` is given and not known.
     """
     ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
     if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or ratio_value == 0:

@@ -40,10 +40,10 @@ _ACTIVATIONS = {
 def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
-    """Return the activation function of each name, in any case. Raises InvalidModelError for an unknown name.
+    """Return the function of each name, in upper or lower case. Raises InvalidModelError for an unknown name.
 
     A function takes its alpha and beta, if it has any, from the front of the lists, else its default. `clips` bounds
-    the absolute value of the argument of each function of a cell; None is no bound.
+    the absolute value of the argument of each function of a cell, and repeats for each direction; None is no bound.
     """
     alpha, beta = iter(alphas), iter(betas)
     functions: List[Activation] = []
@@ -87,7 +87,7 @@ class _Network(NamedTuple):
 
     @property
     def directions(self) -> Sequence[bool]:
-        """Whether each direction runs backwards ("foward": GRU-1). Raises InvalidModelError if it is unknown."""
+        """Whether the network runs backwards, per direction ("foward": GRU-1). Raises InvalidModelError if unknown."""
         directions_by_name = {
             "forward": (False,),
             "foward": (False,),
@@ -99,7 +99,7 @@ class _Network(NamedTuple):
         return directions_by_name[self.direction]
 
     def check(self, gates: int, hidden_size: Optional[int], peepholes: Optional[Tensor] = None) -> None:
-        """Raise InvalidModelError unless the shapes fit this number of gates, the layout is 0 or 1, and known lengths fit X.
+        """Raise InvalidModelError unless shapes fit the number of gates, layout is 0 or 1, and known lengths fit X.
 
         Absent inputs and symbolic sizes fit.
         """
@@ -142,9 +142,9 @@ def _run(
 ) -> List[Tensor]:
     """Run a cell in each direction. Return Y [steps, directions, batch, hidden] and states [directions, batch, hidden].
 
-    In layout 1 the batch comes first. The product of the input with all gates is computed before the loop. `parts` has
-    the number of gates that a cell reads together, for each part of that product; without `parts`, there is one part.
-    `bias` splits B into the bias of that product and the bias that `make_cell` takes.
+    In layout 1 the batch comes first. The product of the input with the weights of all gates is computed before the
+    loop. bias(B, hidden) returns the bias of that product and the bias for `make_cell`. The product is split into
+    `parts`, the numbers of gates in the arguments of the cell; empty: a single argument.
     """
     X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
     hidden = setting.R.shape[-1]
@@ -178,8 +178,9 @@ def _scan_steps(
 ) -> List[Tensor]:
     """Run a cell along the sequence by a scan. Return the last states, then the outputs of all steps.
 
-    `shares` are the parts of the product of input and gates. After the end of a sequence (`lengths`) the states do not
-    change, and the outputs are 0. If `backwards`, the last step is first; the outputs keep the order of the input.
+    `shares` are tensors [steps, batch, ...]: the arguments of the cell before the states. After the end of a sequence
+    (`lengths`) the states do not change, and outputs are 0. If `backwards`, the last step runs first; the outputs have
+    the order of the input.
     """
     steps, is_valid = shares[0].shape[0], None
     if lengths is not None:
@@ -232,7 +233,7 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return the outputs of all steps, and the last state, of a simple recurrent network."""
+    """Return [outputs of all steps, last hidden state] of a simple recurrent network."""
     functions = _resolve_activations(
         _activation_names(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip]
     )
@@ -302,7 +303,7 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
-    """Return the outputs of all steps, and the last state, of a gated recurrent unit."""
+    """Return [outputs of all steps, last hidden state] of a gated recurrent unit."""
     names = _activation_names(activations, ["Sigmoid", "Tanh"], direction)
     functions = _resolve_activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Network(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
@@ -352,7 +353,7 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return the outputs of all steps, the last hidden state and the last cell state of a long short-term memory."""
+    """Return [outputs of all steps, last hidden state, last cell state] of a long short-term memory."""
     initial = [initial_h, initial_c]
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)
@@ -362,7 +363,7 @@ def lstm(
 def lstm_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
 ) -> List[Activation]:
-    """Return the activations of an LSTM. `clip` bounds the arguments of the first two of each direction."""
+    """Return the activations of an LSTM, three for each direction. `clip` bounds the arguments of the first two."""
     names = _activation_names(names, ["Sigmoid", "Tanh", "Tanh"], direction)
     return _resolve_activations(names, alphas, betas, [clip, clip, None])
 
@@ -381,11 +382,10 @@ def run_lstm(
     layout: int = 0,
     products: Tuple[Product, Product] = (transposed_product, transposed_product),
 ) -> List[Tensor]:
-    """Return [Y, last hidden state, last cell state] without a check of shapes.
+    """Return [Y, last hidden state, last cell state] of an LSTM, without a check of shapes.
 
-    P (None: none) has the peephole weights.
-
-    `products` multiply the input by W and the state by R.
+    `initial` has the two initial states (None: zeros), and P the peephole weights (None: none). `products` are the
+    functions that multiply the input by W, and the state by R.
     """
     setting = _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return _run(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)

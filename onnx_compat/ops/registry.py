@@ -66,7 +66,7 @@ class Operator(NamedTuple):
         """Check a node's inputs and attributes against the signature.
 
         Returns:
-            The attributes as keyword arguments of the function, without attributes that have no effect.
+            The attributes as keyword arguments of the function, without `consumed_inputs`, which has no effect.
 
         Raises:
             InvalidModelError: An input or an attribute is missing or unknown, or an attribute has another type.

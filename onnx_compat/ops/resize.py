@@ -123,10 +123,10 @@ class _Sampling(NamedTuple):
         return None
 
     def copies(self, scaled: ResizedAxis) -> bool:
-        """Return whether nearest sampling repeats each element exactly `factor` times.
+        """Return whether nearest sampling repeats each element of an axis exactly `scaled.factor` times.
 
-        False if the factor is not given or is no integer, and for a transformation or rounding that may select other
-        elements.
+        False without a factor, for a factor that is no integer, and for a transformation or rounding that may select
+        other elements.
         """
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False
@@ -183,8 +183,8 @@ def _resize_axes(x: Tensor, axes: Sequence[Axis], sampling: _Sampling, outside_v
 def _to_integers(x: Tensor, dtype: DType, sampling: _Sampling) -> Tensor:
     """Cast interpolated values back to an integer or bool dtype, as runtimes do.
 
-    Linearly interpolated values are truncated. Cubic and antialiased values may overshoot, so they are rounded, and
-    clipped if the dtype is an integer of less than 32 bits.
+    Linearly interpolated values are truncated. Cubic and antialiased values are rounded; they may overshoot. All values
+    are clipped before the cast if the dtype is an integer of less than 32 bits.
     """
     if sampling.mode == "cubic" or sampling.antialias:
         x = p.round(x)
@@ -196,8 +196,8 @@ def _interpolate(
 ) -> Tensor:
     """Return x interpolated at `positions` of an axis: the weighted sum of the elements around each position.
 
-    An index outside the axis is clamped. With `exclude_outside`, its weight is 0 instead. With `exclude_outside`, and
-    where an antialiased axis shrinks, the weights are divided by their sum.
+    An index outside the axis is clamped; with `exclude_outside`, it also gets the weight 0. Weights are divided by
+    their sum in two cases: with `exclude_outside`, and if an antialiased axis shrinks.
     """
     floor = p.floor(positions)
     base, fraction = p.cast(floor, int64), p.sub(positions, floor)

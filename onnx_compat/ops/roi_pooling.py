@@ -69,7 +69,7 @@ class _Points(NamedTuple):
 
     Attributes:
         taps: The two nearest pixels of each point, with their weights: [regions, bins, points].
-        count: The number of points that a bin of each region has.
+        count: The number of points that each bin of a region has: [regions].
         is_used: Whether a point is among the `count` points of its region: [regions, 1, points].
     """
 

@@ -107,9 +107,10 @@ def _onesided_length(length: Extent) -> Extent:
 
 
 def _transform_by_matrix(lines: Tensor, length: Extent, inverse: bool, onesided: bool) -> Tensor:
-    """Return the transform of lines [batch, rows, parts] as one product with a matrix of cosines and sines.
+    """Return the transform of `lines` [batch, rows, parts] along the rows, by one product with a matrix.
 
-    Zero padding of the lines is left out: the matrix has no rows for it.
+    `parts` is 1 (real) or 2 (real, imaginary). The result is [batch, frequencies, 2]; for a one-sided inverse it is
+    real, [batch, length, 1]. If the lines have fewer rows than `length`, the missing rows count as zeros.
     """
     batch, rows, parts = lines.shape
     columns = _onesided_length(length) if onesided and not inverse else length
@@ -133,7 +134,7 @@ def _split_factor(length: int) -> int:
 
 
 def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
-    """Return the transform of lines [batch, rows, parts] by the Cooley-Tukey algorithm: length = first * second.
+    """Return the result of `_transform_by_matrix` by the Cooley-Tukey algorithm: length = first * second.
 
     `length` is an int that is no prime. Transforms of length `first`, twiddle factors and transforms of length `second`
     follow each other. Lines shorter than `length` are zero-padded.
@@ -163,10 +164,10 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
 def _transform_matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
-    """Return the matrix of a discrete Fourier transform, from real and imaginary parts to real and imaginary parts.
+    """Return the matrix that multiplies a row of real and imaginary parts to give its discrete Fourier transform.
 
-    Its shape is [rows * parts, columns * parts of a result]. `parts` is 1 for a real input, 2 for a complex input. The
-    matrix of an inverse includes the factor 1 / length.
+    Its shape is [rows * parts, columns * parts of a result]. `parts` is 1 for a real input, 2 for a complex input. A
+    result has 2 parts, for a one-sided inverse 1. The matrix of an inverse includes the factor 1 / length.
     """
     inner = float64 if all(map(is_static, (rows, columns, length))) else dtype
     size: Any = lift(length)

@@ -242,9 +242,9 @@ def _pad_and_crop(
 
 
 def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
-    """Return whether the crop of an axis removes more elements than it has, and so also padding of the opposite end.
+    """Return whether the crop of an axis removes more than its `extent` elements, and so also padding of the other end.
 
-    False if a size is symbolic.
+    `before` and `after` are the padding of the two ends; negative sizes crop. False if a size is symbolic.
     """
     if not all(map(is_static, (before, extent, after))):
         return False

@@ -20,7 +20,10 @@ def non_max_suppression(
     *,
     center_point_box: int = 0,
 ) -> Tensor:
-    """Return [batch, class, box] of each selected box: boxes with the best scores, unless they overlap a better box.
+    """Return an int64 row [batch, class, box] for each selected box.
+
+    The boxes with the best scores are selected, unless they overlap a better box. Rows are sorted by batch and class,
+    then by descending score.
 
     boxes, scores: [batch, boxes, 4] and [batch, classes, boxes]. center_point_box: see `_box_edges`.
     max_output_boxes_per_class: without it, or if it is 0 or less, no box is selected: [0, 3].
@@ -28,7 +31,7 @@ def non_max_suppression(
     score_threshold: boxes with this score or less, or NaN, are left out; none by default.
 
     The loop runs for all batches and classes at once. In each round the best candidate is selected and suppresses the
-    candidates that overlap it. `selected` has the box of each round, or -1.
+    candidates that overlap it. The local variable `selected` has the box of each round, or -1.
     """
     if max_output_boxes_per_class is None:
         return p.full((0, 3), 0, int64)
@@ -86,7 +89,8 @@ def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
 def _overlaps(edges: List[Any], best: Tensor, threshold: Tensor) -> Any:
     """Return whether the intersection over union (IoU) of each box and the best box exceeds the threshold.
 
-    False for an empty intersection. `edges` are sorted by score; `best` is the position of the best box, [..., 1].
+    False for an empty intersection. `edges` are as from `_box_edges`, but [batch, classes, boxes] and sorted by score.
+    `best` is the position of the best box, [batch, classes, 1].
     """
     low_a, high_a, low_b, high_b = edges
     best_edges = [p.take_along(edge, best, 2) for edge in edges]

@@ -73,9 +73,10 @@ def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int,
 
 
 def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
-    """Return how often each n-gram occurs in each row, float32 [rows, n-grams].
+    """Return how often each n-gram occurs in each row, float32 [rows, n-grams]. `grams` is [n-grams, n].
 
-    Occurrences may skip the same number of elements, 0 to `skips`, between two elements of the n-gram.
+    An occurrence skips the same number of elements, 0 to `skips`, between any two consecutive elements of the n-gram.
+    The occurrences of all numbers are added.
     """
     extent, length = rows.shape[1], grams.shape[1]
     total: Any = p.full((rows.shape[0], len(grams)), 0, int32)

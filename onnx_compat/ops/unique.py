@@ -43,10 +43,10 @@ def _zeros(length: Extent) -> Tensor:
 
 # -- order -------------------------------------------------------------------------------------------------------------
 def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
-    """Return the permutation that sorts `count` lines lexicographically.
+    """Return the indices of the `count` lines in lexicographic order. A line is a column of all tables in `keys`.
 
-    `keys`: tables [columns, lines] of `_sort_keys`. The permutation is the result of stable sorts by each column, from
-    the last column to the first (radix sort).
+    `keys` are tables [columns, lines], as from `_sort_keys`. The order is the result of stable sorts by each column,
+    from the last column to the first (radix sort).
     """
 
     def by_column(order: Tensor, *column: Tensor) -> List[Tensor]:
@@ -63,7 +63,11 @@ def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
 
 
 def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
-    """Return whether each line, in sorted order, differs from the previous line and so begins a group."""
+    """Return a bool for each position of `order`: whether its line differs from the line at the previous position.
+
+    `order` has the indices of the `count` lines in sorted order; `keys` are the tables of `_sort_keys`. The first
+    position is True.
+    """
     begins = p.equal(p.iota(count), 0)
     previous = p.take(order, p.maximum(p.iota(count) - 1, 0), 0)
     for key in keys:
@@ -74,7 +78,7 @@ def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 def _sort_keys(lines: Tensor) -> List[Tensor]:
-    """Return numeric tables [columns, lines] that sort like the elements.
+    """Return numeric tables [columns, lines] that sort like the elements of `lines` [lines, ...].
 
     A later table only decides ties of earlier tables.
     """

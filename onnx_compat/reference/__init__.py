@@ -58,7 +58,7 @@ class Reference(
         return int(handle.reshape(-1)[index or 0])
 
     def stack(self, scalars: Sequence[Any]) -> Any:
-        """Return scalars as a vector of the index dtype."""
+        """Return a vector of these scalars, in the dtype of sizes (`index_dtype`)."""
         return np.asarray(scalars, self.index_dtype.numpy)
 
     def placeholder(self, spec: Spec) -> Any:

@@ -37,7 +37,7 @@ def erf(x: Array) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _series(char: str) -> List[Any]:
-    """Return the coefficients of the Taylor series: for each power of the offset, an array over all grid points.
+    """Return the coefficients of the Taylor series by ascending power, each an array over all grid points.
 
     `char` is the character of the dtype: "d" for float64, "f" for float32.
     """

@@ -14,9 +14,10 @@ _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minim
 
 
 def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[Any, ...]]:
-    """Return x, and the tuple of index arrays with which x[tuple] selects the slices of gather_nd or scatter_nd.
+    """Return (x, index), so that x[index] is what `gather_nd` selects by the rows of `indices`.
 
-    x gets a new axis if a row of `indices` is empty, which selects the whole of x.
+    `index` is a tuple of arrays; a row is the last axis of `indices`. The first `batch_dims` axes are batch axes. An
+    empty row selects all axes after these: x then gets a new axis of size 1, whose index is 0.
     """
     if indices.shape[-1] == 0:  # every slice is the whole of x: index 0 of a new axis of length one
         x = np.expand_dims(x, batch_dims)
@@ -30,9 +31,9 @@ def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[
 
 
 def _check_range(indices: Array, size: int) -> None:
-    """Raise InvalidModelError for an index outside [0, size). Numpy would count negative indices from the end.
+    """Raise InvalidModelError if an index is outside [0, size); an empty array passes.
 
-    No indices are in range.
+    Numpy would count negative indices from the end.
     """
     if indices.size and not (indices.min() >= 0 and indices.max() < size):
         raise InvalidModelError("an index is out of range for an axis of length %d" % size)

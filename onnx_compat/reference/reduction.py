@@ -20,9 +20,9 @@ def _greatest(dtype: np.dtype) -> Any:
 
 
 def _reduce(ufunc: np.ufunc, x: Array, axes: Sequence[int], keepdims: bool, initial: float) -> Any:
-    """Reduce x along the axes by a ufunc, from the value `initial` on; return the dtype of x.
+    """Reduce x along the axes by a ufunc that starts with the value `initial`. The result has the dtype of x.
 
-    float16 is computed in float32; sizes stay objects. An axis of size 0 gives `initial`.
+    float16 is computed in float32; an object array of sizes stays an object array. An axis of size 0 gives `initial`.
     """
     dtype = None if x.dtype == object else x.dtype
     wide = None if dtype is None else widen(x).dtype

@@ -41,7 +41,7 @@ def translate(pattern: str) -> str:
 
 
 def _complement(ranges: _Ranges) -> _Ranges:
-    """Return the ranges of all code points that are not in `ranges`, which ascend."""
+    """Return the ranges of all code points outside `ranges`, which must ascend and not overlap."""
     starts = [0, *[last + 1 for _, last in ranges]]
     ends = [*[first - 1 for first, _ in ranges], _LAST]
     return [(first, last) for first, last in zip(starts, ends) if first <= last]
@@ -90,7 +90,7 @@ class _Translation:
         return str(simple[char]()) if char in simple else char
 
     def _count(self) -> str:
-        """Translate a brace: a repetition count like {2,3} stays; any other brace is a literal."""
+        """Translate the brace before the position: a repetition count like {2,3} stays; other braces are literals."""
         match = _COUNT.match(self.pattern, self.position - 1)
         if match is None:
             return r"\{"

@@ -40,7 +40,7 @@ class ReferenceShim(Shim):
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         """Return the program in a form that runs node by node.
 
-        Raises TargetError if the program was recorded for another target.
+        Raises TargetError if the program was recorded for another target, and ShimError for an unknown device.
         """
         self.resolve_device(device)
         check_target(program.region, self.emitter())

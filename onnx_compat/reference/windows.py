@@ -103,9 +103,10 @@ def _add_bias(out: Array, bias: Optional[Array]) -> Any:
 
 
 def _taps(window: Window, positions: Ints) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
-    """Yield (tap, slices) for each element (tap) of a kernel, as a tuple of indices.
+    """Yield (tap, slices) for each element of the kernel; `tap` is its index, a tuple.
 
-    The slices select the elements of a padded image that the tap reads at all `positions` (the number on each axis).
+    `slices` selects, from the spatial axes of a padded image, the elements that meet this kernel element. They are as
+    many as the window has positions: `positions` on each axis.
     """
     for tap in itertools.product(*map(range, window.kernel)):
         starts = [k * dilation for k, dilation in zip(tap, window.dilations)]
@@ -118,9 +119,10 @@ def _every(start: int, count: int, stride: int) -> slice:
 
 
 def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
-    """Add a depthwise convolution to `out`, which holds zeros: tap by tap, for a few channels at a time.
+    """Write a depthwise convolution to `out` [N, M, positions...], which must hold zeros.
 
-    So the sums stay in the cache. x is padded already.
+    x [N, C, spatial...] is padded already; w is [M, 1, kernel...]. The sum over the kernel elements is computed for a
+    few channels at a time, so that it stays in the cache.
     """
     channels, per = x.shape[1], w.shape[0] // x.shape[1]
     positions, kernel = out.shape[2:], w.shape[2:]
@@ -139,7 +141,10 @@ def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
 
 
 def _dense(x: Any, w: Array, window: Window, groups: int, out: Array) -> None:
-    """Write a convolution of each group to `out`, as matrix products with copies of the windows (im2col). x is padded."""
+    """Write a convolution to `out` [N, M, positions...], as matrix products with copies of the windows (im2col).
+
+    x [N, C, spatial...] is padded already; w is [M, C / groups, kernel...].
+    """
     batch, channels = x.shape[:2]
     positions, (kernel, strides, dilations, _) = out.shape[2:], window
     depth = w.shape[1] * _size(kernel)
@@ -166,7 +171,11 @@ def _dense(x: Any, w: Array, window: Window, groups: int, out: Array) -> None:
 
 
 def _pool(combine: Callable[..., Any], x: Array, window: Window) -> Any:
-    """Combine the elements of each window by a ufunc, axis by axis: a maximum or a sum over a box is separable."""
+    """Return the elements of each window of x, combined by a ufunc of two arrays (maximum or add).
+
+    x [N, C, spatial...] is padded already: `window.pads` has no effect. The axes follow each other, because a maximum
+    or a sum over a box is separable.
+    """
     for axis, (span, taps, stride, dilation, _) in enumerate(zip(window.spans, *window), 2):
         positions = _count_positions(x.shape[axis], span, stride)
         before = (slice(None),) * axis

@@ -65,11 +65,10 @@ def matmul_nbits(
 
 
 def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent) -> Tensor:
-    """Return the zero point of each block, [rows, blocks].
+    """Return the zero point of each block, [rows, blocks], or a scalar if `packed` is absent.
 
-    Without `packed`, the default 2 ** (bits - 1) as a uint8 scalar.
-
-    Integer zero points are packed into bytes like the weights; floats are not.
+    The scalar is the default 2 ** (bits - 1), as uint8. Integer zero points are packed into bytes like the weights;
+    floats are not.
     """
     if packed is None:
         return lift(2 ** (bits - 1), uint8)

@@ -38,7 +38,8 @@ Quantized = Tuple[Tensor, Tensor, Zero]
 def _apply_dequantized(function: Callable[..., Tensor], *operands: Quantized, scale: Tensor, zero: Zero) -> Tensor:
     """Dequantize the operands, apply a function of floats, and quantize the result by `scale` and `zero`.
 
-    The result has the dtype of `zero`; for None, the zero point is 0 and the dtype that of the first operand.
+    An operand is (numbers, scale, zero point). The result has the dtype of `zero`; for None, the zero point is 0 and
+    the dtype that of the first operand.
     """
     y = function(*[dequantize_linear(*operand) for operand in operands])
     return quantize_linear(y, scale, lift(0, operands[0][0].dtype) if zero is None else zero)
@@ -136,8 +137,8 @@ def qlinear_softmax(
 ) -> Tensor:
     """Return the softmax of a quantized tensor, quantized by y_scale and y_zero_point.
 
-    `opset` selects the softmax over one axis (13 and later), or over all axes from `axis` on together. onnxruntime
-    rounds 1 / y_scale down to an integer number of steps; unless 1 / y_scale is an integer, this result does so too.
+    `opset` selects the softmax over one axis (13 and later), or over all axes from `axis` on together. As in
+    onnxruntime, 1 / y_scale is rounded down to an integer; the float form keeps it if it is within 1e-4 of an integer.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)

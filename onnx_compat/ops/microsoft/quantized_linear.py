@@ -166,10 +166,9 @@ def dynamic_quantize_lstm(
 
 
 def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
-    """Return a Product (x, weights, bias, direction): it quantizes x dynamically and multiplies x by quantized weights.
+    """Return a function (x, weights, bias, k) -> x @ weights^T + bias, which quantizes x to uint8 by its range.
 
-    `scales` and `zero_points` have an entry for each direction of the LSTM. The weights are transposed, as in
-    `Product`.
+    The weights are quantized already: `scales` and `zero_points` have an entry for each direction k of the LSTM.
     """
 
     def product(x: Tensor, weights: Tensor, bias: Optional[Tensor], k: int) -> Tensor:

@@ -20,7 +20,7 @@ _UNROLLED = 32
 def find_leaves(x: Tensor, forest: Forest) -> Tensor:
     """Return the leaf that each row reaches in each tree, as a position in the arrays of the forest: [rows, trees].
 
-    Raises InvalidModelError if the trees compare a feature that x lacks.
+    Raises InvalidModelError if the trees compare a feature that x lacks, where the width of x is static.
     """
     table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1
@@ -110,9 +110,10 @@ def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
 
 
 def _build_columns(x: Tensor, group: List[Column]) -> Tensor:
-    """Return the values of columns of one kind, [rows, columns]: several features, or a single set membership.
+    """Return the values of the columns `group`, [rows, columns]: several features, or a single set membership.
 
-    If the columns are `low`, a NaN feature becomes -inf. Raises InvalidModelError if x has no such feature.
+    All columns of a group have the same `low`: if it is set, a NaN feature becomes -inf, or a member of the set. Raises
+    InvalidModelError if a static width of x lacks a feature.
     """
     features = [column.feature for column in group]
     values = _take_features(x, features)

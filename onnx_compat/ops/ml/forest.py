@@ -37,6 +37,8 @@ class Nodes(NamedTuple):
     feature, threshold: the number of the compared feature, and what it is compared with.
     mode: an index in MODES.
     true, false: the indices of the children for a comparison that holds, or does not; ignored for a leaf.
+    tracks: whether a missing value (NaN) goes where the comparison would hold.
+    members: a dict from the index of each BRANCH_MEMBER node to its set.
     roots: the index of the root of each tree.
     """
 
@@ -45,8 +47,8 @@ class Nodes(NamedTuple):
     mode: np.ndarray
     true: np.ndarray
     false: np.ndarray
-    tracks: np.ndarray  # whether a missing value (NaN) goes where the comparison would hold
-    members: Dict[int, np.ndarray]  # node -> its set, for BRANCH_MEMBER
+    tracks: np.ndarray
+    members: Dict[int, np.ndarray]
     roots: np.ndarray
 
 
@@ -67,6 +69,10 @@ class Forest(NamedTuple):
 
     column: the number of the compared column; 0 for a leaf.
     threshold, kind: what the column is compared with, and LEQ, LT or EQ.
+    child: the position of the child for a comparison that does not hold; the other child precedes it.
+    leaf: whether the position is a leaf.
+    missing: whether the comparison holds for NaN, where its column does not imply that.
+    origin: the index of the node in `Nodes`.
     trees, depth: the number of trees, and of the comparisons from a root to the deepest leaf.
 
     `columns` describes the columns of compared values from column 1 on. Column 0 is -inf for every row, so that the
@@ -76,10 +82,10 @@ class Forest(NamedTuple):
     column: np.ndarray
     threshold: np.ndarray
     kind: np.ndarray
-    child: np.ndarray  # the child for a comparison that does not hold; the other child precedes it
-    leaf: np.ndarray  # whether the position is a leaf
-    missing: np.ndarray  # whether the comparison holds for NaN, where its column does not imply that
-    origin: np.ndarray  # the node of the model
+    child: np.ndarray
+    leaf: np.ndarray
+    missing: np.ndarray
+    origin: np.ndarray
     columns: List[Column]  # columns 1, 2, …
     trees: int
     depth: int
@@ -149,10 +155,10 @@ def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
 
 
 def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
-    """Return the distinct columns that nodes compare, sorted by kind, and the number of the column of each node.
+    """Return the distinct columns that nodes compare, and for each node the number of its column.
 
-    `low` has for each node whether NaN becomes -inf. Numbers begin at 1; leaves have number 0. Raises InvalidModelError
-    for a negative feature.
+    Columns of features come first (without `low`, then with it), then set memberships. Numbers begin at 1; leaves have
+    number 0. `low` has for each node whether NaN becomes -inf. Raises InvalidModelError for a negative feature.
     """
     node_columns: List[Tuple[int, Column]] = []
     for k in np.flatnonzero(nodes.mode != LEAF).tolist():
@@ -178,13 +184,11 @@ def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.nd
 def _lay_out_levels(
     roots: np.ndarray, inner: np.ndarray, true: np.ndarray, false: np.ndarray
 ) -> Tuple[np.ndarray, np.ndarray, int]:
-    """Arrange the nodes in level order.
+    """Arrange the nodes in level order. Return (node at each position, position of its second child, depth).
 
-    Return the node at each position, the position of its second child, and the depth.
-
-    `inner` is whether each node is no leaf; `true` and `false` are the indices of its first and second child. The
-    position of a leaf's second child is that of the leaf plus 1. Raises InvalidModelError if the nodes do not form
-    trees.
+    `inner` is whether each node is no leaf; `true` and `false` are the indices of its first and second child, which get
+    adjacent positions. The position of a leaf's second child is that of the leaf plus 1. Raises InvalidModelError if
+    the nodes do not form trees.
     """
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
@@ -238,8 +242,8 @@ def index_nodes(
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
     """Return the set of each BRANCH_MEMBER node, by the index of the node; an empty dict without such nodes.
 
-    `values` lists all sets in the order of their nodes, each ended by a NaN. Raises InvalidModelError if it has too few
-    sets.
+    `values` lists all sets in the order of their nodes, with a NaN after each set (the last NaN may be missing). Raises
+    InvalidModelError if it has too few sets.
     """
     member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
     if not member_nodes:

@@ -26,7 +26,7 @@ AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 class Weights(NamedTuple):
     """The weights of leaves: entry k adds weight[k] to the score of target[k] for a row that reaches the leaf node[k].
 
-    `targets` is the number of targets.
+    node[k] is an index in `forest.Nodes`, as in `Forest.origin`. `targets` is the number of targets.
     """
 
     node: np.ndarray
@@ -64,7 +64,7 @@ def add_base_values(scores: Tensor, base: Any) -> Tensor:
 
 
 def has_weight(positions: Tensor, forest: Forest, weights: Weights) -> Tensor:
-    """Return whether any leaf of a row has a weight for the target: booleans [rows, targets]."""
+    """Return whether any leaf that a row reaches has a weight for each target: booleans [rows, targets]."""
     return p.reduce_max(_take_rows(positions, _weight_presence(forest, weights)), [1])
 
 

@@ -163,9 +163,10 @@ def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: 
 
 
 def _votes(scores: Tensor, classes: int) -> Tensor:
-    """Return how many decisions between pairs each class wins: [rows, classes].
+    """Return how many decisions between pairs of classes each class wins: [rows, classes].
 
-    A decision value of 0 counts for the second.
+    `scores` has a decision value for each pair, [rows, pairs], in the order (0, 1), (0, 2), …, (1, 2), …; a positive
+    value counts for the first class, any other for the second.
     """
     votes = np.zeros((2, classes * (classes - 1) // 2, classes), np.float32)
     for k, (i, j) in enumerate(_class_pairs(classes)):

@@ -24,9 +24,9 @@ _Presence = Union[bool, Tensor]
 def classify_two(
     positions: Tensor, forest: Forest, weights: Weights, base: np.ndarray, name: str, dtype: DType
 ) -> Tuple[Tensor, Tensor]:
-    """Return whether each row belongs to the second class, and the scores [rows, 2] after the post_transform `name`.
+    """Return (whether each row belongs to the second class, scores [rows, 2] after the post_transform `name`).
 
-    `base` has the base values: none, one or two. `dtype` is the dtype of the scores.
+    The first result is a bool vector. `base` has the base values: none, one or two. `dtype` is the dtype of the scores.
     """
     sums = aggregate(positions, forest, weights, "SUM", dtype)
     first, second = p.slice_axis(sums, 1, 0, 1), p.slice_axis(sums, 1, 1, 2)
@@ -53,7 +53,7 @@ def classify_two(
 
 
 def _class_presence(positions: Tensor, forest: Forest, weights: Weights, target: int) -> _Presence:
-    """Return whether the leaves of a row have a weight for a class: a bool if all rows agree, else [rows, 1]."""
+    """Return whether a leaf of a row has a weight for class `target`: a bool if all leaves agree, else [rows, 1]."""
     constant = is_always_weighted(forest, weights, target)
     return p.slice_axis(has_weight(positions, forest, weights), 1, target, target + 1) if constant is None else constant
 
