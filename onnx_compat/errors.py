@@ -113,7 +113,8 @@ class UnsupportedError(OnnxCompatError):
 class NeedsKnownError(UnsupportedError):
     """The meaning of an operator needs a value that is known only at run time.
 
-    The library catches this error and traces the model again with the value as a constant.
+    The library catches this error and traces the model again with the value as a constant. `value` is the tensor that
+    must be known, or None. `values` and `sizes` name the graph inputs whose values, and whose sizes, it depends on.
 
     Examples:
         >>> from onnx_compat.errors import NeedsKnownError

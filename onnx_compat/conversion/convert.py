@@ -37,8 +37,8 @@ _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "sav
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
     """Return format name -> (the name of the shim that writes the format, a description of the format).
 
-    Where several installed shims write a format, the first shim that works is named. With `shim`, the dict has only the
-    formats of that shim, and a ShimError is raised if that shim cannot be loaded.
+    Where several installed shims write a format, the first shim that works is named, or the last if none works. With
+    `shim`, the dict has only the formats of that shim, and a ShimError is raised if that shim cannot be loaded.
     """
     writers: Dict[str, Tuple[str, str]] = {}
     for name in [shim] if shim else selection.installed_shims():
@@ -71,7 +71,7 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
 def _find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = None) -> Shim:
     """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if the shim does not work.
 
-    `hint`: a hint for the case that no shim does, besides the hint to install one.
+    `hint`: the first part of the hint of the ConversionError; the command that installs a writer follows it.
     """
     writers = formats(shim)
     if format_name not in writers:
@@ -291,9 +291,9 @@ def _final_error(
 
 
 def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
-    """Append to `refusal` every other node that the format cannot hold, and the hint to allow a bundle.
+    """Append every other node that the format cannot hold to the reason of `refusal`, in place. Return `refusal`.
 
-    Return `refusal`.
+    If the fallback may run all nodes that the format cannot hold, append the advice to allow a bundle to its hint.
     """
     from onnx_compat.conversion.bundle import divide
 
@@ -370,7 +370,8 @@ def load_converted(
         `fallback_reasons`.
 
     Raises:
-        InputError: There is no such file, or it has no such signature.
+        InputError: There is no such file, it has no such signature, or `signature` is given for a bundle.
+        InvalidModelError: The bundle is damaged.
         ShimError: No shim here reads the file.
 
     Examples:
@@ -387,7 +388,8 @@ def load_converted(
 def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
     """Load a bundle; its method `run` computes the outputs.
 
-    `shim`: runs the parts in the framework's format; None: any shim.
+    `shim`: the shim that runs the parts in the format of a framework. None: the first that works and writes the format.
+    Raises as `Bundle` does.
     """
     from onnx_compat.conversion.bundle import Bundle
 

@@ -17,7 +17,8 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
     """Return a copy of the model in which inputs have these shapes, and constants with these values replace inputs.
 
     A size of None stays as the model has it. A symbolic size gets its number in every input that has the size; the declared
-    outputs keep the symbol. Without shapes and values, the copy equals the model.
+    outputs keep the symbol. An input with a value stays in `graph.inputs`, with the value as its default, but leaves
+    `Model.inputs`. Without shapes and values, the copy equals the model.
 
     Raise an InputError for an unknown input, an input that is no tensor, and a size that is neither None nor an integer
     >= 0. Raise it too for a rank, size or value that contradicts the model.

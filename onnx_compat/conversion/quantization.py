@@ -78,10 +78,11 @@ def _find_scheme(writer: Shim, file_format: str, kind: str) -> Scheme:
 
 
 def _samples(scheme: Scheme, model: Model, data: CalibrationData) -> Iterable[Mapping[str, Any]]:
-    """Return the calibration samples for a scheme, each a dict of arrays by input name. They are read lazily.
+    """Return the calibration samples for a scheme, each a dict of arrays by input name; () if it needs no calibration.
 
-    Empty: the scheme needs no calibration. Raise InputError if the scheme needs data and no data is given, or the
-    reverse. Reading a sample that does not fit the model, or data without a sample, raises InputError.
+    Raise InputError at the call if the scheme needs data and no data is given, or the reverse. The samples are read
+    while the result is iterated, which is possible once. Then a sample or a model input that does not fit, or data
+    without a sample, raises InputError.
     """
     from onnx_compat.calibration import samples
 

@@ -44,8 +44,8 @@ class Outcome(NamedTuple):
 def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECONDS) -> Optional[Outcome]:
     """Probe a shim in a child process, and return the outcome. Return None if this Python cannot start a child process.
 
-    `modules`: the modules of the shim's framework, if they are known. If a probe kills its process, each of them is
-    imported in another child process, for its last line of output.
+    `modules`: the modules of the shim's framework, if they are known. After a crash they are imported in other child
+    processes, and the reason in the outcome quotes their last line of output. `seconds`: the time limit of each process.
     """
     with suppress(OSError):  # an old mark: the child process writes a new one
         os.remove(_mark_path(name))
@@ -66,7 +66,7 @@ def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECO
 def answer_probe(name: str) -> Dict[str, Any]:
     """Probe a shim. `probe_in_child` calls this function in the child process.
 
-    Return the probe and the hint as JSON values.
+    Return {"probe": the fields of the `Probe` as a list, "hint": what to do, or None}.
     """
     from onnx_compat.discovery import selection
 
@@ -173,11 +173,10 @@ def _describe_end(result: ChildResult) -> str:
 
 
 def _last_words(modules: Sequence[str], seconds: float) -> str:
-    """Import each module in a child process.
+    """Import each module that is installed in a child process of its own, to see which import kills its process.
 
-    Return the last line on standard error of the last import that kills its process.
-
-    "": every import succeeds, or fails with a Python exception.
+    Return the last line on standard error of the last such import. "": every import succeeds, fails with a Python
+    exception, or reaches the time limit.
     """
     last_line = ""
     for module in modules:

@@ -65,11 +65,10 @@ class _Advice(NamedTuple):
 
 
 def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, Optional[str]]:
-    """Explain why a shim does not work.
+    """Explain why a shim does not work: return (reason, remedy).
 
-    Return (the reason in one line, with the cause appended if it is known; the remedy).
-
-    The second item is `None` if no remedy is known. `modules`: the modules of the shim's framework.
+    The first item is the line of `reason` that `error_line` selects, with the cause in parentheses if it is known. None
+    as the second item: no remedy is known. `modules`: the modules of the shim's framework; by default those in `MODULES`.
     """
     reason = error_line(reason)
     modules = modules or MODULES.get(shim, ())
@@ -85,9 +84,10 @@ def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, 
 
 
 def _advise_reinstall(module: str) -> _Advice:
-    """Return the advice to install the distribution of a module again.
+    """Return the advice to install the distribution of a module again, or the module if no distribution owns it.
 
-    The cause is a folder without code, if there is one.
+    If the module is a folder without code, the folder is the cause. If no distribution owns it, the advice is to delete
+    the folder.
     """
     folder, distribution = folder_without_code(module), distribution_of(module)
     cause = "there is no code in %s" % folder if folder else ""
@@ -126,7 +126,10 @@ def _advise_on_library(failure: _Failure) -> _Advice:
 
 
 def _advise_on_module(failure: _Failure) -> Optional[_Advice]:
-    """Return advice on a module that is missing or incomplete, None without any. `failure.detail` names the module."""
+    """Return advice on the module `failure.detail`, which is missing or incomplete.
+
+    None if the missing module is the framework of a third-party shim.
+    """
     top = str(failure.detail).split(".", maxsplit=1)[0]
     if find_module(top) is not None:
         return _advise_reinstall(top)
@@ -153,7 +156,7 @@ def _advise_install(failure: _Failure) -> Optional[_Advice]:
 
 
 def _advise_repair(failure: _Failure) -> Optional[_Advice]:
-    """Return the advice to install the framework again, or None if the framework is not installed."""
+    """Return the advice to install the first installed module of the framework again; None if no module is installed."""
     return next(
         (_advise_reinstall(module)._replace(cause="") for module in failure.modules if find_module(module) is not None),
         None,

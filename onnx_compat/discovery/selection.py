@@ -106,7 +106,8 @@ def find(name: str) -> Shim:
 def _load(name: str) -> Shim:
     """Load a shim from its entry point.
 
-    Raise a ShimError if it is missing, cannot be imported, or has another name or version.
+    Raise a ShimError if it is missing, cannot be imported, is no `Shim` of this name, or is known to kill its process
+    (see `_refuse_deadly`). The shims of this project must also have the version of onnx-compat.
     """
     points = installed_shims()
     if name not in points:

@@ -115,8 +115,8 @@ class _Session:
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
         """Run the part on checked inputs. Return the outputs as a list of checked values.
 
-        A part with a reduction gets a feed with an empty tensor in the reference. Raises UnsupportedError if both the
-        session and the reference refuse.
+        If the part has a reduction, a feed with an empty tensor runs in the reference, not in the session. Raises
+        UnsupportedError if the session refuses the feed and the reference cannot run the part.
         """
         if not self._refusal and not (self._has_reduction and _has_empty_tensor(feed)):
             try:

@@ -77,7 +77,7 @@ class MapItems:
 
         name: the name of the input, for errors.
         key_dtype: the dtype of the keys; None: string if any key is a str, else int64.
-        dtype: the dtype of the values; None: string, int64, or else float32.
+        dtype: the dtype of the values; None: string for text, int64 for integers, float32 for all other values.
 
         Integers are accepted as float values. Raises InputError for any other object, and for values of another kind
         than that of `dtype`. The keys must be all str or all integers, without bool; other keys raise InputError too.
@@ -102,11 +102,12 @@ class MapItems:
 def check_feed(
     inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]
 ) -> Feed:
-    """Return name -> checked value for the inputs of a run: a dict by name, or a sequence in the model's order.
+    """Return name -> checked value for the inputs that are given to a run, in the order of `declared`.
 
-    `declared` has all inputs of the model, `needed` the names of those without a default. A sequence of as many values
-    as `needed` gives these inputs; a longer sequence gives the first inputs of `declared`. Raises InputError if an
-    input is missing, is unknown, or does not fit its declared type, or if `inputs` is another object.
+    `inputs` is a dict by name, or a list or tuple. `declared` has all inputs of the model, `needed` the names of those
+    without a default. A list of as many values as `needed` gives these inputs; a longer list gives the first inputs of
+    `declared`. Raises InputError if an input is missing, is unknown, or does not fit its declared type, or if `inputs`
+    is another object.
     """
     names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
@@ -216,7 +217,8 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
 def _permutation_hint(shape: Sequence[int], declared: Sequence[Union[int, str, None]]) -> Optional[str]:
     """Return the hint to move the channel axis of an array, if a shape then fits the declared shape; else None.
 
-    An array with its channels last becomes an array with its channels first, or the reverse. The rank is at least 3.
+    The array gets its channels first instead of last, or the reverse. `declared` has as many sizes as `shape`. Below rank
+    3, there is no hint.
     """
     if len(shape) < 3:
         return None

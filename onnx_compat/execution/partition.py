@@ -49,7 +49,7 @@ def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collect
     """Cut a graph into parts by a greedy walk: all nodes of the shim that are ready, then all of the fallback, and so
     on.
 
-    The parts are in the order in which they run; without a ready node, a side has no part.
+    The parts are in the order in which they run. A turn of a side without a ready node gives no part.
 
     fallback: the names of the nodes that the shim cannot run.
     staged: the names of the nodes whose producers must be in earlier parts.
@@ -113,9 +113,10 @@ def _ready_nodes(
 
 
 def _make_parts(graph: Graph, groups: Sequence[Tuple[bool, Sequence[GraphNode]]]) -> List[Part]:
-    """Return a part for each group of nodes, with its inputs and outputs. `groups` has pairs (in the fallback, nodes).
+    """Return a part for each group of nodes, with its inputs and outputs, in the order of `groups`.
 
-    The groups are visited last to first, to know which values later groups read.
+    A group is a pair (whether its nodes run in the fallback, its nodes). The groups are visited last to first, to know
+    which values later groups read.
     """
     needed_later: Set[str] = {port.name for port in graph.outputs}
     parts: List[Part] = []
@@ -139,7 +140,8 @@ def part_model(model: Model, part: Part, types: Mapping[str, Optional[Type]]) ->
     """Return the model that has the nodes of a part, the part's inputs and outputs, and the initializers that the nodes
     read.
 
-    `types` has the types of the values that are fed. An input without an entry takes its default, an initializer.
+    `types`: value name -> type, for the inputs of the part that are fed. Any other input of the part takes its default,
+    an initializer, and is no input of the returned model.
     """
     graph = model.graph
     reads = {name for node in part.nodes for name in node.inputs + tuple(node.captures())}
@@ -189,7 +191,10 @@ class PartitionedPlan:
 
     @property
     def fallbacks(self) -> List[str]:
-        """The names of the nodes that run in the fallback. A part for the shim adds its own once it is prepared."""
+        """The names of the nodes that run in the fallback.
+
+        Nodes in a part for the shim are included once this part is prepared, because its runnable may use the fallback.
+        """
         outer = [node.name for part in self.parts if part.fallback for node in part.nodes]
         inner = [n for part, r in zip(self.parts, self._runnables) if r and not part.fallback for n in r.fallbacks]
         return outer + inner

@@ -50,9 +50,10 @@ class TracedModel(NamedTuple):
 class Specialisation(NamedTuple):
     """Assumptions that a program makes in addition to the declarations of the model.
 
-    values: inputs that become constants.
-    shapes: inputs whose sizes become static.
-    channels_last: inputs and outputs whose channels are the last axis in the program, but the second axis in the model.
+    values: input name -> the checked value that replaces the input, as a constant.
+    shapes: input name -> the static shape of the input.
+    channels_last: the names of the inputs and outputs with their channels on the last axis in the program, but on the
+        second axis in the model.
     """
 
     values: Feed = {}
@@ -61,7 +62,10 @@ class Specialisation(NamedTuple):
 
 
 def program_inputs(graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation) -> List[Port]:
-    """Return the ports of the program: for each input that `fixed` does not replace by a value, the ports of its tensors."""
+    """Return the ports of the program: those of the tensors of each input, in the order of `structures`.
+
+    An input in `fixed.values` has no ports. A tensor in `fixed.shapes` has this shape in its port.
+    """
     types = {port.name: port.type for port in graph.inputs}
     ports: List[Port] = []
     for name, structure in structures.items():
@@ -83,6 +87,8 @@ def trace_model(
 ) -> TracedModel:
     """Record the model as a program, for inputs of these structures, and run the core's passes on it.
 
+    structures: input name -> structure, in the order of the graph's inputs. An input without an entry takes its value
+        in `fixed`, or its default.
     whole: whether outputs that are known while tracing are program outputs too, as in a file. Otherwise `tree` has
         them.
     own: whether no caller uses the model afterwards. Then its weights are released after the trace.
@@ -156,7 +162,10 @@ def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[
 def _traced_inputs(
     graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation, tensors: List[Tensor]
 ) -> List[TracedValue]:
-    """Return the traced value of each graph input, built from the program's input tensors. Empties the list `tensors`."""
+    """Return the traced value of each graph input, in order: its value in `fixed`, or built from `tensors`.
+
+    None: the input takes its initializer. `tensors` has the program's input tensors in this order, and is emptied.
+    """
     values: List[TracedValue] = []
     for port in graph.inputs:
         if port.name in fixed.values:
@@ -279,7 +288,7 @@ class ImmediatePlan:
     def run(self, feed: Feed) -> List[CheckedValue]:
         """Trace the model with a new executing emitter. Return the outputs as a list of checked values.
 
-        The OnnxCompatError of the first node that fails is raised.
+        `feed` is in the order of the graph's inputs. The OnnxCompatError of the first node that fails is raised.
         """
         graph = self.model.graph
         structures = {name: structure_of(value) for name, value in feed.items()}

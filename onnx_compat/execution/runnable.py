@@ -125,7 +125,7 @@ class Runnable:
 
     @property
     def fallbacks(self) -> List[str]:
-        """The names of the nodes that run outside of the framework, in the plans so far: a name for each such plan."""
+        """The names of the nodes that run outside of the framework in the plans so far; repeated if several plans have it."""
         return [name for plan in list(self._plans.values()) for name in plan.fallbacks]
 
     @property
@@ -195,7 +195,7 @@ class Runnable:
     def _replace_plan(
         self, plan: Plan, feed: Feed, structures: Dict[str, InputStructure], error: UnsupportedError
     ) -> Plan:
-        """Replace a plan whose run raised `error`, unless another thread has replaced it. Return the new plan."""
+        """Replace a plan whose run raised `error`, unless another thread has done so. Return the plan in its place."""
         with self._planning:
             key = self._key(feed, structures)
             if self._plans.get(key) in (None, plan):
@@ -210,7 +210,7 @@ class Runnable:
         return tuple(sorted(structures.items())), values, shapes
 
     def _prepare_ahead(self) -> None:
-        """Make the first plan if every required input is declared with dtype and rank; otherwise the first run makes it."""
+        """Make the first plan if the declared dtypes and ranks of the inputs suffice; otherwise the first run makes it."""
         structures: Dict[str, InputStructure] = {}
         for port in self.model.graph.required:
             if not isinstance(port.type, TensorType) or port.type.shape is None or port.type.dtype is None:
@@ -221,8 +221,8 @@ class Runnable:
             self._plans[self._key({}, structures)] = self._latest = plan
 
     def _make_plan(self, feed: Optional[Feed], structures: Dict[str, InputStructure]) -> Optional[Plan]:
-        """Make a plan for these input structures. Return None if there is no feed yet and the plan depends on input
-        values.
+        """Make a plan for these input structures. Return None if there is no feed yet and the plan depends on values or
+        sizes of inputs.
 
         Inputs to specialise on are added to `_by_value` and `_by_shape`. Raises UnsupportedError if a node can be run
         nowhere, or needs a fallback that is not allowed.
@@ -292,9 +292,10 @@ class Runnable:
     def _partition(
         self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError
     ) -> PartitionedPlan:
-        """Cut the model into parts. Raise `error` if a fallback is needed but not allowed, or if cutting does not help.
+        """Cut the model into parts. Raise `error` if a fallback is needed but not allowed, or if the model stays one part.
 
-        `failed`: the nodes for the fallback. `staged`: the nodes that need a value from an earlier part.
+        `failed`: node name -> error, for the fallback. `staged`: the names of the nodes that need a value of an earlier
+        part. If the model would stay one part, they run in the fallback.
         """
         graph = self.model.graph
         if not self._fallback and failed:

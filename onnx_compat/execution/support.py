@@ -60,10 +60,10 @@ class NodeSupport(NamedTuple):
 class Survey(NamedTuple):
     """The outcome of a trial trace, by the name of the node.
 
-    failed: the errors of the nodes that the shim cannot do. The name "" stands for a primitive without a node.
-    unseen: the nodes that could not be examined, because the types of their inputs are known only after a failed node
-        runs, or are not declared.
-    done: 'native' or 'composed' for each node that was traced, also if its emission failed.
+    failed: node name -> error, for the nodes that the shim cannot do. The name "" stands for a primitive without a node.
+    unseen: the names of the nodes that could not be examined, because the types of their inputs are known only after a
+        failed node runs, or are not declared.
+    done: node name -> 'native' or 'composed', for each node that was traced, also if its emission failed.
     """
 
     failed: Dict[str, OnnxCompatError]
@@ -93,11 +93,12 @@ def survey(
 
 
 def declared_structures(graph: Graph) -> Dict[str, InputStructure]:
-    """Return name -> structure for the required inputs, by their declared types. Sequences and optionals are taken as
-    empty.
+    """Return input name -> structure for the required inputs, by their declared types.
 
-    A tensor of unknown rank has no entry. An input of undeclared or sparse type, or dtype, is taken as an empty
-    optional.
+    - A sequence is taken as empty.
+    - A tensor of declared dtype and unknown rank has no entry.
+    - A tensor of undeclared dtype is taken as an empty optional, and so is an input of an optional, sparse or undeclared
+      type.
     """
     structures: Dict[str, InputStructure] = {}
     for port in graph.required:
@@ -137,6 +138,7 @@ def support(
     Raises:
         ShimError: The shim is not installed or does not work.
         InvalidModelError: The model is not valid.
+        InputError: `shapes` or `values` do not fit the model.
         ConversionError: `portable` is set, and the files of the shim are for one version of the framework.
 
     Examples:

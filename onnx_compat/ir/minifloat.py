@@ -44,7 +44,7 @@ class Format:
     def magnitude(self, code: Array) -> Array:
         """Return the float64 magnitudes of codes that have no sign bit.
 
-        The code `top + 1` gives the magnitude that would follow the largest finite magnitude.
+        `top` is the code of the largest finite magnitude. The code `top + 1` gives the magnitude that would follow it.
         """
         code = np.asarray(code, np.int64)
         power, fraction = code >> self.mantissa, code & ((1 << self.mantissa) - 1)

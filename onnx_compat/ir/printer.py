@@ -51,7 +51,7 @@ def format_program(program: "Program") -> str:
 
 
 class Printer:
-    """Format the parts of a program as text. Values are named %0, %1, … in the order in which `define` gets them."""
+    """Format nodes, regions, types and sizes as text. Values are named %0, %1, … in the order in which `define` gets them."""
 
     def __init__(self) -> None:
         self._names: Dict[Ref, str] = {}

@@ -31,8 +31,9 @@ class Window(NamedTuple):
         dilations: Optional[Sequence[int]] = None,
         pads: Optional[Pads] = None,
     ) -> "Window":
-        """Return a window with these fields, in tuples. None for strides or dilations gives 1, None for pads no
-        padding.
+        """Return a window with these fields, converted to tuples. `pads` has a pair (before, after) for each axis.
+
+        None for strides or dilations gives 1 for each axis, None for pads no padding.
         """
         unit_steps, no_pads = (1,) * len(kernel), ((0, 0),) * len(kernel)
         pairs = no_pads if pads is None else tuple((low, high) for low, high in pads)
@@ -73,7 +74,7 @@ class Window(NamedTuple):
         """Return the number of positions of the window, with its padding, on an axis of each of these sizes, rounded
         down.
 
-        The number is 0 or negative on a padded axis that is shorter than the dilated kernel.
+        The number is 0 or negative where the axis with its padding is shorter than the dilated kernel.
         """
         along = zip(extents, self.spans, self.strides, self.pads)
         return [floordiv(extent + low + high - span, stride) + 1 for extent, span, stride, (low, high) in along]

@@ -13,10 +13,11 @@ _AGAIN = "export the model again; onnx.checker.check_model says more about it"
 
 
 def check(graph: Graph) -> Graph:
-    """Return the graph with its nodes in topological order, and with node names that are unique among all subgraphs.
+    """Return a new graph with the nodes in topological order, and with node names that are unique among all subgraphs.
 
-    Subgraphs are included. Nodes are renamed in place. Raises InvalidModelError if a value is undefined, or is defined
-    twice in one graph. Raises it too if nodes form a cycle, or if the outermost graph has no outputs.
+    Subgraphs are sorted too. The given nodes are renamed, and get the sorted subgraphs, in place. Raises
+    InvalidModelError if a value is undefined, or is defined twice in one graph. Raises it too if nodes form a cycle, or if
+    the outermost graph has no outputs.
     """
     if not graph.outputs:
         raise InvalidModelError("the model's graph has no outputs, there is nothing to compute", hint=_AGAIN)
@@ -83,7 +84,7 @@ def _producers(graph: Graph) -> Dict[str, int]:
 def _sort_nodes(nodes: Sequence[GraphNode], producers: Dict[str, int]) -> Sequence[GraphNode]:
     """Return the nodes in topological order: in the order of the file if it is valid, else by the lowest ready index.
 
-    Raises InvalidModelError if nodes form a cycle.
+    `producers`: see `_producers`. Raises InvalidModelError if nodes form a cycle.
     """
     dependencies: List[Set[int]] = []
     for node in nodes:
@@ -115,7 +116,11 @@ def _sort_nodes(nodes: Sequence[GraphNode], producers: Dict[str, int]) -> Sequen
 def _cycle_error(
     nodes: Sequence[GraphNode], dependencies: Sequence[AbstractSet[int]], blocked: AbstractSet[int]
 ) -> InvalidModelError:
-    """Return an error that names the nodes of a cycle, found by following producers from a node in `blocked`."""
+    """Return an error that names the nodes of a cycle, found by following producers from a node in `blocked`.
+
+    `dependencies`: for each node, the indices of its producers. `blocked`: the indices of the nodes that cannot be
+    sorted.
+    """
     path: List[int] = []
     index = min(blocked)
     while index not in path:

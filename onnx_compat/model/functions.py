@@ -27,10 +27,10 @@ AttributeValue = Any
 
 
 def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, int]) -> Graph:
-    """Return the graph with every call of a function replaced by the function's body. Sets the opset of every node.
+    """Return a new graph with every call of a function replaced by a copy of the function's body.
 
-    `versions` has the opsets that the model imports. Raises UnsupportedError above `LIMIT` or `DEPTH`, or for an opset
-    that is too new. Raises InvalidModelError for
+    Sets the opset of every node that stays, in place. `versions`: domain -> opset that the model imports. Raises
+    UnsupportedError above `LIMIT` or `DEPTH`, or for an opset that is too new. Raises InvalidModelError for
 
     - two functions of the same domain, name and overload, or recursion;
     - a call with too many inputs or outputs;
@@ -66,7 +66,8 @@ class _Inliner:
     def nodes(self, nodes: Iterable[GraphNode], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[GraphNode]:
         """Return the nodes with their opsets set, and with each call of a function replaced by a copy of the body.
 
-        Subgraphs are included. `calls` has the functions whose bodies hold these nodes, the outermost first.
+        Subgraphs are included. Nodes that have an opset already stay unchanged. `calls` has the functions whose bodies
+        hold these nodes, the outermost first.
         """
         done: List[GraphNode] = []
         for node in nodes:

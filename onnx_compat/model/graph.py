@@ -86,7 +86,7 @@ class GraphNode:
 class Graph:
     """A graph, or a subgraph of a node such as If, Loop or Scan, which may use the names of the outer graphs.
 
-    - inputs: every declared input. In a model before IR 4 an initializer may be an input too: its default value.
+    - inputs: every declared input. An initializer with the name of an input is the default value of this input.
     - initializers: name -> Initializer, decoded on demand.
     - nodes: in topological order.
     - value_info: name -> type, of the intermediate values that the model declares.

@@ -20,7 +20,7 @@ class Names:
     def fresh(self, wish: str) -> str:
         """Return an unused name and mark it as used: `wish`, or `wish` with a number: "x", "x_1", "x_2".
 
-        Only the last `LENGTH` characters of `wish` count. The number is the first whose name is unused.
+        A longer `wish` is first cut to its last `LENGTH` characters. The number is the first that gives an unused name.
         """
         base = wish[-LENGTH:]
         name = base

@@ -134,8 +134,9 @@ def _varint(data: Bytes, position: int, stop: int) -> Tuple[int, int]:
 
 
 def _next_field(message: Type[Message], data: Bytes, position: int, stop: int) -> Tuple[int, int, int, int, int]:
-    """Return the field at a position: its number, its wire type, its value if it is a varint, its start and its end.
+    """Return (number, wire type, value, start, end) of the field at a position.
 
+    `value` is the number in a varint field, else 0. `start` and `end` bound the content, without its tag and length.
     Raises InvalidModelError if the bytes are damaged.
     """
     key, position = _varint(data, position, stop)

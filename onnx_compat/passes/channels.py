@@ -11,7 +11,7 @@ def channel_vector(array: Any, axis: int, rank: int, size: int) -> Optional[np.n
     """Return a constant operand of a tensor as a vector along the channel axis of the tensor.
 
     The vector has one element, or one for each of the `size` channels. Returns None if the operand varies along another
-    axis, or has more axes than the tensor, of which there are `rank`.
+    axis, has another number of elements, or has more axes than the tensor, which has `rank` axes.
     """
     array = np.asarray(array)
     if array.ndim > rank or array.size not in (1, size):

@@ -32,7 +32,7 @@ class PassReport:
 
     @property
     def entries(self) -> List[Entry]:
-        """An entry for each pass, in the order of their first runs."""
+        """An entry for each pass that ran or was left out, in the order of the first `add` for it."""
         return list(self._entries.values())
 
     def add(self, pass_: Pass, rewrites: int, left_out: bool = False) -> None:

@@ -22,7 +22,8 @@ VARIABLE = "ONNX_COMPAT_PASSES"
 class Schedule:
     """Passes in the order in which they run. A pass may occur several times.
 
-    Raises ConversionError if the order breaks an `after` or `before` constraint of a pass.
+    Raises ConversionError if the order breaks an `after` or `before` constraint of a pass, also if the pass that the
+    constraint names is missing.
     """
 
     def __init__(self, passes: Sequence[Pass]) -> None:

@@ -31,7 +31,7 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 
 
 class _Layer(NamedTuple):
-    """A linear node, and the slice between this node and the scale or shift (`cut`), or None without a slice."""
+    """A linear `node`, and `cut`, the slice between this node and the scale or shift; None without a slice."""
 
     node: Node
     cut: Optional[Node] = None
@@ -49,7 +49,10 @@ def _example(target: Emitter) -> Program:
 
 @program_pass("weight_folding", "mul(conv(x, w, b), scale) => conv(x, scale*w, scale*b); also add, matmul", _example)
 def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Fold scales and shifts into layers, in place. Return the region and the number of folded nodes."""
+    """Fold scales and shifts into layers in place, under the conditions of this module.
+
+    Return the region and the number of rewrites: each removes a mul, div, add or sub.
+    """
     nodes = region.remove_dead()
     uses = count_uses(region)
     rounded = {arg for node in nodes if node.primitive == "round" for arg in node.args}
@@ -73,14 +76,21 @@ def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
 
 
 def _dropped_values(layer: _Layer, node: Node, result: Ref) -> Dict[Ref, Ref]:
-    """Map each value that is no longer computed to a computed value of the same shape, for use in symbolic sizes."""
+    """Return {value that folding `node` into `layer` drops: computed value of the same shape}, for symbolic sizes.
+
+    `result` is the output of the new layer.
+    """
     if layer.cut is None:
         return {layer.node.outputs[0]: node.outputs[0]}
     return {layer.node.outputs[0]: result, layer.cut.outputs[0]: node.outputs[0]}
 
 
 def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
-    """Return the layer whose result `node` scales or shifts by a constant; None if no layer fits or other nodes read it."""
+    """Return the layer whose result `node` scales or shifts by a constant; None if there is no such layer.
+
+    None too if other nodes read the result of the layer or of the slice, or if `node` broadcasts the result. The weights
+    must be a constant of a native float dtype. The bias and the axis of the constant are not checked here.
+    """
     if node.primitive not in ("mul", "div", "add", "sub"):
         return None
     left, right = node.args
@@ -133,7 +143,7 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
 
 
 def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
-    """Whether the slice `cut` keeps all channels in their order. True without a slice."""
+    """Whether the slice `cut` keeps all `size` channels, on the axis `channel`, in their order. True without a slice."""
     return cut is None or (is_equal(cut.outputs[0].spec.shape[channel], size) and cut.params["steps"][channel] == 1)
 
 

@@ -157,9 +157,10 @@ _SYMBOLIC = frozenset(
 def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any) -> Optional[Tuple[Tensor, ...]]:
     """Compute a primitive by the numpy reference while tracing (constant folding). Return its results, as a tuple.
 
-    None if an argument is not known. Symbolic sizes count as known for the primitives in `_SYMBOLIC`, if no comparison
-    depends on run-time values. `args` are Tensors, lists of Tensors, `Extents` or None. `dtypes` are those of the
-    results. Axes in `params` are logical. Raises InvalidModelError for values that the reference refuses.
+    None if any argument has an element that is not known. Symbolic sizes count as known for the primitives in
+    `_SYMBOLIC`, if no comparison depends on run-time values. `args` are Tensors, lists of Tensors, `Extents` or None.
+    `dtypes` are those of the results. Axes in `params` are logical. Raises InvalidModelError for values that the
+    reference refuses.
     """
     from onnx_compat.reference import REFERENCE
 

@@ -34,7 +34,7 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
 @primitive("fiubsc")
 def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """The slices of x at these indices along an axis, of shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
-    Indices are not negative. x has at least one axis.
+    Indices are not negative; a negative axis counts from the end. x has at least one axis.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -54,7 +54,8 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 @primitive("fiubsc")
 def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1. The result has the shape of `indices`, whose rank is that
-    of x. On the other axes, `indices` may be shorter than x. Indices are not negative.
+    of x. On the other axes, `indices` may be shorter than x. Indices are not negative; a negative axis counts from the
+    end.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -122,9 +123,9 @@ def nonzero(x: TensorLike) -> Tensor:
 
 @primitive("fiu")
 def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
-    """The k largest (or smallest) elements along an axis, the first being the largest (or smallest), and their int64
-    indices. Of equal elements, the element with the lower index comes first. k is at least 0, and at most the length of
-    the axis.
+    """[elements, int64 indices] of the k largest (or smallest) elements along an axis, the largest (or smallest) first. Of
+    equal elements, the element with the lower index comes first. k is at least 0, and at most the length of the axis. A
+    negative axis counts from the end.
     """
     from onnx_compat.ir import Extents
 
@@ -155,20 +156,20 @@ def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiu")
 def argmax(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first largest element along an axis. The axis is removed."""
+    """The int64 index of the first largest element along an axis (negative: from the end). The axis is removed."""
     return _arg("argmax", x, axis)
 
 
 @primitive("fiu")
 def argmin(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first smallest element along an axis. The axis is removed."""
+    """The int64 index of the first smallest element along an axis (negative: from the end). The axis is removed."""
     return _arg("argmin", x, axis)
 
 
 @primitive("fi")
 def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along an axis. `exclusive`: without the element itself, so that the first sum is zero. `reverse`:
-    from the end of the axis. Both can be set: [1, 2, 3] -> [5, 3, 0].
+    """The running sum along an axis (negative: from the end). `exclusive`: without the element itself, so that the first
+    sum is zero. `reverse`: from the end of the axis. Both can be set: [1, 2, 3] -> [5, 3, 0].
     """
     x = lift(x)
     axis = axis_of(axis, x.rank)

@@ -152,7 +152,7 @@ def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, win
 @primitive("f")
 def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, **params: Any) -> Tensor:
     """A convolution in which every output channel reads a single input channel: M / C consecutive outputs share it. The
-    arguments are those of `conv`, with groups = C.
+    arguments are those of `conv`: w is [M, 1, kernel...], and `params` has `window` and `groups`, which must be C.
     """
     return conv(x, w, bias, **params)
 

@@ -100,11 +100,11 @@ def _apply_along_axis(name: str, x: TensorLike, axis: int) -> Tensor:
 
 @primitive("f")
 def softmax(x: TensorLike, axis: int) -> Tensor:
-    """e^x / sum(e^x) along an axis, without overflow for any x."""
+    """e^x / sum(e^x) along an axis (negative: from the end), without overflow for any x."""
     return _apply_along_axis("softmax", x, axis)
 
 
 @primitive("f")
 def log_softmax(x: TensorLike, axis: int) -> Tensor:
-    """x - log(sum(e^x)) along an axis, without overflow for any x."""
+    """x - log(sum(e^x)) along an axis (negative: from the end), without overflow for any x."""
     return _apply_along_axis("log_softmax", x, axis)

@@ -202,8 +202,8 @@ def full(shape: Sizes, value: TensorLike, dtype: DType) -> Tensor:
 
 @primitive("fiubsc")
 def concat(xs: Sequence[Any], axis: int) -> Tensor:
-    """The tensors joined along an axis. They have one dtype, one rank, and equal sizes on the other axes. There is at
-    least one tensor, and several tensors are no scalars.
+    """The tensors joined along an axis (negative: from the end). They have one dtype, one rank above 0, and equal sizes on
+    the other axes. A single tensor, of any rank, is returned as it is; an empty list is not allowed.
     """
     tensors = [lift(x) for x in xs]
     axis = axis_of(axis, tensors[0].rank)
@@ -293,7 +293,7 @@ def _clamp(bound: Extent) -> Extent:
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
-    """Slice a single axis: x[start:end:step] along `axis`, with the bounds and the step of `slice`."""
+    """Slice x[start:end:step] along a single axis (negative: from the end), with bounds and step as for `slice`."""
     x = lift(x)
     axis = axis_of(axis, x.rank)
     starts: List[Extent] = [0] * x.rank
@@ -304,7 +304,7 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
 
 
 def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
-    """Split x along an axis into consecutive pieces of the lengths `sizes`.
+    """Split x along an axis (negative: from the end) into consecutive pieces of the lengths `sizes`.
 
     Raises InvalidModelError if a static length is negative, or if static lengths do not add up to a static axis.
     """

@@ -139,7 +139,8 @@ def execute(node: Node, emitter: "Emitter") -> None:
 class _Walk:
     """A walk that emits the nodes of a region, and keeps the handle of each value and of each symbolic size.
 
-    `failed` collects the errors by node name. Without a dict in `failed`, the first error ends the walk.
+    `failed`: ONNX node name -> first error, if the walk goes on after errors. None: the first error ends the walk and is
+    raised.
     """
 
     def __init__(self, emitter: "Emitter", env: Dict[Ref, Handle]) -> None:

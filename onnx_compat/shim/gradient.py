@@ -15,9 +15,10 @@ def composed_gradient(
     captures: Sequence[Handle],
     refusal: str,
 ) -> Tuple[Handle, ...]:
-    """Return the results of the second body, which computes the derivatives of the first for each of `xs`.
+    """Return the results of the second body: the derivative of the first body for each of `xs`, in order.
 
-    Raises UnsupportedError with the reason `refusal`, unless `refusal` is "": the core has no rule then.
+    If the core lacks a derivative rule, `refusal` is the reason, and is raised as an UnsupportedError. Otherwise `refusal`
+    is "". `captures`: the handles of the outer values that the bodies read.
     """
     if refusal:
         raise UnsupportedError(refusal, hint="compute this gradient outside of the model")

@@ -178,7 +178,7 @@ class Emitter:
         return getattr(self, primitive)(*args, **params)
 
     def natives(self) -> Dict[Tuple[str, str], Native]:
-        """Return the native operators that the installed framework can run, by domain and operator."""
+        """Return (domain, operator) -> `Native` for the native operators that the installed framework can run."""
         return declared_natives(self)
 
     @property

@@ -14,10 +14,10 @@ _UNUSUAL = ("activation_alpha", "activation_beta", "input_forget", "layout")
 
 
 class StandardRecurrent(NamedTuple):
-    """The parts of a recurrent operator that reads whole sequences, without clipping, with activations of fused
-    kernels.
+    """An LSTM, GRU or RNN node that reads whole sequences, without clipping, with activations that fused kernels have.
 
-    `x`, `w`, `r`, `bias` and `peepholes` are inputs of the node; None if omitted. The initial states are not included.
+    `x`, `w`, `r`, `bias` and `peepholes` are inputs of the node; None for an omitted `bias` or omitted `peepholes`. The
+    initial states are not included.
     """
 
     #: For each direction, whether it reads the sequence backwards.
@@ -68,10 +68,11 @@ def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str
 def standard_recurrent(
     operator: str, inputs: Sequence[Optional[Tensor]], attributes: Mapping[str, Any]
 ) -> Optional[StandardRecurrent]:
-    """Return the parts of an LSTM, GRU or RNN node that a fused kernel can compute; None if no fused kernel can.
+    """Return the directions, activations and inputs of an LSTM, GRU or RNN node; None if no fused kernel can compute it.
 
-    None for sequence lengths, `clip`, an attribute of `_UNUSUAL`, other activations, or an omitted x, w or r. A kernel
-    may decline more nodes: for a dtype, weights that are computed at run time, peepholes, mixed activations.
+    `inputs` are in ONNX's order, None if omitted. None is returned for sequence lengths, `clip`, a nonzero attribute of
+    `_UNUSUAL`, other activations or directions, or an omitted x, w or r. A kernel may decline more nodes: for a dtype,
+    weights that are computed at run time, peepholes, mixed activations.
     """
     x, w, r, bias, lengths, _, _, peepholes = (*inputs, *[None] * 8)[:8]
     if x is None or w is None or r is None or lengths is not None:

@@ -58,7 +58,7 @@ _UNAVAILABLE = _Unavailable()
 class Interpreter:
     """Apply the meanings of the nodes of a graph to traced values, in order.
 
-    natives: the operators that the shim implements as a whole.
+    natives: (domain, operator) -> `Native`, for the operators that the shim implements as a whole; by default none.
     tolerant: whether to go on after a node that raises an OnnxCompatError; an InvalidModelError is raised in any case.
         `failed` maps the names of such nodes to their errors. `unseen` has the names of the nodes that were skipped
         because they depend on a failed node, or on an input without a value.

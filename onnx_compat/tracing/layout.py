@@ -113,10 +113,11 @@ def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
 
 
 def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
-    """Return the order of a result of rank `rank` with new axes of length one at its logical axes `axes`.
+    """Return the order of a tensor that is stored in `order`, after new axes of length one are inserted.
 
-    A new axis is stored directly before the next logical axis, or last without a next axis. The axes count from the
-    front. None stays None, and a result in logical order gives None.
+    `axes` are the logical axes of the result that are new, counted from the front; `rank` is the rank of the result. A
+    new axis is stored directly before the next logical axis, or last without a next axis. None stays None, and a result
+    in logical order gives None.
     """
     if order is None:
         return None
@@ -161,11 +162,15 @@ def _image_orders(
     before: Sequence[Extent],
     after: Sequence[Extent],
 ) -> Tuple[Order, Order]:
-    """Return channels-last orders for a reshape to an image, if groups are not contiguous in storage; else (None,
-    None).
+    """Return two orders, as `reshape_orders` does, for groups that are not contiguous in storage: (None, None) or a better
+    pair.
 
     The data moves in any case: blocks of channels become pixels, or pixels become channels. So the result takes the
-    layout of the next convolution, if batch and pixels are already stored in that order.
+    layout of the next convolution. This better pair is returned if
+
+    - the target has channels last, and `after` has rank 4;
+    - each group has a single axis of `after`;
+    - batch and pixels are already stored in that order.
     """
     last = channels_last_order(4)
     if current_trace().layout != "channels_last" or len(after) != 4 or any(len(group[1]) != 1 for group in groups):
@@ -196,7 +201,8 @@ def _is_unit(extent: Extent) -> bool:
 def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[List[int], List[int]]]:
     """Return pairs (axes of `before`, axes of `after`) whose sizes have equal products, in order.
 
-    The groups are as small as the sizes can prove. Axes of length one are in no group.
+    The groups are as small as the sizes can prove: if symbolic sizes do not decide where a group ends, it takes all axes
+    that are left. Axes of length one are in no group.
     """
     ins = [axis for axis in range(len(before)) if not _is_unit(before[axis])]
     outs = [axis for axis in range(len(after)) if not _is_unit(after[axis])]

@@ -154,10 +154,11 @@ class Trace:
         return self.record("extents", (sizes,), {"shape": spec.shape, "dtype": spec.dtype}, [spec])[0]
 
     def remember(self, result: Tensor, source: Tensor) -> None:
-        """Remember that `result` is a reshape of `source` that recorded the pending order of `source` as a transpose.
+        """Remember that a reshape of `source` gave `result`, and recorded the pending order of `source` as a transpose.
 
         A later reshape of `result` to the shape of `source` can then return `source`. Both reshapes and the transpose
-        can become dead code. An immediate trace remembers nothing, because it has executed the transpose already.
+        can become dead code. Nothing is remembered if `source` has no pending order, or if `result` has one. An
+        immediate trace remembers nothing either, because it has executed the transpose already.
         """
         if self.immediate is None and result.ref is not None and source.order is not None and result.order is None:
             self._reshape_sources[result.ref] = source

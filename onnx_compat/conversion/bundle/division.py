@@ -35,9 +35,9 @@ Types = Dict[str, Optional[Type]]
 class Division(NamedTuple):
     """A model divided into parts, in the order in which they run.
 
-    `model`: the given model without the nodes whose results are constants. `types`: value name -> type, for at least the
-    values between parts that run in the shim. None or no entry: unknown. `reasons`: node name -> why the shim cannot run
-    the node, for nodes of the model and of its subgraphs.
+    `model`: the given model without the nodes whose results are constants. `types`: value name -> type; None or no entry:
+    unknown. Every input and output of a part that runs in the shim has a type. `reasons`: node name -> why the shim
+    cannot run the node, for nodes of the model and of its subgraphs.
     """
 
     model: Model
@@ -81,7 +81,7 @@ _INDIVISIBLE = UnsupportedError(
 def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatError]] = None) -> Division:
     """Divide a model into parts for a shim and parts for the fallback, in the order in which they run.
 
-    `refused`: node name -> error, for nodes that the caller knows the format cannot hold. These nodes go to the fallback.
+    `refused`: node name -> error, for nodes that the caller knows the format cannot hold. They go to the fallback, too.
 
     Nodes whose results are constants become initializers. Parts whose results nothing reads are dropped. A node that the
     fallback cannot run either raises nothing here: see `Division.impossible`.
@@ -110,10 +110,10 @@ def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatEr
 
 
 def _fallback_names(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Set[str]:
-    """Return the names of the nodes of the main graph that go to the fallback: those that failed or enclose a failed
-    node.
+    """Return the names of the nodes of `graph` that go to the fallback.
 
-    If a graph is indivisible and a node failed, return the names of all nodes.
+    These are the nodes named in `failed`, and the nodes with such a node in a subgraph. If there are any and the graph is
+    indivisible, return the names of all its nodes.
     """
     names = enclosing_nodes(graph, failed)
     return {node.name for node in graph.nodes} if names and is_indivisible(graph) else names
@@ -122,8 +122,13 @@ def _fallback_names(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Set[
 def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str, OnnxCompatError]:
     """Return node name -> error for the nodes of a part that a file cannot hold; empty if a file can hold the part.
 
-    These are the nodes that read or compute a value of unknown dtype or rank, and the nodes that the shim cannot run. If
-    the shim can run all nodes, the traced types that `types` lacks are added to `types`.
+    The dict has the first of these groups that is not empty:
+
+    - nodes that read an input of the part whose dtype or rank is unknown
+    - nodes that the shim cannot run
+    - nodes that compute an output of the part whose dtype or rank is unknown
+
+    If the shim can run all nodes, the traced types that `types` lacks are added to `types`.
     """
     undeclared = {name for name in part.inputs if not _is_declared_tensor(types.get(name))}
     failed = {node.name: _undeclared_error(name) for node in part.nodes for name in _reads(node) if name in undeclared}
@@ -206,7 +211,7 @@ class _TypeRecorder:
             self.types[name] = OptionalType(None)
 
     def size_nodes(self, graph: Graph) -> Set[str]:
-        """Return the names of the nodes whose results are all symbolic sizes: Shape, and arithmetic on sizes."""
+        """Return the names of the nodes of `graph` whose results are all sizes, some of them symbolic: Shape, sums."""
         return {
             node.name
             for node in graph.nodes

@@ -230,10 +230,10 @@ def _check_list(value: Json) -> List[Any]:
 
 
 def _check_member(value: Json) -> str:
-    """Return the name of a member.
+    """Return `value`, a field of the manifest, unchanged if it is a valid path of a member in the zip.
 
-    Raise TypeError if the name is no text. Raise ValueError for an absolute path, `..` and other names outside of the
-    allowed pattern.
+    Raise TypeError if it is no text. Raise ValueError for an absolute path, `..` and other paths outside of the allowed
+    pattern.
     """
     if not _MEMBER.match(_check_text(value)):
         raise ValueError("%r is no name of a member" % (value,))
@@ -249,13 +249,12 @@ def _check_digest(value: Json) -> str:
 def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[str, zipfile.ZipInfo]]:
     """Return (the manifest of an archive, name -> zip entry of every member), after a check of both.
 
-    `size`: the archive's bytes.
+    `size`: the size of the archive in bytes.
 
     Raise InvalidModelError for a compressed, encrypted or repeated member, and for a manifest that is missing, too large
     or invalid. Raise it if the members together are larger than the archive: an archive must not expand when it is
-    unpacked. Raise it too if two parts share a member, or a
-    member of a part is missing or has another size than in the manifest. Errors of
-    `parse_manifest` and of zipfile pass.
+    unpacked. Raise it too if two parts share a member, or a member of a part is missing or has another size than in the
+    manifest. Errors of `parse_manifest` and of zipfile pass.
     """
     members = {info.filename: info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):

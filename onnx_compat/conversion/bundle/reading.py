@@ -63,7 +63,10 @@ class _FilePart(NamedTuple):
     outputs: Sequence[Port]
 
     def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
-        """Run the part on its inputs among `values`. Return name -> (array, dtype) for each output of the file."""
+        """Run the part, with its inputs taken from `values`, by name. Return name -> (array, dtype) for each output.
+
+        Raises KeyError for an input that `values` lacks; other values are ignored.
+        """
         types = {port.name: port.type for port in self.entry.outputs}
         arrays = self.compiled.run([values[port.name][0] for port in self.inputs])
         return {port.name: (array, _dtype(types.get(port.name), port)) for port, array in zip(self.outputs, arrays)}
@@ -84,7 +87,10 @@ class _FallbackPart(NamedTuple):
     runnable: PartRunner
 
     def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
-        """Run the part on its inputs among `values`. Return name -> checked value for each output."""
+        """Run the part, with its inputs taken from `values`, by name. Return name -> checked value for each output.
+
+        Raises KeyError for an input that `values` lacks; other values are ignored.
+        """
         results = self.runnable.run_checked({port.name: values[port.name] for port in self.entry.inputs})
         return {port.name: result for port, result in zip(self.entry.outputs, results)}
 

@@ -100,7 +100,7 @@ def _fallback_node(division: Division, node: GraphNode) -> FallbackNode:
 
 
 def _write_onnx(model: Model, path: str) -> None:
-    """Write a part as an ONNX file, then load and compile its bytes once for the fallback.
+    """Write a part as an ONNX file, then check that the fallback can load and prepare it.
 
     Raise ConversionError for a model of 2 GB or more. Errors of the fallback pass.
     """
@@ -115,7 +115,10 @@ def _write_onnx(model: Model, path: str) -> None:
 
 
 def _member_names(path: str, name: str) -> List[str]:
-    """Return the names in the archive of the files of a part: one file, or all files of a folder, sorted."""
+    """Return the paths in the archive of the files of a part, which is the file or folder `path` on disk.
+
+    A file gives [name]. A folder gives "<name>/<relative path>" for each file in it, sorted, with "/" between folders.
+    """
     if os.path.isfile(path):
         return [name]
     paths = [os.path.join(folder, file) for folder, _, files in os.walk(path) for file in files]
@@ -123,9 +126,10 @@ def _member_names(path: str, name: str) -> List[str]:
 
 
 def _add_member(archive: zipfile.ZipFile, part_path: str, name: str) -> Member:
-    """Store the file `name`, which lies beside the main file `part_path` of a part, uncompressed.
+    """Store a file of a part in the archive, uncompressed. Return its entry for the manifest.
 
-    `name` is its path in the archive too. Return its entry for the manifest.
+    `part_path`: the file or folder of the part on disk. `name`: the path of the stored file in the archive. On disk, the
+    file has the same path below the parent folder of `part_path`.
     """
     path = os.path.join(os.path.dirname(part_path), *name.split("/"))
     size = os.path.getsize(path)
