@@ -81,7 +81,7 @@ def _probe_shims() -> "List[ShimInfo]":
 
 
 def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
-    """Print the table of shims. Then print the features of each shim that works, and the remedy for each that does not."""
+    """Print the table of shims, with a * at the shim named `selected`. Then print the features of each shim that works, and the remedy for each that does not."""
     table(
         ("", "shim", "works", "framework", "reason"),
         [

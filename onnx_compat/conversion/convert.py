@@ -351,7 +351,7 @@ def _shape_hint(port: ValueInfo) -> str:
 
 
 def _error_location(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
-    """Return the keyword arguments of a new error at the same place: node, operator, opset and shim."""
+    """Return keyword arguments for a new error: node, operator and opset of `error`, and `writer` as its shim."""
     return {"node": error.node, "operator": error.operator, "opset": error.opset, "shim": writer.name}
 
 

@@ -73,8 +73,9 @@ def call_in_child(module: str, function: str, *arguments: Json, seconds: float) 
 
 
 def _serve(module: str, function: str, arguments: str) -> None:
-    """Run in the child process: call the function with the arguments in a JSON text, and print the result as a line of
-    JSON.
+    """Run in the child process: call the function with `arguments`, a JSON list, and print a line of the result.
+
+    The line begins with `_RESULT`; the result follows as JSON.
 
     Then exit at once, because a framework may crash while the interpreter shuts down.
     """

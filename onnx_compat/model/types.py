@@ -59,7 +59,7 @@ class OptionalType(NamedTuple):
 
 
 class MapType(NamedTuple):
-    """The type of a map. `key` is the dtype of its keys, an integer type or string; `value` is the type of its values."""
+    """The type of a map. `key` is the dtype of its keys, an integer type or string; `value` is the type of its values (None: unknown)."""
 
     key: DType
     value: "Optional[Type]"

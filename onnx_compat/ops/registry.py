@@ -113,8 +113,9 @@ _IGNORED = frozenset(["consumed_inputs"])
 def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callable[[F], F]:
     """Register a function over primitives as the meaning of an operator.
 
-    Positional parameters of the function are inputs of the operator, keyword-only parameters are attributes. A meaning
-    that is registered outside the library replaces a meaning of the library for the same version.
+    Positional parameters of the function are inputs of the operator, keyword-only parameters are attributes. A
+    first parameter named `ctx` gets the context of the node instead. A meaning that is registered outside the library
+    replaces a meaning of the library for the same version.
 
     Args:
         name: The name of the operator.

@@ -78,9 +78,9 @@ def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 def _sort_keys(lines: Tensor) -> List[Tensor]:
-    """Return numeric tables [columns, lines] that sort like the elements of `lines` [lines, ...].
+    """Return numeric tables [columns, lines]: the sort keys of the elements of `lines` [lines, ...], a line as a column.
 
-    A later table only decides ties of earlier tables.
+    Elements are compared by the first table, equal elements by the next. The next column counts only after all tables.
     """
     table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])
     kind = lines.dtype.kind

@@ -77,7 +77,7 @@ def _wrap(x: TensorLike, dtype: DType) -> Tensor:
 
 
 def _round_to_bfloat16(x: TensorLike) -> Tensor:
-    """Round float32 to values of bfloat16, half to even.
+    """Round float32 to values of bfloat16, half to even. NaN stays NaN.
 
     A number is added to the bits so that the upper half increases exactly if the lower half rounds up.
     """

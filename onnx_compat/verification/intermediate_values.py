@@ -59,7 +59,7 @@ def _submodel(
 ) -> Model:
     """Return a model of some nodes of a model, with these inputs and outputs.
 
-    A new input replaces the initializer of its name.
+    The initializers are kept, except those with the name of an input that `model` itself does not have as an input.
     """
     graph = model.graph
     new_inputs = {port.name for port in inputs} - {port.name for port in graph.inputs}

@@ -210,7 +210,8 @@ class _Feeds(NamedTuple):
 def _select_inputs(inputs: Inputs, model: Model, seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
     """Return the inputs of a verification: generated from the seed, read from a .npz file, or as they are given.
 
-    Raise `InputError` if `dims` are given with inputs, or if the .npz file lacks an input or is not readable.
+    Raise `InputError` if `dims` are given with inputs, or if a sequence is longer than the model's inputs.
+    The same holds for a .npz file that is not readable or lacks a required input.
     """
     if inputs is None:
         return _Feeds(generate(model.inputs, seed, dims), seed)

@@ -17,9 +17,9 @@ _MAX_ELEMENTS = 2**20
 
 
 def allocate(interpreter: Interpreter) -> None:
-    """Allocate the tensors of the model. Open sizes (-1) become 1, or the first of 8, 32, ...
+    """Allocate the tensors of the model. Open sizes (-1) become 1, 8, 32 and so on, until all kernels accept them.
 
-    that all kernels accept. Raises the runtime's error for the first size, RuntimeError or ValueError, if the kernels
+    Raises the runtime's error for the first size, RuntimeError or ValueError, if the kernels
     accept no size.
     """
     details = interpreter.get_input_details()

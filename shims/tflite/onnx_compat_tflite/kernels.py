@@ -143,9 +143,9 @@ class Kernels:
         return self._quirks
 
     def _loads(self, operator: str, version: int) -> bool:
-        """Whether the runtime has a kernel for this op version: a model of the op is loaded once.
+        """Whether the runtime has a kernel for this op version. A model of the op is loaded, once.
 
-        False for all runtimes.
+        A kernel that refuses the model for another reason counts as present. Always False if the file is for all runtimes.
         """
         if self._interpreter is None:
             return False

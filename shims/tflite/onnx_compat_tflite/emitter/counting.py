@@ -50,10 +50,9 @@ def count_to(builder: Builder, length: Union[int, Handle]) -> Handle:
 
 
 def grid(builder: Builder, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
-    """Return 0, 1, 2, ...
+    """Return the positions 0, 1, 2 and so on along an axis of x, in int32, with length 1 along all other axes.
 
-    along an axis of x in int32, with length 1 along all others; a constant if the size is known. `rank` is the rank of
-    the result, by default that of x.
+    The result is a constant if the size is known. `rank` is the rank of the result, by default the rank of x.
     """
     length = builder.dim(x, axis)
     shape = [1] * (x.rank if rank is None else rank)

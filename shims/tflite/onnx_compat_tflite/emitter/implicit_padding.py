@@ -43,7 +43,7 @@ def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> boo
 
 
 def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
-    """Whether the padding depends on an unknown size. Primitives serve the other cases as well."""
+    """Whether auto_pad is SAME_UPPER and a spatial size is unknown. Otherwise the primitives are no worse than this native."""
     return attributes.get("auto_pad") == "SAME_UPPER" and not all(map(is_static, x.shape[2:]))
 
 

@@ -13,7 +13,7 @@ __all__ = ["broadcast_dims", "choose_known_size", "is_same_shape", "is_viewable"
 def choose_known_size(a: Size, b: Size) -> Any:
     """Return the more informative of two descriptions of a size: an int, else a symbolic size, else None.
 
-    Prefers `a`.
+    Of two ints `a` is returned, of two symbolic sizes `b`.
     """
     return a if isinstance(a, int) or b is None else b
 

@@ -50,10 +50,10 @@ def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> T
 
 @widen_for("TOPK_V2")
 def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
-    """Return values and int32 indices by TOPK_V2. A known k of 0 needs no TOPK_V2.
+    """Return values and int32 indices by TOPK_V2.
 
-    The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows. There, where k may be 0, one
-    element at least is sorted, and sliced off.
+    The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows. There, a known k of 0 is done without
+    TOPK_V2. For a k that may be 0, at least one element is sorted, and sliced off.
     """
     if builder.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
         return add_top_k(builder, x, k)

@@ -57,8 +57,9 @@ def _known_scalar(x: Optional[Tensor]) -> Any:
 def _accepts_suppression(_node: GraphNode, inputs: Sequence[Any], _attributes: Attributes) -> bool:
     """Whether the kernel computes this NonMaxSuppression.
 
-    The sizes, the limit (above 0) and the overlap (from 0, below 1) must be known, and no size 0. A threshold has one
-    element.
+    The sizes of the scores and the number of boxes must be known and not 0. There are at most
+    `_LARGEST_KERNEL_COUNT` classes over all images, and `_LARGEST_RANK` boxes. The limit (above 0) and the overlap (from 0, below 1; absent: 0) must be
+    known. A threshold has one element.
     """
     boxes, scores, limit, overlap, threshold = [*inputs, None, None, None][:5]
     sizes = [*scores.shape, boxes.shape[1]]

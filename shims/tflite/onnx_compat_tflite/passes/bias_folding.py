@@ -71,7 +71,7 @@ def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int
 def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -> Optional[np.ndarray]:
     """Return a constant operand of `op` as a vector along the last axis of the result.
 
-    Returns None if the operand is no constant, or varies along another axis.
+    Returns None if the operand is no constant or varies along another axis, or if the last size is zero or open.
     """
     sizes, array = graph.sizes(op.outputs[0]), graph.constant(index)
     if array is None or not sizes or sizes[-1] < 1:

@@ -1,6 +1,6 @@
 """RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b)        CAST(CAST(x, wide), t) => CAST(x, t)        RESHAPE(x, own shape) => x
 
-Also EXPAND_DIMS and SQUEEZE as the inner RESHAPE, and a CAST to the same dtype.
+Also EXPAND_DIMS and SQUEEZE as the inner RESHAPE, a CAST to the same dtype, and RESHAPE(CAST(PACK(x)), []) => CAST(x).
 
 Conditions: the intermediate dtype of two CASTs represents every value of the first dtype. A shape that a RESHAPE keeps is static,
 or has a single open size and no size of zero.
