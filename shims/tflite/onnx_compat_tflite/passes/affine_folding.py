@@ -1,4 +1,4 @@
-"""Fold products and sums with constants into the layers before or after them.
+"""CONV_2D(x, w, b) * f + s => CONV_2D(x, f * w, f * b + s): fold constant factors and summands into layers.
 
     CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
     CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for 1x1 filters

@@ -1,4 +1,4 @@
-"""Join the constant factors around a matrix product.
+"""BATCH_MATMUL(x * a, y * b) * c => BATCH_MATMUL(x * (a * b * c), y): join the factors around a matrix product.
 
     BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
     BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)

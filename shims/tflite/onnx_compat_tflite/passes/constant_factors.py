@@ -1,4 +1,4 @@
-"""Join constant factors of consecutive operators, and distribute a factor over a sum.
+"""x * a * b => x * (a * b): join constant factors of consecutive operators, and distribute a factor over a sum.
 
     x * a * b            =>  x * (a * b)
     x / a / b            =>  x / (a * b)

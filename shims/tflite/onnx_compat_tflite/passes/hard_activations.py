@@ -1,4 +1,4 @@
-"""Replace clamps, hard sigmoids and hard swishes by their kernels.
+"""MINIMUM(MAXIMUM(x, -1), 1) => RELU_N1_TO_1(x): replace clamps, hard sigmoids and hard swishes by their kernels.
 
     MINIMUM(MAXIMUM(x, -1), 1)              =>  RELU_N1_TO_1(x)
     MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
