@@ -70,8 +70,7 @@ def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Nam
             for target in targets:
                 result = counts[target.cell]
                 result.unused.update(unused)
-                stop = lambda: time.monotonic() > end  # noqa: E731 - a callback of one line
-                for case, outcome in run_chunk(path, workers[target.cell], result, stop):
+                for case, outcome in run_chunk(path, workers[target.cell], result, lambda: time.monotonic() > end):
                     print("%s: seed %d: %s: %s" % (target.cell, case.seed, outcome.kind, outcome.detail), flush=True)
                     if not options.no_shrink:
                         file = write_failure(target, case, outcome, options.out, result)

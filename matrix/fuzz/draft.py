@@ -22,17 +22,17 @@ def MOVE(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for temp
     return all(operand.exact for operand in operands)
 
 
-def GRID(operands: Sequence[Value]) -> bool:  # noqa: N802
+def GRID(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
     """Return the rule of sums and products: the result is exact if all operands are on the grid."""
     return all(operand.container == "" and operand.is_on_grid for operand in operands)
 
 
-def SMOOTH(_operands: Sequence[Value]) -> bool:  # noqa: N802
+def SMOOTH(_operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
     """Return the rule of operators that round."""
     return False
 
 
-def STEP(operands: Sequence[Value]) -> bool:  # noqa: N802
+def STEP(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
     """Return the rule of discontinuous operators: they take exact operands only."""
     if not all(operand.exact for operand in operands):
         raise Rejected("discontinuous")
