@@ -1,11 +1,12 @@
 """Environment: which packages are installed, and which extras this Python can install. No package is imported."""
 
+import os
 import re
 import sys
 from dataclasses import dataclass
 from importlib import util
 from importlib.machinery import ModuleSpec
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from onnx_compat.discovery.offers import OFFERS, Offer
 
@@ -13,6 +14,7 @@ __all__ = [
     "MODULES",
     "Installed",
     "distribution_of",
+    "entry_points",
     "find_module",
     "folder_without_code",
     "install_command",
@@ -27,6 +29,9 @@ MODULES = {
     "keras": ("keras",),
     "tflite": ("ai_edge_litert", "tflite_runtime"),
 }
+
+#: Group -> the folders of `sys.path` with their modification times, and the entry points that they had then.
+_ENTRY_POINTS: Dict[str, Tuple[Tuple[Tuple[str, Optional[int]], ...], List[Any]]] = {}
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,27 @@ def metadata() -> Any:
     else:
         import importlib_metadata as module
     return module
+
+
+def entry_points(group: str) -> List[Any]:
+    """Return the entry points of a group of all installed packages. Two packages may use one name.
+
+    The metadata is read again only after `sys.path` or one of its folders has changed: an installation changes a folder.
+    """
+    folders = tuple((folder, _modification_time(folder)) for folder in sys.path)
+    if group not in _ENTRY_POINTS or _ENTRY_POINTS[group][0] != folders:
+        points = metadata().entry_points()
+        selected = points.select(group=group) if hasattr(points, "select") else points.get(group, ())
+        _ENTRY_POINTS[group] = folders, list(selected)
+    return list(_ENTRY_POINTS[group][1])
+
+
+def _modification_time(folder: str) -> Optional[int]:
+    """Return the time of the last change of a folder in nanoseconds. None: the folder cannot be read."""
+    try:
+        return os.stat(folder or os.curdir).st_mtime_ns
+    except OSError:
+        return None
 
 
 def find_module(module: str) -> Optional[ModuleSpec]:

@@ -69,21 +69,12 @@ _DEADLY: Dict[str, Outcome] = {}
 _OURS: Set[str] = set()
 
 
-def entry_points(group: str) -> Dict[str, Any]:
-    """Return entry point name -> entry point, for all entry points of a group (`onnx_compat.shims`) of all installed
-    packages.
-    """
-    all_points: Any = environment.metadata().entry_points()
-    points = all_points.select(group=group) if hasattr(all_points, "select") else all_points.get(group, ())
-    return {point.name: point for point in points}
-
-
 def installed_shims() -> Dict[str, Any]:
     """Return shim name -> entry point for the installed shims, in the order in which they are probed.
 
     The reference is not included. Nothing is imported.
     """
-    by_name = entry_points(GROUP)
+    by_name = {point.name: point for point in environment.entry_points(GROUP)}
     preferred = [name for name in _PREFERENCE if name in by_name]
     return {name: by_name[name] for name in preferred + sorted(set(by_name) - set(preferred))}
 

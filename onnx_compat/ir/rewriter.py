@@ -7,7 +7,7 @@ in place that deletes a value must also replace the value in the symbolic sizes 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat.ir import is_verifying
-from onnx_compat.ir.dims import Atom, Dim, Extent, atoms_of
+from onnx_compat.ir.dims import Atom, Dim, Extent, atoms_of, is_static
 from onnx_compat.ir.program import Arg, Extents, Node, Ref, Region, Spec
 
 __all__ = ["Replacement", "replace_values_in_sizes", "rewrite_region"]
@@ -71,6 +71,8 @@ class _Sizes:
         return ref
 
     def spec(self, spec: Spec) -> Spec:
+        if all(map(is_static, spec.shape)):
+            return spec
         return Spec(spec.dtype, tuple(map(self.extent, spec.shape)))
 
     def arg(self, arg: Arg) -> Arg:

@@ -238,12 +238,7 @@ def _load_entry_point(point: EntryPoint) -> None:
 
 
 def _entry_points() -> List[EntryPoint]:
-    """Return the installed entry points of the group `onnx_compat.ops`.
-
-    The result is a list: two packages may use one name.
-    """
-    points = environment.metadata().entry_points()
-    return list(points.select(group=_GROUP) if hasattr(points, "select") else points.get(_GROUP, ()))
+    return environment.entry_points(_GROUP)
 
 
 def _is_own_entry_point(point: EntryPoint) -> bool:

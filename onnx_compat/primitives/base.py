@@ -9,7 +9,7 @@ import numpy as np
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Const, Extents, Ref, Region, Spec, Target
-from onnx_compat.ir.dims import Dim, Extent, Undecided, is_at_most, is_equal, is_static
+from onnx_compat.ir.dims import Dim, Extent, Undecided, is_at_most, is_equal, is_equal_shape, is_static
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.tracing.layout import permute_shape
 from onnx_compat.tracing.trace import current_trace
@@ -275,7 +275,10 @@ def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
 
     Raises InvalidModelError if two static sizes of an axis differ and neither is 1.
     """
-    rank = max(len(shape) for shape in shapes)
+    longest = max(shapes, key=len)
+    if all(not shape or shape is longest or is_equal_shape(shape, longest) for shape in shapes):
+        return tuple(longest)
+    rank = len(longest)
     merged: List[Any] = []
     for axis in range(rank):
         extents = [shape[axis - rank + len(shape)] for shape in shapes if axis - rank + len(shape) >= 0]

@@ -7,8 +7,6 @@ two operands are stored in different orders, or where the operation needs a cert
 
 from typing import List, Optional, Sequence, Tuple
 
-import numpy as np
-
 from onnx_compat.ir import Arg
 from onnx_compat.ir.dims import Extent, floordiv, is_equal, is_static
 from onnx_compat.tracing.trace import current_trace
@@ -76,7 +74,10 @@ def common_order(tensors: Sequence[Tensor], rank: int) -> Order:
 
 def _element_count(tensor: Tensor) -> int:
     """Estimate the number of elements: a symbolic size counts as 64."""
-    return int(np.prod([int(d) if is_static(d) else 64 for d in tensor.shape]))
+    count = 1
+    for extent in tensor.shape:
+        count *= int(extent) if is_static(extent) else 64
+    return count
 
 
 def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:

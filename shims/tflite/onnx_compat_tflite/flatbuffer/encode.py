@@ -5,6 +5,7 @@ weights can come last. A `Later` value leaves zero bytes, a `Hole`: the caller s
 """
 
 import struct
+from operator import attrgetter
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 import numpy as np
@@ -46,6 +47,10 @@ def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[by
     return encoder.out, encoder.holes
 
 
+_STRUCTS = {code: struct.Struct("<" + code) for code in SCALARS.values()}
+"""Format character of a scalar type -> its packer, whose `size` is its width in bytes."""
+
+
 def _base(kind: str) -> str:
     """Return the scalar type that stores values of a type: "int8" for the enumeration "Padding", "int32" for "int32"."""
     return ENUMS[kind].base if kind in ENUMS else kind
@@ -83,39 +88,40 @@ class _Encoder:
 
         Raises ConversionError if `values` has a name that is no field of the table.
         """
-        unknown = set(values) - {field.name for field in table.fields}
+        unknown = values.keys() - table.by_name.keys()
         if unknown:
             raise ConversionError("%s has no field '%s'" % (table.name, "', '".join(sorted(unknown))))
         slots: List[_Slot] = []
-        for field in table.fields:
-            value = values.get(field.name)
+        for name, value in values.items():
             if value is not None:
-                slots += self._slots(field, value)
-        slots.sort(key=lambda slot: (-struct.calcsize(slot.code), slot.slot))
+                slots += self._slots(table.by_name[name], value)
+        slots.sort(key=lambda slot: (-_STRUCTS[slot.code].size, slot.slot))
 
         offsets, size = {}, 4
         for slot in slots:
             offsets[slot.slot] = size
-            size += struct.calcsize(slot.code)
+            size += _STRUCTS[slot.code].size
         vtable = self._vtable(offsets, size)
-        wide = any(struct.calcsize(slot.code) == 8 for slot in slots)
-        start = self.pad(8 if wide else 4, ahead=4)
+        is_wide = bool(slots) and _STRUCTS[slots[0].code].size == 8
+        start = self.pad(8 if is_wide else 4, ahead=4)
         self.out += struct.pack("<i", start - vtable)
         self.out += bytes(size - 4)
+        references: List[_Slot] = []
         for slot in slots:
             position = start + offsets[slot.slot]
             if isinstance(slot.value, Later):
-                self.holes.append(Hole(position, struct.calcsize(slot.code), slot.value.key))
+                self.holes.append(Hole(position, _STRUCTS[slot.code].size, slot.value.key))
             elif slot.field.kind == "scalar" or slot.code == "B":
                 self._scalar(position, slot)
-        for slot in sorted(slots, key=lambda slot: slot.slot):
-            if slot.field.kind != "scalar" and slot.code != "B" and not isinstance(slot.value, Later):
-                self.point(start + offsets[slot.slot], self._reference(slot.field, slot.value))
+            else:
+                references.append(slot)
+        for slot in sorted(references, key=attrgetter("slot")):
+            self.point(start + offsets[slot.slot], self._reference(slot.field, slot.value))
         return start
 
     def _scalar(self, position: int, slot: _Slot) -> None:
         try:
-            struct.pack_into("<" + slot.code, self.out, position, slot.value)
+            _STRUCTS[slot.code].pack_into(self.out, position, slot.value)
         except struct.error as error:
             raise ConversionError("%s cannot hold %r: %s" % (slot.field.name, slot.value, error)) from error
 
@@ -144,7 +150,7 @@ class _Encoder:
         """
         count = max(offsets) + 1 if offsets else 0
         content = struct.pack(
-            "<%dH" % (count + 2), 4 + 2 * count, size, *(offsets.get(slot, 0) for slot in range(count))
+            "<%dH" % (count + 2), 4 + 2 * count, size, *[offsets.get(slot, 0) for slot in range(count)]
         )
         if content not in self._vtables:
             self._vtables[content] = self.pad(2)

@@ -37,10 +37,11 @@ class Field(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table type of the .tflite format: its name and its fields, without deprecated fields."""
+    """A table type of the .tflite format: its name and its fields, without deprecated fields. `by_name`: name -> field."""
 
     name: str
     fields: Tuple[Field, ...]
+    by_name: Dict[str, Field]
 
 
 def _field(word: str, slot: int) -> Field:
@@ -70,7 +71,7 @@ def _parse(text: str) -> Dict[str, Table]:
             slot += 2 if field.kind == "union" else 1
             if field.name != "_":
                 fields.append(field)
-        tables[name] = Table(name, tuple(fields))
+        tables[name] = Table(name, tuple(fields), {field.name: field for field in fields})
     return tables
 
 
