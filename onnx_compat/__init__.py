@@ -90,7 +90,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the API when it is first used, and return its object. Raises AttributeError for any other name."""
+    """Import a name of the API when it is first used, and return its object. Raises AttributeError for any other name.
+
+    The object is stored in this module: the next use of the name finds it without this function.
+    """
     if name not in _MODULES:
         raise AttributeError("module 'onnx_compat' has no attribute '%s'" % name)
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""Run the command line as `python -m onnx_compat`, if no script was installed."""
+"""Run the command line as `python -m onnx_compat`, which also works where the script `onnx-compat` is not installed."""
 
 import sys
 

@@ -28,9 +28,10 @@ class BackendRep(base.BackendRep):
         self.runnable = runnable
 
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
-        """Run the model. Return its outputs as a tuple in the model's order.
+        """Run the model. Return its outputs as a tuple in the model's order. Raises as `Runnable.run` does.
 
-        `inputs` is as for `Runnable.run`. All keywords are ignored.
+        inputs: a dict by name, or a list or tuple in the model's order, as for `Runnable.run`.
+        kwargs: ignored.
         """
         return tuple(self.runnable.run(inputs))
 
@@ -44,8 +45,10 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> bool:
-        """Whether the shim and the fallback can run every node of the model, and the device exists. Never raises
-        OnnxCompatError: False for a model that is not valid, and without a working shim.
+        """Whether the shim and the fallback can run every node of the model, and the device exists.
+
+        This is the prediction of `onnx_compat.support`: nothing is run. False also for an invalid model and if the
+        requested shim does not work: no OnnxCompatError is raised. Other keywords are ignored.
         """
         if not cls.supports_device(device, shim):
             return False
@@ -61,7 +64,10 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Tuple[Any, ...]:
-        """Prepare a model and run it once. Return its outputs as a tuple. Of the keywords, only `shim` has an effect."""
+        """Prepare a model and run it once. Return its outputs as a tuple in the model's order.
+
+        Of the keywords, only `shim` has an effect. Raises as `prepare` and `BackendRep.run` do.
+        """
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -75,9 +81,10 @@ class OnnxCompatBackend(base.Backend):
     ) -> Tuple[Any, ...]:
         """Run one node as a model. Return its named outputs in order, as a tuple.
 
-        inputs: an array for each input that the node names, in order. The keys of a dict are ignored.
+        inputs: a list, or the values of a dict: an array for each input that the node names, in order. Keys are ignored.
         outputs_info: ignored.
-        kwargs: `shim`, and `opset_version`, the opset of the node; by default the newest that the installed onnx knows.
+        kwargs: `shim`, and `opset_version`, the version of the node's domain. By default, only the default domain is
+            imported, in the newest version that the installed onnx knows. Other keywords are ignored.
         """
         import numpy as np
 
@@ -97,7 +104,7 @@ class OnnxCompatBackend(base.Backend):
     def supports_device(cls, device: str, shim: Optional[str] = None) -> bool:
         """Whether the framework of the shim has this device on this machine.
 
-        False also if no shim works, or if `device` is not the name of a device.
+        False also if the requested shim does not work, or if `device` is not the name of a device.
         """
         try:
             selection.find(selection.decide(shim).name).resolve_device(device)

@@ -61,7 +61,7 @@ class OnnxCompatError(Exception):
         self.shim = shim
 
     def at(self, **where: Union[str, int, None]) -> "OnnxCompatError":
-        """Set the fields `node`, `operator`, `opset` or `shim` that are still None. Return the error."""
+        """Set the named fields (`node`, `operator`, `opset`, `shim`) that are still None, in place. Return this error."""
         for field, value in where.items():
             if getattr(self, field) is None:
                 setattr(self, field, value)
@@ -85,6 +85,8 @@ class OnnxCompatError(Exception):
 
 class InvalidModelError(OnnxCompatError):
     """The file or the graph is not a valid ONNX model: truncated, a cycle, a missing initializer, a bad path.
+
+    A damaged bundle raises it too.
 
     Examples:
         >>> onnx_compat.load(b"not a model")
@@ -113,8 +115,9 @@ class UnsupportedError(OnnxCompatError):
 class NeedsKnownError(UnsupportedError):
     """The meaning of an operator needs a value that is known only at run time.
 
-    The library catches this error and traces the model again with the value as a constant. `value` is the tensor that
-    must be known, or None. `values` and `sizes` name the graph inputs whose values, and whose sizes, it depends on.
+    A `Runnable` catches this error and traces the model again with the value as a constant. `value` is the tensor that
+    must be known, or None. `values` and `sizes` name the graph inputs whose values, and whose sizes, the tensor depends
+    on; `trace_model` sets them.
 
     Examples:
         >>> from onnx_compat.errors import NeedsKnownError
@@ -134,6 +137,8 @@ class NeedsKnownError(UnsupportedError):
 
 class InputError(OnnxCompatError, ValueError):
     """An input or an argument does not fit the model: a name, a dtype, a rank or a size. It is a ValueError too.
+
+    A path that cannot be read, or may not be written, raises it too.
 
     Examples:
         >>> onnx_compat.run("digits.onnx", {"picture": np.zeros((1, 1, 28, 28), np.float32)}, shim="reference")

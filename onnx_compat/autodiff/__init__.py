@@ -21,7 +21,10 @@ __all__ = ["gradients", "variable"]
 
 
 def variable(x: Tensor) -> Tensor:
-    """Return x as a run-time value, even if x is known. Every computation on the result is recorded, not folded."""
+    """Record a reshape of x to its own shape, and return the result: a run-time value, also if x is known.
+
+    So every computation on the result is recorded, not folded. A pending order of x is recorded as a transpose.
+    """
     arg = current_trace().argument(x)
     return apply("reshape", [arg, Extents(x.shape)], {}, [x.spec])[0]
 
@@ -29,8 +32,9 @@ def variable(x: Tensor) -> Tensor:
 def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
     """Return the derivatives of the sum of y's elements with respect to each tensor of `xs`, which `variable` returned.
 
-    A derivative has the shape of its tensor; it is zero if y does not depend on the tensor. Raises UnsupportedError if
-    a primitive between `xs` and y has no derivative rule.
+    A derivative has the shape of its tensor. It is zero if y does not depend on the tensor, or depends on it
+    through piecewise constant primitives only. Raises UnsupportedError if a primitive between `xs` and y has no
+    derivative rule, or none for its parameters.
     """
     variables = {x.ref for x in xs if x.ref is not None}
     derivatives: Dict[Ref, Tensor] = {}
@@ -67,9 +71,11 @@ def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
 
 
 def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
-    """Add the derivatives of a node's arguments to the entries of `derivatives`, which has those of its outputs.
+    """Apply the derivative rule of a node: add the derivatives of its arguments to `derivatives`, in place.
 
-    Do nothing if no output has an entry. Raises UnsupportedError if the primitive of the node has no rule.
+    `derivatives` maps a tensor to its derivative, and has an entry for outputs of the node that the result depends on.
+    Without such an entry, do nothing. Constants, and arguments for which the rule returns None, get no entry. Raises
+    UnsupportedError if the primitive of the node has no rule; errors of the rule pass.
     """
     output_derivatives = [derivatives.get(output) for output in node.outputs]
     if all(g is None for g in output_derivatives):
@@ -86,7 +92,7 @@ def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
 
 
 def _leaves(args: Sequence[Any]) -> List[Optional[Any]]:
-    """Return the arguments as a flat list: a list or tuple of arguments is replaced by its items."""
+    """Return the arguments as a new list, in which a list or tuple of arguments is replaced by its items (one level)."""
     flat: List[Any] = []
     for arg in args:
         flat.extend(arg if isinstance(arg, (tuple, list)) else [arg])

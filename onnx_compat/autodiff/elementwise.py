@@ -46,15 +46,18 @@ _BINARY: Dict[str, Callable[..., List[Any]]] = {
 
 
 def _unary(slope: Callable[..., Any]) -> Callable[[RecordedNode, Any], List[Any]]:
-    """Return the rule of a primitive y = f(x), from the function `slope` of (x, y) that returns f'(x)."""
+    """Return the derivative rule of a primitive y = f(x). `slope(x, y)` returns f'(x).
+
+    The rule returns a list of one tensor: the derivative of y, times f'(x).
+    """
     return lambda at, g: [p.mul(g, slope(*at.args, at.y))]
 
 
 def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], List[Any]]:
-    """Return the rule of a primitive z = f(x, y), from the function `slopes` of (x, y, z, derivative of z).
+    """Return the derivative rule of a primitive z = f(x, y). `slopes(x, y, z, derivative of z)` returns a list of two.
 
-    `slopes` returns a derivative for x and for y; the rule sums each over the axes along which the argument was
-    broadcast.
+    These are the derivatives of x and of y, in the shape of z. The rule sums each over the axes along which the
+    argument was broadcast, and returns the list of the two sums.
     """
     return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
@@ -66,7 +69,7 @@ RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
 @rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
 @rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
 def _zero_derivative(at: RecordedNode, _: Tensor) -> List[Any]:
-    """Return None for each argument, in place of a derivative of zero: the primitive is piecewise constant."""
+    """Return a list with None for each argument, in place of a derivative of zero: the primitive is piecewise constant."""
     return [None] * len(at.args)
 
 
@@ -84,7 +87,7 @@ def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("clip")
 def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a clip: g where x is strictly between the bounds, else 0 (also at a bound).
+    """Differentiate a clip: return [g where x is strictly between the bounds, else 0], so 0 at a bound too.
 
     A bound None has no effect.
     """

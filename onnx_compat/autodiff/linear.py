@@ -26,19 +26,23 @@ def _matmul(at: RecordedNode, g: Tensor) -> List[Any]:
 
 # -- images: the rules use [N, C, spatial...] and [M, C, kernel...]; the transposes to these orders stay pending -------
 def _to_logical(x: Tensor, order: Order) -> Any:
-    """Transpose x from its stored order back to the logical order; return x for the order None."""
+    """Transpose x, whose axes are stored in `order`, to the logical order. Return x itself for the order None."""
     return x if order is None else p.transpose(x, [order.index(axis) for axis in range(x.rank)])
 
 
 def _to_stored(x: Tensor, order: Order) -> Any:
-    """Transpose x from the logical order to a stored order (None: the logical order), and record pending transposes."""
+    """Transpose x from the logical order to the stored `order`, and record every pending transpose of x.
+
+    None as `order` is the logical order.
+    """
     return apply_pending_order(x if order is None else p.transpose(x, order))
 
 
 def _filter_order(at: RecordedNode) -> Order:
-    """Return the axis order in which the filter of a recorded convolution is stored.
+    """Return the storage order of the filter of a recorded convolution: a tuple with the logical axis of each stored axis.
 
-    Its logical axes start with (M, C), or with (C, M) in a transposed convolution.
+    The logical axes are [M, C, kernel...], or [C, M, kernel...] in a transposed convolution. The order follows the
+    filter layout of the trace. With channels last, a depthwise convolution has its logical axis 0 last instead.
     """
     rank = at.args[1].rank
     if at.primitive == "depthwise_conv" and spatial_order(rank) is not None:
@@ -49,7 +53,7 @@ def _filter_order(at: RecordedNode) -> Order:
 
 
 def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -> Any:
-    """Return `sizes` elements of each spatial axis of x [N, C, spatial...], from the index `start` on.
+    """Return a slice of x [N, C, spatial...]: on spatial axis i, `sizes[i]` elements from the index `start[i]` on.
 
     Elements beyond the end of an axis are zeros.
     """
@@ -60,11 +64,11 @@ def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -
 
 
 def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *, window: Window, groups: int) -> Any:
-    """Return the derivative of a filter: [channels of small, channels of large / groups, kernel...].
+    """Return the derivative of a filter, in logical order: [channels of small, channels of large / groups, kernel...].
 
     Convolution: `large` is the padded input, `small` the derivative of the output. Transposed convolution: `large` is
-    the derivative of the output, `small` the input. Both are [N, C, spatial...]. A weight gets the sum of the products
-    of all pairs of elements that it connects.
+    the derivative of the output, `small` the input. Both are [N, C, spatial...]. `kernel`: the spatial sizes of the
+    filter. The derivative of a weight is the sum of the products of all pairs of elements that the weight connects.
     """
     parts = []
     for k in range(groups):
@@ -76,7 +80,7 @@ def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *
 
 
 def _group(x: Tensor, k: int, groups: int) -> Any:
-    """Return the channels (axis 1) of group `k` of `groups` equal groups."""
+    """Return the slice of x with the channels (axis 1) of group `k`, counted from 0, of `groups` equal groups."""
     size = floordiv(x.shape[1], groups)
     return p.slice_axis(x, 1, size * k, size * (k + 1))
 
@@ -105,9 +109,10 @@ def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("avg_pool")
 def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate an average pool: spread each derivative evenly over its window.
+    """Differentiate an average pool: spread each element of g, divided by the size of the window, over its window.
 
-    This is a depthwise transposed convolution with equal weights.
+    This is a depthwise transposed convolution with equal weights. The number of channels must be static. Return a list
+    of one derivative, in the stored order.
     """
     order = spatial_order(g.rank)
     x, g = _to_logical(at.args[0], order), _to_logical(g, order)
@@ -120,9 +125,10 @@ def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("max_pool")
 def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a maximum pool: divide each derivative equally among the maxima of its window.
+    """Differentiate a maximum pool: divide each element of g equally among the maxima of its window.
 
-    A transposed convolution adds the shares up at the positions of the elements.
+    A transposed convolution adds the shares up at the positions of the maxima. The number of channels must be static.
+    Return a list of one derivative, in the stored order.
     """
     order = spatial_order(g.rank)
     x, y, g = (_to_logical(image, order) for image in (at.args[0], at.y, g))

@@ -21,9 +21,9 @@ RULES: Dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a function as the derivative rule of the primitives with these names.
+    """Return a decorator that registers a function as the derivative rule of the primitives with these names.
 
-    The last registration of a name holds.
+    The decorator returns the function unchanged. A later registration of a name replaces an earlier one.
     """
 
     def register(function: Rule) -> Rule:
@@ -36,8 +36,8 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 def to_tensors(arg: Arg) -> Any:
     """Convert an argument of a recorded node for a rule.
 
-    A value or a constant becomes a Tensor in its stored order, sizes become a list, a tuple becomes a list of converted
-    items. Return any other argument unchanged.
+    A `Ref` or a `Const` becomes a Tensor in its stored order, and `Extents` become a list of sizes. A tuple becomes a
+    list of converted items. Return any other argument (None) unchanged.
     """
     if isinstance(arg, Ref):
         return Tensor(arg.spec.dtype, arg.spec.shape, ref=arg)
@@ -51,7 +51,7 @@ def to_tensors(arg: Arg) -> Any:
 
 
 def apply_pending_order(x: Tensor) -> Tensor:
-    """Return x with its pending order recorded as a transpose; return x itself without a pending order."""
+    """Record the pending order of x as a transpose, and return the transposed tensor. Return x itself without an order."""
     if x.order is None:
         return x
     stored = current_trace().argument(x)
@@ -60,7 +60,10 @@ def apply_pending_order(x: Tensor) -> Tensor:
 
 
 class RecordedNode:
-    """A recorded node for a rule: arguments and results as Tensors in stored order, parameters with physical axes."""
+    """A recorded node as a rule gets it: see `to_tensors` for the arguments and outputs.
+
+    The axes in `params`, the parameters of the node, are physical.
+    """
 
     def __init__(self, node: Node) -> None:
         self.args: List[Any] = [to_tensors(arg) for arg in node.args]
@@ -77,7 +80,7 @@ class RecordedNode:
 def sum_to(g: Tensor, shape: Sequence[Extent]) -> Tensor:
     """Sum g over the axes along which a tensor of this shape was broadcast. The result has this shape.
 
-    They are the leading axes that the shape lacks, and the axes where the shape has size 1 and g has another size.
+    These axes are the leading axes that the shape lacks, and those where the shape has size 1 and g has another size.
     """
     lead = g.rank - len(shape)
     axes = [axis for axis in range(lead, g.rank) if is_equal(shape[axis - lead], 1) and not is_equal(g.shape[axis], 1)]

@@ -34,9 +34,9 @@ def _concat(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("slice")
 def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a slice: add each element of g at its position in zeros of the operand's shape, axis by axis.
+    """Differentiate a slice: put each element of g at its position in zeros of the operand's shape, axis by axis.
 
-    A start or an end has no derivative (None).
+    Return [this derivative, None, None]: starts and ends have no derivative.
     """
     x, starts, ends = at.args
     for axis, (start, end, step) in enumerate(zip(starts, ends, at.params["steps"])):
@@ -46,9 +46,10 @@ def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
 
 
 def _scatter_add(g: Tensor, indices: Tensor, axis: int, extent: Extent) -> Any:
-    """Add the slices of g at their indices along an axis of zeros, whose size is `extent`: the derivative of `take`.
+    """Return zeros of size `extent` along `axis`, to which slice i of g is added at `indices[i]`: the derivative of `take`.
 
-    `indices` is a vector. Return g itself if the indices are known to be 0, 1, … extent - 1.
+    The other axes have the sizes of g. `indices` is a vector; slices with equal indices are summed. Return g itself if
+    the indices are known to be 0, 1, … extent - 1.
     """
     if indices.known and is_static(extent) and known_array(indices, "an index").tolist() == list(range(extent)):
         return g
@@ -111,9 +112,9 @@ def _top_k(at: RecordedNode, g: Tensor, _: Tensor) -> List[Any]:
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 def _restore_axes(at: RecordedNode, value: Tensor) -> Any:
-    """Insert the reduced axes, with size 1, into the result of a reduction.
+    """Insert the reduced axes of the node `at`, with size 1, into `value`, which has the shape of its result.
 
-    Return `value` itself if `keepdims` kept the axes.
+    Return `value` itself if the parameter `keepdims` of the node kept the axes.
     """
     return value if at.params["keepdims"] else p.unsqueeze(value, at.params["axes"])
 
@@ -139,7 +140,10 @@ def _reduce_mean(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("reduce_max", "reduce_min")
 def _reduce_extreme(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a maximum or minimum: divide g equally among the elements that equal the extreme."""
+    """Differentiate a maximum or minimum: divide each element of g equally among the elements that equal the extreme.
+
+    Return a list of one derivative, in the shape of the operand.
+    """
     (x,) = at.args
     is_extreme = p.cast(p.equal(x, _restore_axes(at, at.y)), x.dtype)
     share = p.div(_restore_axes(at, g), p.reduce_sum(is_extreme, at.params["axes"], keepdims=True))

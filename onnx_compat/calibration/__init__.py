@@ -6,8 +6,8 @@
     an iterable        of samples: a dict by name, a sequence in the model's order, or the array of the only input
     "generated"        generated inputs as for `verify`: the file works, but its accuracy is unknown
 
-An array is split into samples along its first axis. If it has an axis more than the input, each element is a sample. If
-it has as many axes, the first axis of the input is the length of a sample; an open axis counts as 1.
+An array is split into samples along its first axis. If it has one axis more than the input, each slice is a sample. If
+it has as many axes, a sample is as long as the first axis of the input; an open axis counts as 1.
 """
 
 from onnx_compat.calibration.images import Images

@@ -19,8 +19,9 @@ NamedSample = Tuple[str, Any]
 def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     """Return an iterator over (origin, {input name: array}) for each sample of a .npz or .npy file, or of a folder.
 
-    A folder holds files of one kind: .npz, .npy or images. The origin is a text for errors. `declared`: the model's
-    inputs, tensors of known rank.
+    The samples are not checked: see `split_samples`. The origin is a text for errors. `declared`: the model's inputs,
+    tensors of known rank. The files of a folder are read in the order of their names. They are of one kind: .npz, .npy
+    or images. Files of other suffixes and subfolders are ignored. Images are read with the defaults of `Images`.
 
     Raises `InputError` at the call for a path that does not exist, and for a file of another suffix or that is not
     readable. The same holds for a .npy file if the model has several inputs. The iterator raises all other errors, and
@@ -72,9 +73,9 @@ def _load_npy(path: Path) -> "np.ndarray[Any, np.dtype[Any]]":
 
 
 def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
-    """Return the only input of the model, to which an array without a name belongs.
+    """Return the only input in `declared`, the model's inputs. An array without a name belongs to it.
 
-    Raises `InputError` if the model has another number of inputs.
+    Raises `InputError` if the model has no input or several.
     """
     if len(declared) != 1:
         names = ", ".join("'%s'" % info.name for info in declared)
@@ -89,9 +90,9 @@ def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[Val
     """Split each array into samples along its first axis; yield (origin of the sample, {name: array}) for each sample.
 
     `origin` names the arrays in errors. `declared`: the model's inputs, tensors of known rank. Every sample has the
-    arrays of unknown names whole, and lacks the inputs that `arrays` lacks: the check of the samples reports both.
-    Raises `InputError` at the first item if the inputs have different numbers of samples, or if an array cannot be
-    split.
+    arrays of unknown names whole, and lacks the inputs that `arrays` lacks: the check of the samples reports both. If
+    every name is unknown, yield as many samples as arrays. Raises `InputError` at the first item if the inputs have
+    different numbers of samples, or if an array cannot be split.
     """
     pieces: Dict[str, List[Any]] = {}
     for info in declared:

@@ -38,10 +38,12 @@ class Images(NamedTuple):
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
         """Yield (quoted file name, {input name: array}) for each image file in the folder; the batch size is 1.
 
-        `declared`: the model's inputs. Files are read in the order of their names; files of other suffixes are left
-        out. Raises `InputError` at the first item unless the only input of the model is an image and `folder` is a
-        folder. The same holds for a 0 in `std`, and a `mean` or `std` with neither 1 nor as many entries as channels.
-        An unreadable image raises `InputError` when it is read.
+        `declared`: the model's inputs. The array has the layout and dtype of the input. Files are read in the order of
+        their names; files of suffixes outside of `SUFFIXES` are left out.
+
+        Raises `InputError` at the first item unless the model has one input only, an image (see `_find_image_input`),
+        and `folder` is a folder. The same holds for a 0 in `std`, and for a `mean` or `std` with neither 1 nor as many
+        entries as channels. An image raises the errors of `_load_pixels` when it is read.
         """
         name, is_integer, channels_first, (channels, height, width) = _find_image_input(declared)
         for attribute, numbers in (("mean", self.mean), ("std", self.std)):
@@ -86,7 +88,9 @@ def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, T
 def _load_pixels(path: Path, channels: int, height: int, width: int) -> Any:
     """Decode an image file and resize it to `height` and `width`. Return uint8 pixels [height, width, channels].
 
-    Raises `InputError` if the file is not a readable image, and `MissingDependencyError` without Pillow.
+    `channels` is 1 (grey) or 3 (RGB). The resize is bilinear, and does not keep the ratio of the sides. Raises
+    `InputError` if the file is not a readable image, `UnsupportedError` if it has too many pixels for Pillow, and
+    `MissingDependencyError` without Pillow.
     """
     from onnx_compat.reference.images import ImageDecoding as Decoder
 

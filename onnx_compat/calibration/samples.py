@@ -25,10 +25,11 @@ Data = Union[str, "os.PathLike[str]", Images, np.ndarray, Mapping[str, Any], Ite
 
 
 def samples(model: Model, data: Data) -> Iterator[Sample]:
-    """Yield each sample of calibration data as arrays by name. Errors are raised at the first item, not at the call.
+    """Yield each sample of calibration data as {input name: carrier array}, checked. Nothing is raised at the call.
 
-    Raises `InputError` for `data` of an unknown kind, for a sample that does not fit the model, and without any sample.
-    Raises it also if an input of the model is not a tensor of a known dtype and rank.
+    The first item raises `InputError` for `data` of an unknown kind, and for data without any sample. It raises it too
+    if an input of the model is not a tensor of a known dtype and rank. A sample that does not fit the model raises
+    `InputError` when it is reached. Errors of the files and images pass.
     """
     for info in model.inputs:
         if not isinstance(info.type, TensorType) or info.type.shape is None or info.type.dtype is None:
@@ -50,8 +51,8 @@ def samples(model: Model, data: Data) -> Iterator[Sample]:
 def paths_of(data: Optional[Data]) -> List[str]:
     """Return the paths of the files that calibration data is read from; an empty list for data in memory.
 
-    Data in memory includes `GENERATED` and None. For a folder (or `Images`), return the path of every entry in it, not
-    the folder. A path that does not exist is returned too.
+    Data in memory includes `GENERATED` and None. For a folder (or `Images`), return the path of each entry directly in
+    it, subfolders included, and not the folder itself. A path that does not exist is returned too.
     """
     source = data.folder if isinstance(data, Images) else data
     if not isinstance(source, (str, os.PathLike)) or source == GENERATED:
@@ -61,11 +62,11 @@ def paths_of(data: Optional[Data]) -> List[str]:
 
 
 def batch(model: Model, data: Data, limit: int = 32) -> Sample:
-    """Return the first samples as one batch to verify with, concatenated along the first axis.
+    """Return the first samples as one batch, {input name: array}, concatenated along the first axis of each input.
 
     Read the first `limit` samples, and leave out the samples whose shapes differ from the first sample. If the first
-    axis of any input has a fixed size, or an input is a scalar, return the first sample alone. Raises `InputError` as
-    `samples` does.
+    axis of any input has a fixed size, or an input is a scalar, return the first sample alone. Raises as `samples`
+    does.
     """
     several = all(isinstance(info.type, TensorType) and _has_open_batch(info.type) for info in model.inputs)
     leading: List[Sample] = list(islice(samples(model, data), limit if several else 1))
@@ -82,11 +83,11 @@ def _has_open_batch(kind: TensorType) -> bool:
 
 
 def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
-    """Return a sample as arrays by name.
+    """Return a sample as {input name: carrier array}, in the order of `declared`, the model's inputs.
 
     The sample is a mapping, a list or tuple in the order of the inputs, or the array of the only input. Raises
-    `InputError` if the sample does not fit the model's inputs, has an array without elements, or has a float that is
-    not finite.
+    `InputError` if the sample does not fit the inputs, has an array without elements, or has a float that is not
+    finite.
     """
     feed: Any = sample if isinstance(sample, (Mapping, list, tuple)) else [sample]
     names = [info.name for info in declared]
@@ -125,7 +126,10 @@ def _read_samples(declared: Sequence[ValueInfo], data: Data) -> Iterator[NamedSa
 
 
 def _generate_samples(declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
-    """Yield 32 generated samples, each from a seed of its own."""
+    """Yield 32 pairs (origin, {input name: array}) of generated inputs, from the seeds 0 to 31.
+
+    The origin is a text for errors. Errors of `verification.generate` pass.
+    """
     from onnx_compat.verification.generate import generate
 
     for seed in range(_GENERATED_COUNT):

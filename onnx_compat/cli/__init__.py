@@ -9,9 +9,9 @@ __all__ = ["main"]
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run the command that `arguments` select (None: the arguments of the process).
+    """Run the command that `arguments` select (None: the arguments of the process), and print its errors.
 
-    Return an exit code of `exit_codes.CODES`.
+    Return an exit code of `exit_codes.CODES`. A closed output pipe raises SystemExit.
     """
     try:
         from onnx_compat.cli.app import run

@@ -53,7 +53,8 @@ for _command in (convert, run_command, verify, support, inspect, join, doctor):
 def run(arguments: Optional[Sequence[str]] = None) -> int:
     """Run the command that `arguments` select (None: the arguments of the process), and return the exit code.
 
-    An error of the command is printed, as text or as JSON. A closed output pipe raises SystemExit.
+    An error of the command is printed, as text or as JSON. A closed output pipe raises SystemExit. Set
+    TF_CPP_MIN_LOG_LEVEL in the environment, unless it is set.
     """
     settings = Settings()
     for name, value in _QUIET.items():
@@ -75,7 +76,10 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
 
 @contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt for SIGTERM inside the block, so that temporary files are removed."""
+    """Raise KeyboardInterrupt for SIGTERM inside the block, so that temporary files are removed.
+
+    No effect outside of the main thread.
+    """
     # Python lets only the main thread set a signal handler.
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -88,7 +92,10 @@ def _sigterm_as_interrupt() -> Iterator[None]:
 
 
 def _report_usage_error(error: click.ClickException, json: bool) -> int:
-    """Print the error for a wrong command line, and return its exit code. `json`: whether --json was given."""
+    """Print the error for a wrong command line, and return its exit code.
+
+    `json`: whether --json was given. Then a JSON document goes to standard output, else text to standard error.
+    """
     # `Settings` may lack --json: click stops at the first error.
     if json:
         fields = {"reason": error.format_message(), "hint": "--help", "type": type(error).__name__}
@@ -99,7 +106,10 @@ def _report_usage_error(error: click.ClickException, json: bool) -> int:
 
 
 def _name_other_format(error: InvalidModelError, path: str) -> None:
-    """Replace the reason and the hint of an error if the first bytes of the file show another format than ONNX."""
+    """Replace the reason and the hint of `error`, in place, if the first bytes of the file show another format than ONNX.
+
+    `path`: the file that was given as MODEL. For an unknown format, nothing changes.
+    """
     from onnx_compat.verification.first_bytes import ONNX, TFLITE, format_by_content
 
     content = format_by_content(path)
@@ -110,7 +120,11 @@ def _name_other_format(error: InvalidModelError, path: str) -> None:
 
 
 def _report_error(error: Exception, settings: Settings) -> int:
-    """Print the error that a command raised, as text or as JSON, and return its exit code."""
+    """Print the error that a command raised, and return its exit code. Call it in the handler of this error.
+
+    With --json, a JSON document goes to standard output; otherwise text goes to standard error. With --debug, the
+    traceback precedes it on standard error.
+    """
     code = code_of(error)
     if settings.debug:
         traceback.print_exc()
@@ -124,9 +138,9 @@ def _report_error(error: Exception, settings: Settings) -> int:
 def _format_error(error: Exception, code: int, settings: Settings) -> str:
     """Return the message of an error: `str(error)`, unless `code` is INTERNAL, a defect of onnx-compat.
 
-    The message of a defect has the type of the error, and a line "where: a defect in onnx-compat". A line "hint:" asks
-    to run with --debug, unless --debug is given. The place and the hint of an `OnnxCompatError` are joined to these
-    lines.
+    The message of a defect begins with the type of the error. A line "where: a defect in onnx-compat" follows, and a
+    line "hint:" that asks to run with --debug, unless --debug is given. The place and the hint of an `OnnxCompatError`
+    are joined to these two lines.
     """
     if code != INTERNAL:
         return str(error)
@@ -143,9 +157,9 @@ def _format_error(error: Exception, code: int, settings: Settings) -> str:
 
 
 def _error_fields(error: Exception) -> Dict[str, Any]:
-    """Return the fields of an error for the JSON document: the type and the reason.
+    """Return the fields of an error for the JSON document: "type", the name of its class, and "reason".
 
-    For OnnxCompatError, also the hint, node, operator, opset and shim; an unknown field has the value null.
+    For OnnxCompatError, also "hint", "node", "operator", "opset" and "shim"; an unknown field has the value None.
     """
     if isinstance(error, OnnxCompatError):
         fields = {name: getattr(error, name) for name in ("reason", "hint", "node", "operator", "opset", "shim")}

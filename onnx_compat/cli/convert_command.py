@@ -138,8 +138,11 @@ def _check_paths(
 ) -> None:
     """Raise an InputError if writing the report or the converted file would overwrite a file that the command reads.
 
-    `read`: the files of --inputs and --import. `onnx_compat.convert` itself checks only the model and the calibration
-    data.
+    `paths`: the converted files that may be written. `page`: the path of the report, or None. Raise it too if the
+    report cannot be written, or if a converted file and the report would overwrite each other. `read`: the files of
+    --inputs and --import. With a report, the model is loaded, to find its files.
+
+    For `paths`, the model and the calibration data are not checked here: `onnx_compat.convert` checks them.
     """
     from onnx_compat import load
     from onnx_compat.calibration import paths_of
@@ -168,7 +171,8 @@ def _show_result(
 ) -> None:
     """Print the table of passes, the notes, the parts of a bundle, the verification and the path of the HTML report.
 
-    Each is printed only if the conversion has it. `verify_again`: the command to print if the verification failed; None
+    Each is left out if its argument is empty or None. `parts`: the result of `_bundle_document`. `page`: the path of
+    the HTML report. `verify_again`: the command to print if the verification failed and its report has no layers; None
     prints no command.
     """
     if entries:
@@ -187,14 +191,17 @@ def _show_result(
 
 
 def _layers_command(model: str, written: Path, channels_last: Sequence[str]) -> str:
-    """Return the command that verifies the written file node by node, quoted for a POSIX shell."""
+    """Return the command line `onnx-compat verify ... --layers` for the written file, quoted for a POSIX shell."""
     options_ = [word for name in channels_last for word in ("--channels-last", name)]
     words = ["onnx-compat", "verify", model, "--converted", str(written), *options_, "--layers"]
     return " ".join(map(shlex.quote, words))
 
 
 def _reject_unused_options(options_of_verify: Mapping[str, Any]) -> None:
-    """Raise a UsageError if an option has a value that is not None. The caller passes the options that need --verify."""
+    """Raise a UsageError if an option in `options_of_verify` (option name -> value) has a value that is not None.
+
+    The caller passes the options that need --verify, if the command has no --verify.
+    """
     unused = [name for name, value in options_of_verify.items() if value is not None]
     if unused:
         verb = "has" if len(unused) == 1 else "have"
@@ -210,11 +217,11 @@ def _verification_inputs(
     shapes: options.Shapes,
     values: Dict[str, Any],
 ) -> Dict[str, Any]:
-    """Return inputs by name for a model whose file has fixed shapes and values: generated, or from the .npz file
-    `inputs`.
+    """Return {input name: array} to verify a file whose shapes and values are fixed: generated, or the arrays of a .npz.
 
-    The inputs that `values` fixes are added, because the original model still needs them. Generated inputs have the
-    sizes of `shapes`, then those of `dims`; `seed` seeds them. Raise InputError for a .npz file that cannot be read.
+    `inputs`: the path of the .npz file; None generates inputs from `seed`. They have the fixed shapes; `dims` gives
+    sizes that are still open, by name. The inputs that `values` fixes are added with these values, because the original
+    model still needs them. Raise InputError for a .npz file that cannot be read, and for a name that the model lacks.
     """
     from onnx_compat import load
     from onnx_compat.conversion.input_fixing import fix_inputs
@@ -228,9 +235,10 @@ def _verification_inputs(
 
 
 def _bundle_document(path: Path) -> Optional[Dict[str, Any]]:
-    """Return {"parts": [...], "fallback": [...]} of a bundle, a dict for each part and each node in the fallback.
+    """Return {"parts": [...], "fallback": [...]} of a bundle, from its manifest. Return None if the file is no bundle.
 
-    Return None if the file is no bundle.
+    A part is {"kind", "path", "nodes"}, where "nodes" is the number of its nodes. A node in the fallback is {"node",
+    "operator", "opset", "reason"}.
     """
     from onnx_compat.conversion.bundle import is_bundle, read_manifest
 
@@ -244,8 +252,9 @@ def _bundle_document(path: Path) -> Optional[Dict[str, Any]]:
 
 
 def _format_bundle(bundle: Dict[str, Any]) -> str:
-    """Return the text for a bundle: the number of parts of each kind, then a line with the reason for each fallback
-    node.
+    """Return a text for the result of `_bundle_document`: `a bundle of 2 tflite and 1 onnx; in the fallback:`.
+
+    A line with name, operator and reason follows for each node in the fallback.
     """
     kinds = [part["kind"] for part in bundle["parts"]]
     counts = ["%d %s" % (kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
@@ -262,7 +271,7 @@ def _total_size(path: Path) -> int:
 
 
 def _format_size(size: int) -> str:
-    """Format a number of bytes: `1.5 MB`."""
+    """Format a number of bytes in decimal units: `1.5 MB`, `2.0 kB` or `12 bytes`."""
     for unit, factor in (("MB", 1000000), ("kB", 1000)):
         if size >= factor:
             return "%.1f %s" % (size / factor, unit)

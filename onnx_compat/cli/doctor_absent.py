@@ -19,15 +19,17 @@ class MissingShim(NamedTuple):
 
 
 def missing_shims() -> List[MissingShim]:
-    """Return the shims of the library that are not installed, in the order of `environment.MODULES`."""
+    """Return a `MissingShim` for each shim of the library that is not installed, in the order of `environment.MODULES`."""
     installed = selection.installed_shims()
     return [_describe_missing(name) for name in environment.MODULES if name not in installed]
 
 
 def _describe_missing(name: str) -> MissingShim:
-    """Describe a shim that is not installed.
+    """Describe a shim of the library that is not installed.
 
-    `reason` says whether the framework is installed, or for which versions of Python the shim is.
+    - Its framework is installed, in a generation that the shim supports: the hint installs the shim alone.
+    - Else, this Python has an extra for the shim: the hint installs the extra.
+    - Else, there is no hint (None), and the reason names the versions of Python that have the extra.
     """
     for module in environment.MODULES[name]:
         framework = environment.distribution_of(module) if environment.find_module(module) is not None else None

@@ -67,7 +67,11 @@ def doctor(settings: options.Settings) -> int:
 
 
 def _probe_shims() -> "List[ShimInfo]":
-    """Probe every installed shim in a child process of its own. Return all shims in their order, the reference last."""
+    """Probe every installed shim in a child process of its own, up to four at once, and store the outcomes.
+
+    Return `onnx_compat.shims()`: a ShimInfo for each shim, the reference last. If no child process can be started, the
+    shim is probed in this process; so is the reference.
+    """
     import onnx_compat
     from onnx_compat.discovery import child_probe, environment, selection
 
@@ -81,7 +85,10 @@ def _probe_shims() -> "List[ShimInfo]":
 
 
 def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
-    """Print the table of shims, with a * at the shim named `selected`. Then print the features of each shim that works, and the remedy for each that does not."""
+    """Print the table of shims, with a * at the shim named `selected`.
+
+    Then print the features of each shim that works, and the hint for each shim that does not, as far as they are known.
+    """
     table(
         ("", "shim", "works", "framework", "reason"),
         [
@@ -101,7 +108,10 @@ def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
 
 
 def _decide() -> Tuple[Optional[str], str, Optional[str]]:
-    """Return (the selected shim, why it is selected, None). If none can be selected: (None, the reason, what to do)."""
+    """Return (the name of the selected shim, why it is selected and which are passed over, None).
+
+    If the shim that ONNX_COMPAT_SHIM requests does not work: (None, the reason, what to do).
+    """
     from onnx_compat.discovery import selection
     from onnx_compat.errors import ShimError
 

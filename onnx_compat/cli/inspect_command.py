@@ -82,7 +82,10 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
 
 
 def _show_program(model: str, shim: Optional[str], json: bool) -> None:
-    """Print the program that is recorded for a shim, as text or as JSON. Raise a UsageError for a converted file."""
+    """Print the program that is recorded for a shim, as text or as JSON. Raise a UsageError for a converted file.
+
+    `shim`: None selects the shim that `prepare` would use. Errors of `program_of` pass.
+    """
     from onnx_compat.execution.support import program_of
 
     if is_converted(model):
@@ -104,8 +107,9 @@ def _value_rows(document: Dict[str, Any], kind: str) -> List[List[str]]:
 
 
 def _format_counts(row: Dict[str, Any]) -> str:
-    """Return the number of nodes of each status, `3 fallback, 40 native`; or the reason if the shim refuses the whole
-    model.
+    """Return a text for the result of `_count_support`: the number of nodes of each status, `3 fallback, 40 native`.
+
+    If the entry has a reason, the shim raised an error: return the reason.
     """
     return row["reason"] or ", ".join("%d %s" % (count, status) for status, count in row["counts"].items())
 
@@ -113,8 +117,12 @@ def _format_counts(row: Dict[str, Any]) -> str:
 def _count_support(model: "Model", shim: str, report_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Return the entry of a shim in the JSON document: {"shim", "takes", "counts", "reason"}.
 
-    "takes": "yes", "perhaps", "in parts" or "no". "counts": {status: number of nodes}. If the shim raises an error,
-    "takes" is "no" and "reason" the error's reason; else "reason" is "".
+    "counts": {status: number of nodes}, sorted by status; the status of a node that could not be examined is "not
+    looked at". "takes": "no" if a node is unsupported; else "in parts" if a node is in the fallback; else "perhaps" if
+    a node is not looked at; else "yes".
+
+    If `support` raises an OnnxCompatError, "takes" is "no", "counts" is empty and "reason" is the error's reason; else
+    "reason" is "". `report_progress` is called with a message.
     """
     import onnx_compat
     from onnx_compat.execution.support import UNSEEN
@@ -131,8 +139,11 @@ def _count_support(model: "Model", shim: str, report_progress: Callable[[str], N
 
 
 def _model_document(model: "Model") -> Dict[str, Any]:
-    """Return the facts that the file of a model holds, as JSON values: opsets, inputs, outputs, operators with their
-    counts.
+    """Return the facts that the file of a model holds, as a dict of JSON values.
+
+    The keys are "graph" (its name), "ir_version", "producer", "onnx" (the first onnx release that reads the model, or
+    None), "opsets", "inputs", "outputs" and "operators". An operator has its opset and the number of its nodes; the
+    most frequent operator is the first.
     """
     from onnx_compat.model.versions import reader_of
 
@@ -158,9 +169,9 @@ def _value_document(value: "ValueInfo") -> Dict[str, Any]:
 
 
 def _open_sizes(type_: "Optional[Type]") -> List[str]:
-    """Return a text for each open size of a tensor type: its symbol, or "axis 2" if it has none.
+    """Return a text for each open size of a dense or sparse tensor type: its symbol, or "axis 2" if it has no symbol.
 
-    Return ["rank"] if the rank is open, and an empty list for a type that is no tensor.
+    Return ["rank"] if the rank is open, and an empty list for None and for a type that is no tensor.
     """
     from onnx_compat.model import SparseTensorType, TensorType
 

@@ -26,14 +26,15 @@ _NUMBERS = (
 
 
 def is_converted(path: str) -> bool:
-    """Return whether a path is a folder (a SavedModel), or has the suffix of a converted file."""
+    """Return whether a path is a folder (a SavedModel), or has the suffix .tflite, .keras or .zip, in any case."""
     return os.path.isdir(path) or os.path.splitext(path)[1].lower() in _SUFFIXES
 
 
 def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
-    """Return the description of a converted file as JSON values: its facts, and its tables as lists of rows.
+    """Return the description of a converted file as one dict of JSON values: {"file", "shim", facts..., tables...}.
 
-    Raise InputError for a path that ends in .tflite if the file has another format.
+    A table is a list of rows, a row is a dict from column name to value. "shim": the shim that described the file, or
+    "". Raise InputError for a path that ends in .tflite if the file has another format. Errors of `describe` pass.
     """
     from onnx_compat.inspection.describe import describe
     from onnx_compat.verification.first_bytes import check_suffix
@@ -44,8 +45,9 @@ def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any
 
 
 def show_file(description: Mapping[str, Any], as_json: bool) -> None:
-    """Print the description of a converted file: a line for each fact, then the tables. `as_json`: print it as JSON.
+    """Print the description of a converted file: a line for each fact that is not empty, then the tables.
 
+    A column that is empty in all rows is left out. `as_json`: print the description as a JSON document instead.
     `description`: the result of `describe_as_document`.
     """
     if as_json:
@@ -82,7 +84,10 @@ def _format_fact(value: object) -> str:
 
 
 def _format_cell(value: object) -> str:
-    """Format a value on one line. Control characters are escaped, because the file may hold any name."""
+    """Format a value on one line: a list as `[a, b]`, a dict as by `_format_fact`, a float with six digits, None as "".
+
+    Control characters are escaped, because the file may hold any name.
+    """
     if value is None:
         return ""
     if isinstance(value, Mapping):

@@ -12,9 +12,9 @@ __all__ = ["show_layers"]
 
 
 def show_layers(layers: "Layers") -> None:
-    """Print the comparison of intermediate values: a row for each value, then the notes and the verdict.
+    """Print the comparison of intermediate values: a table with a row for each value that was compared.
 
-    For values that the converted file does not hold, print how many there are for each reason.
+    Then print how many values the converted file does not hold, a line for each reason; the notes; the verdict.
     """
     table(
         ("node", "operator", "value", "type", ">max abs", ">max rel", ">snr dB", "verdict", "made by"),
@@ -53,13 +53,16 @@ def _format_figure(value: Optional[float], form: str) -> str:
 
 
 def _abbreviate(operators: Sequence[str]) -> str:
-    """Return up to three operators, separated by commas.
+    """Return the names of up to three ops, separated by commas.
 
-    For more: the first two, and the number of all operators: `CONV, ADD, ... (5)`.
+    For more ops: the first two, and the number of all ops: `CONV, ADD, ... (5)`.
     """
     return ", ".join(operators) if len(operators) < 4 else "%s, ... (%d)" % (", ".join(operators[:2]), len(operators))
 
 
 def _reason_group(reason: str) -> str:
-    """Return the reason under which absent values are counted. All reasons that begin with "fused" count as one."""
+    """Return the reason under which an absent value is counted: "fused into other nodes", or `reason` unchanged.
+
+    All reasons that begin with "fused" count as one.
+    """
     return "fused into other nodes" if reason.startswith("fused") else reason

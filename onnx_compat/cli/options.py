@@ -29,7 +29,7 @@ Shapes = Dict[str, Tuple[Optional[int], ...]]
 
 
 class Settings:
-    """Values of --json, --debug and --import, which every command has.
+    """Values of --json, --debug and --import, which every command has, and the argument MODEL.
 
     click sets them before the command starts, so that the error handler knows them.
     """
@@ -53,7 +53,8 @@ def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> N
 def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
     """Import the modules that --import names, and append their files to `Settings.modules`.
 
-    Raise BadParameter if an import raises ImportError.
+    The current folder becomes the first entry of `sys.path`. Raise BadParameter if an import raises ImportError; other
+    errors pass.
     """
     if value:
         sys.path.insert(0, "")  # as `python -m` does: the module may be in the current folder
@@ -67,7 +68,7 @@ def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str
 
 
 def _store_source(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """Store the argument MODEL in `Settings.source`, for the message of an invalid model, and return it.
+    """Return the argument MODEL unchanged, and store it in `Settings.source`, for the message of an invalid model.
 
     The argument `model_or_file` is not stored if it is the path of a converted file.
     """
@@ -93,7 +94,10 @@ def machine(command: _F) -> _F:
 
 
 def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Optional[Dict[str, int]]:
-    """Parse texts NAME=SIZE to a dict. Return None if there is no text; raise BadParameter for another form."""
+    """Parse texts NAME=SIZE to a dict. A size is an integer >= 0. Return None if there is no text.
+
+    Raise BadParameter for a text of another form. Of equal names, the last counts.
+    """
     sizes = {}
     for text in value:
         name, _, size = text.rpartition("=")
@@ -104,7 +108,10 @@ def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, .
 
 
 def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Shapes:
-    """Parse texts NAME=SIZE,SIZE to a dict of tuples. The size `?` becomes None. Raise BadParameter for another form."""
+    """Parse texts NAME=SIZE,SIZE to a dict of tuples. The size `?` becomes None; NAME= gives the empty tuple of a scalar.
+
+    Raise BadParameter for a text of another form. Of equal names, the last counts.
+    """
     shapes: Shapes = {}
     for text in value:
         name, _, sizes = text.rpartition("=")
@@ -116,9 +123,9 @@ def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
 
 
 def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
-    """Parse texts NAME=VALUE to a dict. A value is JSON: a number, a bool or a list of them.
+    """Parse texts NAME=VALUE to a dict, with each VALUE decoded from JSON, such as a number, a bool or a list of them.
 
-    Raise BadParameter otherwise.
+    Raise BadParameter for a VALUE that is no JSON, and for an empty NAME. Of equal names, the last counts.
     """
     values = {}
     for text in value:

@@ -44,14 +44,15 @@ def emit(text: str) -> None:
 
 
 def emit_json(document: Mapping[str, Any]) -> None:
-    """Write a JSON document to standard output. Raise a ValueError for NaN and infinity, which JSON lacks."""
+    """Write a JSON document to standard output, indented. Raise a ValueError for NaN and infinity, which JSON lacks."""
     emit(json.dumps(document, indent=2, allow_nan=False))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:
-    """Write a table to standard output. A column whose name begins with '>' is right-aligned.
+    """Write a table to standard output. A column whose name begins with '>' is right-aligned, without the '>'.
 
-    A terminal gets colours and folded columns, a pipe plain text of unlimited width. Without rows, the header is written.
+    An entry of a row is a `Cell` or any object, which becomes `str(object)` with its control characters escaped. A
+    terminal gets colours and folded columns, a pipe plain text of unlimited width. Without rows, the header is written.
     """
     from rich import box
     from rich.console import Console

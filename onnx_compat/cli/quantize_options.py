@@ -31,8 +31,8 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[s
 def options(command: _F) -> _F:
     """Add --quantize, --calibrate, --mean, --std and --block-size to a command.
 
-    With --mean or --std, the argument `calibrate` of the command becomes `Images(folder, mean, std)` instead of the
-    folder.
+    The command gets the arguments `quantize`, `calibrate` and `block_size`. With --mean or --std, its argument
+    `calibrate` is `Images(folder, mean, std)` instead of the folder; without --calibrate, InputError is raised then.
     """
 
     @functools.wraps(command)
@@ -85,10 +85,11 @@ def calibration_notes(calibrate: Calibration) -> List[str]:
 def verification_inputs(
     model: str, inputs: Optional[str], dims: Optional[Dict[str, int]], calibrate: Calibration
 ) -> Tuple[Any, List[str]]:
-    """Return (the inputs to verify a file with, notes on these inputs for the user).
+    """Return (the inputs to verify a file with, a list of notes on these inputs for the user).
 
-    With calibration data that is not "generated", and neither --inputs nor --dim: the first samples of that data, with a
-    note, because generated inputs have other ranges. Otherwise `inputs` (None: `verify` generates them) and no note.
+    With calibration data that is not "generated", and neither --inputs nor --dim: the first samples of that data as one
+    batch {input name: array}, with a note, because generated inputs have other ranges. Otherwise the argument `inputs`,
+    a path or None (`verify` generates inputs), and no note.
     """
     from onnx_compat import load
     from onnx_compat.calibration import GENERATED, batch

@@ -65,9 +65,9 @@ def run(
 
 
 def _load_source(path: str) -> "Union[str, Model]":
-    """Load an ONNX model and return it.
+    """Load an ONNX model and return it. Return `path` itself, unread, for a converted file.
 
-    Return the path itself for a converted file: a folder, .tflite, .keras or a bundle.
+    A converted file is a folder, or a path that ends in .tflite, .keras or .zip, in any case.
     """
     import onnx_compat
     from onnx_compat.conversion.bundle import is_bundle
@@ -80,7 +80,10 @@ def _load_source(path: str) -> "Union[str, Model]":
 def _open_runnable(
     source: "Union[str, Model]", shim: Optional[str]
 ) -> "Tuple[Any, Sequence[ValueInfo], Sequence[ValueInfo]]":
-    """Prepare a model, or open a converted file. Return (object with `run`, its inputs, its outputs)."""
+    """Prepare a model, or open a converted file (a path). Return (object with `run`, its inputs, its outputs).
+
+    Inputs of a model with a default are left out. Errors of `prepare` and `load_converted` pass.
+    """
     import onnx_compat
 
     if isinstance(source, str):
@@ -92,8 +95,8 @@ def _open_runnable(
 def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
     """Return the name, dtype, shape, min, max and mean of an output as a dict of JSON values.
 
-    The shape of a sequence is [length], that of None is []. min, max and mean have the value None for both,
-    and for strings, complex numbers and arrays without elements.
+    The shape of a sequence is [length] and its dtype "sequence"; for None they are [] and "none". min, max and mean are
+    None for both, and for strings, complex numbers and arrays without elements. NaN and infinity become texts.
     """
     import numpy as np
 
@@ -112,7 +115,7 @@ def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
 
 
 def _to_json_number(value: float) -> Union[str, float]:
-    """Return a finite number as a float, and another as text ("inf", "nan"), because JSON lacks these."""
+    """Return a finite number as a float. Return infinity and NaN as text ("inf", "nan"), because JSON lacks both."""
     return float(value) if math.isfinite(value) else str(value)
 
 

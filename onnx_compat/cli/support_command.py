@@ -75,10 +75,13 @@ def _node_fields(node: "NodeSupport") -> Dict[str, Any]:
 def _bundle_parts(
     model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]"
 ) -> List[Dict[str, Any]]:
-    """Return the parts of the bundle that `convert --allow-fallback` would write, as JSON values.
+    """Return the parts of the bundle that `convert --allow-fallback` would write, as JSON values in running order.
 
-    A part has the keys "kind", "nodes" (names), "inputs", "outputs" and "reasons". "reasons" is {node: reason} of a part
-    in the fallback, else empty. Return an empty list if a single file can hold the model, or if a node is unsupported.
+    A part has the keys "kind" ("onnx" in the fallback, else the first format of the shim), "nodes", "inputs", "outputs"
+    (names) and "reasons". "reasons" is {node: reason} of a part in the fallback, else empty.
+
+    `nodes`: the result of `support`. Return an empty list if a node is unsupported. Return it too if each node is
+    native or composed, and none is unseen or prepared again for each value: a single file can hold the model.
     """
     from onnx_compat.conversion.bundle import divide
     from onnx_compat.discovery import selection
@@ -104,7 +107,10 @@ def _bundle_parts(
 
 
 def _show_parts(parts: Sequence[Dict[str, Any]]) -> None:
-    """Print the table of the parts of a bundle, and how many run in the fallback. Print nothing if none does."""
+    """Print the table of the parts of a bundle, and how many parts run in the fallback. Print nothing if no part does.
+
+    `parts`: the result of `_bundle_parts`.
+    """
     if not any(part["reasons"] for part in parts):
         return
     rows = []

@@ -110,11 +110,10 @@ def verify(
 
 
 def _next_step(report: "Report") -> Optional[str]:
-    """Return the option to run a failed verification with, and what that option finds, as text for the user.
+    """Return the option to run a failed verification again with, and what that option finds, as text for the user.
 
-    The option is --layers; if the report has layers, --bisect-passes.
-
-    Return None for a quantised file whose report has layers: a bisection converts without quantisation.
+    The option is --layers; if the report has layers already, --bisect-passes. Return None for a quantised file whose
+    report has layers: a bisection converts without quantisation.
     """
     if report.layers is None:
         return "--layers, which names the first node that departs"
@@ -123,8 +122,9 @@ def _next_step(report: "Report") -> Optional[str]:
 
 
 def show_report(report: "Report") -> None:
-    """Print a report: the layers if it has them, a table of the outputs, the reason of each failure, the notes, the
-    summary.
+    """Print a report: the layers if it has them, a table of the outputs, the notes and the summary.
+
+    Before the notes, print an explanation of each output that failed, and of each output of a quantised file.
     """
     from onnx_compat.verification.report import explain
 

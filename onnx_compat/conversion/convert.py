@@ -38,7 +38,7 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
     """Return format name -> (the name of the shim that writes the format, a description of the format).
 
     Where several installed shims write a format, the first shim that works is named, or the last if none works. With
-    `shim`, the dict has only the formats of that shim, and a ShimError is raised if that shim cannot be loaded.
+    `shim`, the dict has only the formats of that shim, which is not probed. A ShimError is raised if it cannot be loaded.
     """
     writers: Dict[str, Tuple[str, str]] = {}
     for name in [shim] if shim else selection.installed_shims():
@@ -55,7 +55,10 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
 
 
 def format_of_path(path: str, to: Optional[str] = None) -> str:
-    """Return `to` if it is given, else the format that the suffix of the path names, or raise ConversionError."""
+    """Return `to`, unchecked, if given; else the format of the path's suffix. Raise ConversionError for another suffix.
+
+    No suffix gives "saved_model". Suffixes are lower case.
+    """
     if to is not None:
         return to
     suffix = os.path.splitext(path.rstrip("/\\"))[1]
@@ -71,7 +74,7 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
 def _find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = None) -> Shim:
     """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if the shim does not work.
 
-    `hint`: the first part of the hint of the ConversionError; the command that installs a writer follows it.
+    `shim`: the only shim to consider; None: see `formats`. `hint`: put first in the hint of the ConversionError.
     """
     writers = formats(shim)
     if format_name not in writers:
@@ -146,7 +149,7 @@ def convert(
         ConversionError: The format cannot hold the model, or no installed shim writes it.
         UnsupportedError: A node cannot be written; the error names it and every other such node.
         ShimError: The shim that writes the format does not work here.
-        InputError: An argument does not fit the model, or the folder of the path does not exist.
+        InputError: An argument does not fit the model, or the path may not or cannot be written.
 
     Examples:
         >>> onnx_compat.convert("digits.onnx", "digits.tflite").name
@@ -264,7 +267,7 @@ def _export(
 
 
 def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> str:
-    """Write the model as a bundle to `path`, and return `path`."""
+    """Write the model as a bundle to `path`, and return `path`. An OnnxCompatError names the writer, and passes."""
     from onnx_compat.conversion import bundle
 
     try:
@@ -316,7 +319,7 @@ def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) ->
 
 
 class _OpenInputError(ConversionError):
-    """The dtype or the rank of an input is unknown, or the input is a sequence or an optional: a file cannot declare it."""
+    """A file cannot declare an input: its dtype or rank is unknown, or it is neither a dense tensor nor a map."""
 
 
 def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantization) -> None:
@@ -328,7 +331,7 @@ def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantizat
 
 
 def _check_inputs_definite(graph: Graph, writer: Shim) -> None:
-    """Raise _OpenInputError for an input without a fixed dtype and rank: a file declares both, a Runnable does not."""
+    """Raise _OpenInputError for a required input that is neither a tensor of known dtype and rank nor a map."""
     for port in graph.required:
         if isinstance(port.type, TensorType):
             is_definite = port.type.dtype is not None and port.type.rank is not None
@@ -344,7 +347,7 @@ def _check_inputs_definite(graph: Graph, writer: Shim) -> None:
 
 
 def _shape_hint(port: ValueInfo) -> str:
-    """Return the hint of the error for an input without a fixed dtype and rank."""
+    """Return the hint of an _OpenInputError: give a shape, if the input is a tensor of known dtype; else declare it."""
     if isinstance(port.type, TensorType) and port.type.dtype is not None:
         return "give its shape with `shapes` (--shape %s=1,3,?,224; ? leaves a size open)" % port.name
     return "declare it as a tensor with a shape (its sizes may be open), or run the model without a file"
@@ -389,7 +392,7 @@ def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
     """Load a bundle; its method `run` computes the outputs.
 
     `shim`: the shim that runs the parts in the format of a framework. None: the first that works and writes the format.
-    Raises as `Bundle` does.
+    Raises as `Bundle` does, and ConversionError or ShimError if such a shim is needed and absent.
     """
     from onnx_compat.conversion.bundle import Bundle
 

@@ -35,7 +35,7 @@ class Destination:
     """A path that a file or a folder (a SavedModel) is written to.
 
     - path: the path that the user chose; `self.path` is the absolute path.
-    - read: paths and models that are read in the same run. Their files are not overwritten or deleted.
+    - read: paths and models that are read in the same run: see `files_of`. Their files are not overwritten or deleted.
     - folder: whether a folder is written. It replaces an empty folder or a SavedModel.
     - force: whether a folder may also replace any other folder, except a protected folder (see `protection`).
 
@@ -56,10 +56,10 @@ class Destination:
 
         The path may not be written in these cases:
 
-        - Its parent is no folder.
+        - Its parent does not exist, or is no folder.
         - It is a device, a pipe, or a link to a missing file.
         - It is a folder, and a file is to be written, or the reverse.
-        - A file that is read would be lost.
+        - A file in `read` would be overwritten or deleted.
         - It is a folder that is protected, or that may be replaced with `force` only.
         """
         parent = os.path.dirname(self.path)
@@ -105,7 +105,10 @@ class Destination:
             raise InputError(reason, hint="remove the link, or choose another path") from None
 
     def _check_folder(self) -> None:
-        """Raise an InputError if the folder at the path is protected, is no SavedModel, or holds a file that is read."""
+        """Raise an InputError if the folder at the path is protected, or holds a file that is read.
+
+        Without `force`, raise it too if the folder is neither empty nor a SavedModel: see `first_foreign_entry`.
+        """
         why = protection(self.path)
         if why is not None:
             raise InputError("'%s' %s: it is never replaced" % (self.given, why), hint="choose a folder inside it")
@@ -126,8 +129,9 @@ class Destination:
     def scratch(self) -> Iterator[str]:
         """Create a scratch folder beside the path and yield its path. The folder is deleted when the block ends.
 
-        The block writes the result there, and `put` renames the result to the path. Raise InputError if the folder cannot
-        be created, or if the block raises an OSError in `_LOCATION_ERRORS`, such as a full disk. Other errors pass.
+        The block writes the result there, and calls `put`, which renames the result to the path. Raise InputError if the
+        folder cannot be created, or if the block raises an OSError in `_LOCATION_ERRORS`, such as a full disk. Other
+        errors pass.
         """
         try:
             scratch = tempfile.mkdtemp(prefix=_SCRATCH, dir=os.path.dirname(self.path))
@@ -143,9 +147,9 @@ class Destination:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def put(self, scratch_path: str) -> None:
-        """Rename a result in the scratch folder to the path, after `check`. Raise InputError if either fails.
+        """Rename a result in the scratch folder to the path, after `check`. Raise InputError if the check or rename fails.
 
-        An old file is replaced in a single step, an old folder by `replace_folder`.
+        A file at the path is replaced in a single step, a folder by `replace_folder`.
         """
         self.check()  # the path may have changed while the work was done
         try:
@@ -157,7 +161,7 @@ class Destination:
             raise self._write_error(error) from error
 
     def _write_error(self, error: Exception) -> InputError:
-        """Return the InputError for an error of the file system, with a hint. It names a folder that is still set aside."""
+        """Return the InputError for an error of the file system. If an old folder is still set aside, the hint names it."""
         code = getattr(error, "errno", None)
         hint = "choose a path that can be written"
         if code in (errno.ENOSPC, errno.EDQUOT):
@@ -202,8 +206,8 @@ def files_of(source: object) -> List[str]:
     """Return the paths of the files that a source is read from.
 
     A path gives itself, existing or not, and for a folder also every file below it. A loaded model gives its file, if it
-    was read from a file, and the files of its external data. Any other source (None, bytes, arrays, a path that is empty,
-    of bytes or with a null character) gives an empty list.
+    was read from a file, and the files of its external data. Any other source gives an empty list: None, bytes, arrays,
+    and a path that is empty, of bytes or with a null character.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -215,18 +219,19 @@ def files_of(source: object) -> List[str]:
 
 
 def check_readable(path: str) -> None:
-    """Raise InputError if the path, with links followed, is neither a file nor a folder, also if it does not exist.
+    """Raise InputError if the path, with links followed, is neither a regular file nor a folder, or does not exist.
 
-    To open a device, a pipe or a socket may block for ever.
+    A device, a pipe or a socket is refused, because to open it may block for ever.
     """
     if not os.path.isfile(path) and not os.path.isdir(path):
         raise InputError("'%s' is a device or a pipe, not a file" % path, hint="choose the path of a file")
 
 
 def check_not_read(path: StrPath, read: Iterable[str]) -> None:
-    """Raise InputError if writing `path` would overwrite a file in `read`, or replace a folder that holds one.
+    """Raise InputError if writing `path` would overwrite a file in `read`, or replace a folder that holds such a file.
 
-    Links are followed. Raise InputError too if `path` is no valid path (see `absolute_path`).
+    Two names of one file are equal: links are followed. Raise InputError too if `path` is no valid path (see
+    `absolute_path`).
     """
     target = absolute_path(path)
     files = list(read)
@@ -247,7 +252,7 @@ def _holding_error(folder: str, file: str) -> InputError:
 
 
 def _identity(path: str) -> Any:
-    """Return a key that is equal for all names of a file: (device, inode), or its real path if it cannot be read."""
+    """Return a key that is equal for all names of a file: (device, inode), or its real path if `os.stat` fails."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

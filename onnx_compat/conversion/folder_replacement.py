@@ -33,11 +33,11 @@ _FOLDERS = {
 
 
 def first_foreign_entry(folder: str) -> Optional[str]:
-    """Return the first entry of the folder, sorted by name, that does not belong to a SavedModel: a path relative to
-    the folder.
+    """Return the first entry of the folder, in the order of names, that does not belong to a SavedModel; else None.
 
-    None: the folder is empty, or holds a SavedModel and nothing else. In a folder without a file `saved_model.*`, the first
-    entry is returned. Errors of the file system pass as OSError.
+    The entry is a path relative to `folder`: "notes.txt", "variables/notes.txt". None: the folder is empty, or holds a
+    SavedModel and nothing else. In a folder without saved_model.pb, .pbtxt or .cpb, the first entry is returned. Errors
+    of the file system pass as OSError.
     """
     names = sorted(os.listdir(folder))
     if not names:
@@ -61,7 +61,8 @@ def first_foreign_entry(folder: str) -> Optional[str]:
 def protection(folder: str) -> Optional[str]:
     """Return why a folder is never replaced, not even with force=True: `is the current folder, or holds it`.
 
-    None: the folder may be replaced. The root of a file system and a folder that holds a home folder are protected too.
+    The root of a file system (a mount point) is protected too, and so are a home folder and a folder that holds one.
+    None: the folder is not protected.
     """
     real = os.path.realpath(folder)
     if os.path.ismount(real):
@@ -111,8 +112,8 @@ def recover(target: str) -> None:
 def replace_folder(scratch_path: str, target: str) -> None:
     """Rename a finished folder, at `scratch_path` in the scratch folder, to the path `target` of an existing folder.
 
-    The old folder moves into the scratch folder, to be deleted. After an error the old folder is at `target` again, and the
-    error passes.
+    The old folder moves into the scratch folder, which the caller deletes. So does a folder that a killed run had set
+    aside. After an error the old folder is at `target` again, and the error passes.
     """
     aside = set_aside_path(target)
     old = tempfile.mkdtemp(dir=os.path.dirname(scratch_path))
@@ -131,7 +132,10 @@ def replace_folder(scratch_path: str, target: str) -> None:
 
 
 def _swap(first: str, second: str) -> bool:
-    """Exchange two paths in one step, and return True. Return False if that fails; then both paths are unchanged."""
+    """Exchange two paths in one step, and return True. Return False without renameat2, and if it fails.
+
+    Then both paths are unchanged.
+    """
     function = _renameat2()
     if function is None:
         return False

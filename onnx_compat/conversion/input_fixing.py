@@ -16,9 +16,10 @@ Shapes = Mapping[str, Sequence[Optional[int]]]
 def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[Mapping[str, Any]] = None) -> Model:
     """Return a copy of the model in which inputs have these shapes, and constants with these values replace inputs.
 
-    A size of None stays as the model has it. A symbolic size gets its number in every input that has the size; the declared
-    outputs keep the symbol. An input with a value stays in `graph.inputs`, with the value as its default, but leaves
-    `Model.inputs`. Without shapes and values, the copy equals the model.
+    `shapes`: input name -> sizes. A size of None stays as the model has it. A symbolic size gets its number in every
+    input that has the size; the declared outputs keep the symbol. `values`: input name -> value. An input with a value
+    stays in `graph.inputs`, with the value as its default, but leaves `Model.inputs`. Without both, the copy equals the
+    model.
 
     Raise an InputError for an unknown input, an input that is no tensor, and a size that is neither None nor an integer
     >= 0. Raise it too for a rank, size or value that contradicts the model.
@@ -53,10 +54,11 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
 
 
 def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:
-    """Return the input with this shape; a size of None stays. Add to `sizes` the number of each symbolic size.
+    """Return the input with this shape; a size of None stays as declared. An input of unknown rank takes any shape.
 
-    An input of unknown rank takes any shape. Raise InputError if the input is no tensor, and for a size that is
-    negative or no integer. Raise it too if the rank or a size differs from the declared type or from `sizes`.
+    Where the declared size is symbolic, its number is added to `sizes`, in place: symbol -> number. Raise InputError if
+    the input is no tensor, and for a size that is negative or no integer. Raise it too if the rank or a size differs
+    from the declared type or from `sizes`.
     """
     kind = port.type
     if not isinstance(kind, TensorType):
@@ -105,7 +107,7 @@ def _apply_symbols(port: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
 
 
 def _initializer(name: str, value: CheckedValue) -> Initializer:
-    """Return an initializer that holds the value of an input. Raise an InputError if the value is no tensor."""
+    """Return an initializer `name` that holds a checked value. Raise an InputError if the value is no tensor."""
     if not isinstance(value, tuple):
         raise InputError("the input '%s' is no tensor: its value cannot be fixed" % name)
     array, dtype = value

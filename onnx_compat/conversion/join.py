@@ -28,7 +28,7 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
 
     Raises:
         ConversionError: No file is given, the name of a signature is empty, a suffix is unknown, or a file is missing or
-            has another format.
+            has the suffix of another format than `path`.
         InputError: The path cannot be written, or is one of the files.
         ShimError: No shim here writes the format, or `shim` cannot be loaded.
         UnsupportedError: A file of the format holds only one model.

@@ -22,10 +22,10 @@ TracedValue = Any
 
 
 def check_channels_last(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
-    """Return the names as a tuple.
+    """Check the names of inputs and outputs that are to have channels last, and return the names as a tuple.
 
-    Raise InputError for a name that is no output and no input without a default. Raise it too for a value that is declared as
-    no tensor, or as a tensor of rank < 3. An undeclared type or rank is accepted.
+    Raise InputError for a name that is no output and no input without a default. Raise it too for a value that is
+    declared as no tensor, or as a tensor of rank < 3. An undeclared type or rank is accepted.
     """
     ports = {port.name: port.type for port in (*graph.required, *graph.outputs)}
     for name in names:
@@ -52,9 +52,9 @@ def channels_last_port(port: Port) -> Port:
 
 
 def to_channels_first(x: Tensor) -> Tensor:
-    """Record a transpose of a traced tensor of rank 3 or more from [N, spatial..., C] to [N, C, spatial...].
+    """Return x, a traced tensor of rank 3 or more, transposed from [N, spatial..., C] to [N, C, spatial...].
 
-    Return the transposed tensor.
+    The permutation of a run-time tensor stays pending; a known tensor is transposed at once.
     """
     from onnx_compat.primitives.shape import transpose
 
@@ -62,10 +62,10 @@ def to_channels_first(x: Tensor) -> Tensor:
 
 
 def to_channels_last(x: TracedValue, name: str) -> Tensor:
-    """Record a transpose of x, the output `name`, from [N, C, spatial...] to [N, spatial..., C]; return the new tensor.
+    """Return x, the traced output `name`, transposed from [N, C, spatial...] to [N, spatial..., C].
 
-    Raise an InputError if x is no tensor or has rank < 3. `check_channels_last` cannot know the rank: a model need not
-    declare the rank of an output.
+    The permutation of a run-time tensor stays pending; a known tensor is transposed at once. Raise an InputError if x
+    is no tensor or has rank < 3: `check_channels_last` cannot find this where the model does not declare the rank.
     """
     from onnx_compat.primitives.shape import transpose
 
@@ -75,10 +75,12 @@ def to_channels_last(x: TracedValue, name: str) -> Tensor:
 
 
 def move_channels(values: Mapping[str, Any], names: Iterable[str], to: str) -> Dict[str, Any]:
-    """Return the arrays by name, with the channel axis of those in `names` moved to the end (`to="last"`) or to axis 1
-    ("first").
+    """Return a copy of the dict `values`, with the channel axis of the arrays in `names` moved to axis 1 or to the end.
 
-    Arrays of rank below 3 stay as they are. Names that `values` lacks are ignored.
+    to: "last" moves axis 1 to the end; "first" moves the last axis to axis 1.
+
+    The moved arrays are contiguous in memory. Arrays of rank below 3 stay as they are. Names that `values` lacks are
+    ignored.
     """
     arrays = dict(values)
     axes = (1, -1) if to == "last" else (-1, 1)

@@ -29,7 +29,8 @@ def choose_quantization(
 ) -> Optional[Quantization]:
     """Return the quantisation that the arguments select. Without a `kind`, return None.
 
-    `source` returns the model whose inputs the calibration data has to fit. It is called only if `kind` is given.
+    `kind`, `data`, `block_size`: the arguments `quantize`, `calibrate` and `block_size` of `convert`. `source` returns
+    the model whose inputs the data has to fit. It is called only if `kind` is given.
 
     Raise a ConversionError for a kind that the format lacks, and for data or a block size that is given without a kind.
     Raise it too for a block size with a kind that takes none, and for a block size that is no positive integer. Raise an
@@ -78,11 +79,10 @@ def _find_scheme(writer: Shim, file_format: str, kind: str) -> Scheme:
 
 
 def _samples(scheme: Scheme, model: Model, data: CalibrationData) -> Iterable[Mapping[str, Any]]:
-    """Return the calibration samples for a scheme, each a dict of arrays by input name; () if it needs no calibration.
+    """Return the calibration samples for a scheme, each {input name: array}; () if the scheme needs no calibration.
 
     Raise InputError at the call if the scheme needs data and no data is given, or the reverse. The samples are read
-    while the result is iterated, which is possible once. Then a sample or a model input that does not fit, or data
-    without a sample, raises InputError.
+    while the result is iterated, which is possible once. Errors of `calibration.samples` are raised then.
     """
     from onnx_compat.calibration import samples
 

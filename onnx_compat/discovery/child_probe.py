@@ -44,8 +44,10 @@ class Outcome(NamedTuple):
 def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECONDS) -> Optional[Outcome]:
     """Probe a shim in a child process, and return the outcome. Return None if this Python cannot start a child process.
 
-    `modules`: the modules of the shim's framework, if they are known. After a crash they are imported in other child
-    processes, and the reason in the outcome quotes their last line of output. `seconds`: the time limit of each process.
+    An old mark file of the shim is deleted first. `seconds`: the time limit of each process.
+
+    `modules`: the modules of the shim's framework, if they are known. After a crash, each is imported in a further child
+    process; if that crashes too, the reason in the outcome quotes its last line on standard error.
     """
     with suppress(OSError):  # an old mark: the child process writes a new one
         os.remove(_mark_path(name))
@@ -66,7 +68,7 @@ def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECO
 def answer_probe(name: str) -> Dict[str, Any]:
     """Probe a shim. `probe_in_child` calls this function in the child process.
 
-    Return {"probe": the fields of the `Probe` as a list, "hint": what to do, or None}.
+    Return {"probe": the fields of the `Probe` as a list, "hint": what to do, or None}. The names of features are str.
     """
     from onnx_compat.discovery import selection
 
@@ -77,12 +79,10 @@ def answer_probe(name: str) -> Dict[str, Any]:
 
 @contextmanager
 def mark_probe(name: str) -> Iterator[None]:
-    """Keep a mark file of the shim while the block runs, which may import a framework.
+    """Keep a mark file of the shim while the block runs, and delete the file when the block ends.
 
-    Delete the file when the block ends.
-
-    A crash of the process inside the block leaves the file, and prints the location of the crash on standard error. If
-    the file cannot be written, the block runs without it.
+    The block may import a framework. A crash of the process inside the block leaves the file, and prints the location
+    of the crash on standard error. If the file cannot be written, the block runs without the file.
     """
     path = _mark_path(name)
     _RUNNING_MARKS.append(path)
@@ -100,8 +100,10 @@ def mark_probe(name: str) -> Iterator[None]:
 
 
 def has_died(name: str) -> bool:
-    """Whether a probe of this shim killed an earlier process: the shim has a mark file, and the process that wrote it
-    has ended. On Windows, a mark file of any other process counts.
+    """Whether a probe of this shim killed an earlier process: the shim has a mark file, and its process has ended.
+
+    The mark file holds the id of its process. On Windows, the id of any other process counts as ended. The id of this
+    process counts as ended unless this process probes the shim now. An unreadable file gives False.
     """
     path = _mark_path(name)
     try:
@@ -141,7 +143,8 @@ def _mark_path(name: str) -> str:
 def _print_crash_location() -> Iterator[None]:
     """Print the Python stack on standard error if the process crashes inside the block (faulthandler).
 
-    The descriptor is a copy: a shim may redirect standard error while it imports its framework, to hide other output.
+    faulthandler writes to a copy of the descriptor: a shim may redirect standard error while it imports its framework,
+    to hide other output. No effect if faulthandler is enabled already, or without standard error.
     """
     if faulthandler.is_enabled():
         yield
@@ -160,7 +163,10 @@ def _print_crash_location() -> Iterator[None]:
 
 
 def _describe_end(result: ChildResult) -> str:
-    """Return how a process ended and in which file, if that is known: `SIGABRT in /…/tensorflow/__init__.py`."""
+    """Return how a process ended and, if it is known, in which Python file: `SIGABRT in /…/tensorflow/__init__.py`.
+
+    The file is the first of the stack that faulthandler printed. An exit code gives `exit code 3`, above 255 in hex.
+    """
     if result.exit_code < 0:
         try:
             ending = signal.Signals(-result.exit_code).name
@@ -173,10 +179,10 @@ def _describe_end(result: ChildResult) -> str:
 
 
 def _last_words(modules: Sequence[str], seconds: float) -> str:
-    """Import each module that is installed in a child process of its own, to see which import kills its process.
+    """Import each installed module of `modules` in a child process of its own, to see which import kills its process.
 
-    Return the last line on standard error of the last such import. "": every import succeeds, fails with a Python
-    exception, or reaches the time limit.
+    Return the last line on standard error of the last import that kills its process, or "" without such an import.
+    An import that fails with a Python exception, or reaches the time limit, does not count.
     """
     last_line = ""
     for module in modules:

@@ -37,17 +37,17 @@ class ChildResult(NamedTuple):
 
     @property
     def last_line(self) -> str:
-        """Return the last line of standard error that is not blank, or "" if there is no line."""
+        """The last line of standard error that is not blank, without surrounding blanks; "" if there is no line."""
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         return lines[-1] if lines else ""
 
 
 def call_in_child(module: str, function: str, *arguments: Json, seconds: float) -> ChildResult:
-    """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`, and return the
-    outcome.
+    """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`; return the outcome.
 
-    The arguments and the result are sent as JSON. A value in the result that JSON cannot hold becomes `str(value)`;
-    such an argument raises TypeError. Every other failure is the `status` of the outcome. `seconds` is the time limit.
+    The arguments and the result are sent as JSON. A value in the result that JSON cannot hold becomes `str(value)`; an
+    argument that JSON cannot hold raises TypeError. A failure of the child process is not raised: it is the `status` of
+    the outcome. After `seconds`, the process is killed.
     """
     if not sys.executable or getattr(sys, "frozen", False):
         return ChildResult("not started", stderr="this Python cannot be started again")
@@ -73,11 +73,10 @@ def call_in_child(module: str, function: str, *arguments: Json, seconds: float) 
 
 
 def _serve(module: str, function: str, arguments: str) -> None:
-    """Run in the child process: call the function with `arguments`, a JSON list, and print a line of the result.
+    """Run in the child process: call `module.function` with `arguments`, a JSON list, and print the result on one line.
 
-    The line begins with `_RESULT`; the result follows as JSON.
-
-    Then exit at once, because a framework may crash while the interpreter shuts down.
+    The line begins with `_RESULT`; the result follows as JSON. Then exit at once with code 0, because a framework may
+    crash while the interpreter shuts down. An exception of the function passes, and no line is printed.
     """
     value = getattr(importlib.import_module(module), function)(*json.loads(arguments))
     sys.stdout.write("\n%s%s\n" % (_RESULT, json.dumps(value, default=str)))

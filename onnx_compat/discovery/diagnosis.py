@@ -21,9 +21,10 @@ _ERROR = r"[\w.]+(Error|Exception): "
 
 
 def error_line(text: str) -> str:
-    """Return the line of an error's text that states the cause: the last error of a traceback, or the first line.
+    """Return the line of an error's text that states the cause, without surrounding blanks.
 
-    Blank lines are ignored. A text without other lines gives "".
+    In a traceback, the cause is the last line of the form `SomeError: …` or `SomeException: …`. In another text, and in
+    a traceback without such a line, it is the first line that is not blank. A blank text gives "".
     """
     lines = [text_line.strip() for text_line in text.splitlines() if text_line.strip()]
     errors = [text_line for text_line in lines if re.match(_ERROR, text_line)]
@@ -44,7 +45,7 @@ def import_error_text(error: BaseException) -> str:
 class _Failure(NamedTuple):
     """A shim that does not work. `modules`: the modules of its framework.
 
-    `detail`: the module or library in the error, or None.
+    `detail`: the module or library that the reason of the failure names, or None: see `_ADVICE`.
     """
 
     shim: str
@@ -53,7 +54,7 @@ class _Failure(NamedTuple):
 
     @property
     def framework(self) -> Optional[Installed]:
-        """Return the installed distribution of the framework, or None if none of its modules is installed."""
+        """The installed distribution of the first module in `modules` that has a distribution, or None."""
         return next((distribution for distribution in map(distribution_of, self.modules) if distribution), None)
 
 
@@ -84,10 +85,10 @@ def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, 
 
 
 def _advise_reinstall(module: str) -> _Advice:
-    """Return the advice to install the distribution of a module again, or the module if no distribution owns it.
+    """Return the advice to install the distribution of a module again, in its present version.
 
-    If the module is a folder without code, the folder is the cause. If no distribution owns it, the advice is to delete
-    the folder.
+    If no distribution owns the module, the advice is to install the module again. If the module is a folder without
+    code, the folder is the cause; without a distribution, the advice is then to delete the folder.
     """
     folder, distribution = folder_without_code(module), distribution_of(module)
     cause = "there is no code in %s" % folder if folder else ""
@@ -100,7 +101,11 @@ def _advise_reinstall(module: str) -> _Advice:
 
 
 def _advise_older_package(package: str) -> "_Adviser":
-    """Return a function that advises on a framework which was built for an older version of `package`."""
+    """Return a function that advises on a framework which was built for an older version of `package`.
+
+    Its advice is to install the extra for the installed minor version of the framework. Without such an extra, it is to
+    install an older version of the package. The cause names the installed version of the package.
+    """
 
     def advise(failure: _Failure) -> _Advice:
         framework = failure.framework
@@ -114,8 +119,10 @@ def _advise_older_package(package: str) -> "_Adviser":
 
 
 def _advise_on_library(failure: _Failure) -> _Advice:
-    """Return advice on a missing shared library: reinstall the distribution that has it, or install a package of the
-    system.
+    """Return advice on the shared library `failure.detail`, which is missing.
+
+    If the library is a file of the framework, tensorflow, jaxlib or torch, reinstall that distribution. Otherwise
+    install a package of the system.
     """
     name = str(failure.detail).rsplit("/", 1)[-1]
     for module in [*failure.modules, "tensorflow", "jaxlib", "torch"]:
@@ -126,9 +133,12 @@ def _advise_on_library(failure: _Failure) -> _Advice:
 
 
 def _advise_on_module(failure: _Failure) -> Optional[_Advice]:
-    """Return advice on the module `failure.detail`, which is missing or incomplete.
+    """Return advice on the top-level module of `failure.detail`, which is missing or incomplete.
 
-    None if the missing module is the framework of a third-party shim.
+    - An installed module: reinstall it.
+    - A missing module of the framework: install the shim. None for a shim of a third party.
+    - A missing back end of Keras: install it, or select another.
+    - Another missing module: install its package.
     """
     top = str(failure.detail).split(".", maxsplit=1)[0]
     if find_module(top) is not None:
@@ -143,12 +153,15 @@ def _advise_on_module(failure: _Failure) -> Optional[_Advice]:
 
 
 def _advise_on_keras_backend(failure: _Failure) -> Optional[_Advice]:
-    """Return the advice to choose a back end of Keras, or None for another shim."""
+    """Return the advice to choose a back end of Keras, or None if the shim is not "keras"."""
     return _Advice("set KERAS_BACKEND to tensorflow, jax or torch") if failure.shim == "keras" else None
 
 
 def _advise_install(failure: _Failure) -> Optional[_Advice]:
-    """Return the advice to install the shim with its framework, or None for a shim of a third party."""
+    """Return the advice to install the shim with its framework, or None for a shim of a third party.
+
+    If this Python has no extra for the shim, the advice is to use another Python.
+    """
     if failure.shim not in MODULES:
         return None
     python = "%d.%d" % sys.version_info[:2]
@@ -156,7 +169,10 @@ def _advise_install(failure: _Failure) -> Optional[_Advice]:
 
 
 def _advise_repair(failure: _Failure) -> Optional[_Advice]:
-    """Return the advice to install the first installed module of the framework again; None if no module is installed."""
+    """Return the advice to install the first installed module of the framework again, without a cause.
+
+    None: no module of the framework is installed.
+    """
     return next(
         (_advise_reinstall(module)._replace(cause="") for module in failure.modules if find_module(module) is not None),
         None,

@@ -85,10 +85,10 @@ def find_module(module: str) -> Optional[ModuleSpec]:
 
 
 def folder_without_code(module: str) -> Optional[str]:
-    """Return the folder of a package that has no `__init__.py`: an interrupted installation or an uninstallation left
-    it.
+    """Return the folder of a top-level module that is a folder without `__init__.py` (a namespace package).
 
-    None: the module has code, or is not installed.
+    An interrupted installation or an uninstallation leaves such a folder. Of several folders, return the first. None:
+    the module has code, or is not installed.
     """
     spec = find_module(module)
     if spec is None or spec.origin not in (None, "namespace") or not spec.submodule_search_locations:
@@ -117,7 +117,11 @@ def offers(shim: str) -> List[Offer]:
 
 
 def install_command(shim: str) -> Optional[str]:
-    """Return the pip command that installs a shim with its framework, or None if this Python has no extra for it."""
+    """Return the pip command that installs a shim with its framework, or None if this Python has no extra for the shim.
+
+    Extras that allow every version of the framework are preferred. The first is in the command, the others follow as
+    text: `pip install 'onnx-compat[keras]', or its [keras-jax]`. Without such an extra, the last of `offers` is used.
+    """
     available = offers(shim)
     extras = [offer.extra for offer in available if not offer.minor] or [offer.extra for offer in available[-1:]]
     if not extras:

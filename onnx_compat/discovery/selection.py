@@ -80,9 +80,9 @@ def installed_shims() -> Dict[str, Any]:
 
 
 def find(name: str) -> Shim:
-    """Load a shim by its name, without importing its framework.
+    """Load a shim by its name, without importing its framework. A loaded shim is cached for the life of the process.
 
-    Raise ShimError if it is not installed or cannot be loaded.
+    Raise ShimError if the shim is not installed or cannot be loaded (see `_load`).
     """
     if name not in _LOADED:
         if name == REFERENCE:
@@ -95,10 +95,11 @@ def find(name: str) -> Shim:
 
 
 def _load(name: str) -> Shim:
-    """Load a shim from its entry point.
+    """Load a shim from its entry point, without the cache.
 
-    Raise a ShimError if it is missing, cannot be imported, is no `Shim` of this name, or is known to kill its process
-    (see `_refuse_deadly`). The shims of this project must also have the version of onnx-compat.
+    Raise a ShimError if the entry point is missing, cannot be imported, or gives no `Shim` of this name. Raise it too
+    if the shim is known to kill its process (see `_refuse_deadly`). A shim of this project must also have the version
+    of onnx-compat.
     """
     points = installed_shims()
     if name not in points:
@@ -137,7 +138,10 @@ def _load(name: str) -> Shim:
 
 
 def _refuse_deadly(name: str) -> None:
-    """Raise a ShimError if a probe of this shim has killed an earlier process, and now kills a child process too."""
+    """Raise a ShimError if a probe of this shim has killed an earlier process, and now kills a child process too.
+
+    A probe that reaches the time limit in the child process counts too. The refusal is kept for the life of the process.
+    """
     if name not in _DEADLY and has_died(name):
         outcome = probe_in_child(name, environment.MODULES.get(name, ()))
         if outcome is not None and not outcome.ended:
@@ -148,10 +152,10 @@ def _refuse_deadly(name: str) -> None:
 
 
 def probe(name: str) -> Probe:
-    """Return the result of a shim's probe: whether its framework works, and why. An error of the probe becomes a
-    result.
+    """Return the result of a shim's probe: whether its framework works, and why. The framework is imported.
 
-    A shim is probed once in a process. A shim that cannot be loaded is tried again at each call.
+    An error of the probe, or an unknown name, becomes a result that is not available. The result is cached: a shim is
+    probed once in a process. A shim that cannot be loaded is tried again at each call.
     """
     if name in _PROBED:
         return _PROBED[name]
@@ -175,10 +179,10 @@ def store_probe(name: str, outcome: Outcome) -> None:
 
 
 def examine(name: str) -> Tuple[Probe, Optional[str]]:
-    """Probe a shim now, in this process. Return (the result, whose reason is a single line; the remedy, or None).
+    """Probe a shim now, in this process, without the cache of `probe`. Return (the result, the remedy or None).
 
-    The remedy is absent (None) for a shim that works, and for a failure without a known remedy. An error of the shim or
-    of its framework becomes a result.
+    None as the remedy stands for a shim that works, or for a failure without a known remedy. The reason of a failure is
+    a single line (see `diagnose`). An error of the shim or of its framework becomes a result.
     """
     modules: Sequence[str] = environment.MODULES.get(name, ())
     try:
@@ -244,10 +248,10 @@ _WARNED: Set[str] = set()
 
 
 def _warn_of_broken(name: str, result: Probe) -> None:
-    """Warn once for each shim that is passed over because its installed framework is broken: the shim in its place may
-    be far slower.
+    """Issue a RuntimeWarning, once for each shim, that the shim is passed over because its framework is broken.
 
-    Nothing happens if the framework is not installed, or if the probe could read its version.
+    The reason: the shim in its place may be far slower. Do nothing if the framework is not installed. Do nothing
+    either if the probe could read its version: then the framework belongs to another shim.
     """
     modules = _LOADED[name].modules if name in _LOADED else environment.MODULES.get(name, ())
     is_installed = any(environment.find_module(module) is not None for module in modules)
@@ -263,6 +267,7 @@ def _warn_of_broken(name: str, result: Probe) -> None:
 def _imported_shims() -> Dict[str, str]:
     """Return shim -> module for the shims whose framework the user has imported, the first imported first.
 
+    Modules that a probe has imported do not count. Shims that cannot be loaded, or whose probe has failed, are left out.
     The order matters because Keras imports its back end, and some versions of TensorFlow import Keras.
     """
     imported: Dict[str, str] = {}
@@ -284,7 +289,7 @@ def _imported_shims() -> Dict[str, str]:
 
 
 def shims() -> List[ShimInfo]:
-    """List every installed shim, and whether it works here.
+    """List every installed shim, and whether it works here. The probe of a shim imports its framework.
 
     Returns:
         An entry for each shim, in the order in which they are preferred; the reference is the last. No entry is

@@ -40,7 +40,10 @@ def _prepare_reference(model: Model) -> PartRunner:
 
 
 def _prepare_session(model: Model) -> PartRunner:
-    """Return an onnxruntime session for a part; None if onnxruntime is absent, unsuitable or refuses the part."""
+    """Return an onnxruntime session for a part; None if onnxruntime is absent, unsuitable or refuses the part.
+
+    It is unsuitable if a node may cast numbers to text or draws random numbers, and for an input that is a map.
+    """
     runtime = _import_onnxruntime()
     if runtime is None or _casts_to_text(model) or _draws_random_numbers(model):
         return None
@@ -53,10 +56,10 @@ def _prepare_session(model: Model) -> PartRunner:
 
 
 def _casts_to_text(model: Model) -> bool:
-    """Whether a node may cast numbers to text. Then onnxruntime is unsuitable: it writes at most eight digits of a
-    number.
+    """Whether a node may cast numbers to text. Then onnxruntime is unsuitable: it writes at most eight digits.
 
-    A CastLike counts if its target is an input or an initializer of strings.
+    A Cast to strings counts, and a CastLike whose target is an input or an initializer of strings. Nodes in subgraphs
+    count too.
     """
     texts = {
         port.name for port in model.graph.inputs if isinstance(port.type, TensorType) and port.type.dtype is string
@@ -70,9 +73,10 @@ def _casts_to_text(model: Model) -> bool:
 
 
 def _draws_random_numbers(model: Model) -> bool:
-    """Whether a node draws random numbers. Then onnxruntime is unsuitable.
+    """Whether a node, also in a subgraph, has an operator that draws random numbers, by its name; every Dropout counts.
 
-    onnxruntime continues a seeded sequence at each run, and its Bernoulli inverts the probabilities.
+    Then onnxruntime is unsuitable: it continues a seeded sequence at each run, and its Bernoulli inverts the
+    probabilities.
     """
     prefixes = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
     return any(node.operator.startswith(prefixes) for node in model.graph.walk())
@@ -113,10 +117,11 @@ class _Session:
         self.fallbacks: List[str] = [node.name for node in graph.nodes]
 
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the part on checked inputs. Return the outputs as a list of checked values.
+        """Run the part on checked inputs. Return the outputs as a list of checked values, in the order of the part.
 
-        If the part has a reduction, a feed with an empty tensor runs in the reference, not in the session. Raises
-        UnsupportedError if the session refuses the feed and the reference cannot run the part.
+        Once the session has raised an error, this run and all later runs take place in the reference. If the part has a
+        reduction, so does the run of a feed with an empty tensor. Raises UnsupportedError if the reference is needed and
+        cannot run the part.
         """
         if not self._refusal and not (self._has_reduction and _has_empty_tensor(feed)):
             try:

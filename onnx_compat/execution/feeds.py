@@ -73,14 +73,15 @@ class MapItems:
     def from_mapping(
         value: Mapping[Any, Any], name: str, key_dtype: Optional[DType] = None, dtype: Optional[DType] = None
     ) -> "MapItems":
-        """Convert a dict to checked keys, sorted, and checked values in the order of the keys.
+        """Convert a dict to a `MapItems` of two checked tensors: the keys, sorted, and the values in the order of the keys.
 
         name: the name of the input, for errors.
         key_dtype: the dtype of the keys; None: string if any key is a str, else int64.
         dtype: the dtype of the values; None: string for text, int64 for integers, float32 for all other values.
 
-        Integers are accepted as float values. Raises InputError for any other object, and for values of another kind
-        than that of `dtype`. The keys must be all str or all integers, without bool; other keys raise InputError too.
+        Integers are accepted where `dtype` is a float. Raises InputError if `value` is no mapping, and for values of
+        another kind than that of `dtype`. The keys must be all str or all integers, without bool, and fit `key_dtype`;
+        other keys raise InputError too.
         """
         if not isinstance(value, Mapping):
             raise InputError("the input '%s' is a map: give a dict, not %s" % (name, type(value).__name__))
@@ -107,7 +108,7 @@ def check_feed(
     `inputs` is a dict by name, or a list or tuple. `declared` has all inputs of the model, `needed` the names of those
     without a default. A list of as many values as `needed` gives these inputs; a longer list gives the first inputs of
     `declared`. Raises InputError if an input is missing, is unknown, or does not fit its declared type, or if `inputs`
-    is another object.
+    is another object. Raises UnsupportedError for an array of a dtype that ONNX lacks.
     """
     names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
@@ -141,8 +142,8 @@ def _check_value(
     """Convert a value to a `CheckedValue` of its declared type. Raises InputError if the value does not fit the type.
 
     None fits only an optional. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
-    object is a tensor. `sizes` collects the symbolic sizes of all inputs: name of the size -> (size, input that it was
-    read from). Sizes in a sequence are compared within each item only.
+    object is a tensor. The symbolic sizes of all inputs are collected in `sizes`, in place: name of the size -> (size,
+    input that it was read from). Sizes in a sequence are compared within each item only.
     """
     if isinstance(declared, OptionalType):
         return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, sizes)
@@ -167,8 +168,9 @@ def _check_value(
 def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[np.ndarray, DType]:
     """Convert a tensor input to (carrier array, dtype).
 
-    A list or a number takes the dtype `expected`. A carrier array is accepted as its carried dtype. Raises InputError for
-    every other dtype than `expected`. None as `expected` accepts every dtype.
+    An object without a dtype, such as a list or a number, is converted to the dtype `expected`. A carrier array is
+    accepted as its carried dtype. Raises InputError for an array of another dtype than `expected`, and for an object
+    that cannot be converted. None as `expected` accepts every dtype of ONNX; any other raises UnsupportedError.
     """
     if not isinstance(value, (np.ndarray, np.generic)) and expected is not None and not hasattr(value, "dtype"):
         try:
@@ -189,7 +191,10 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
 
 
 def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: Dict[str, Tuple[int, str]]) -> None:
-    """Raise InputError if a shape does not fit the declared shape, or a named size differs from that of an earlier input."""
+    """Raise InputError if a shape does not fit the declared shape, or a named size differs from that of an earlier input.
+
+    `declared` has a known rank. New named sizes are added to `sizes`, in place: name -> (size, input).
+    """
     assert declared.shape is not None
     if len(shape) != len(declared.shape):
         raise InputError(
@@ -305,7 +310,8 @@ def flatten_value(value: CheckedValue) -> List[np.ndarray]:
 def rebuild_value(structure: InputStructure, tensors: "List[Tensor]", element: Optional[DType] = None) -> TracedValue:
     """Build the traced value of an input from the first tensors of the list `tensors`, and remove these from the list.
 
-    `element` is the declared dtype of the items of a sequence, for an empty sequence; None means float32.
+    Return a Tensor, SequenceValue, MapValue or EMPTY_OPTIONAL. `element` is the declared dtype of the items of a
+    sequence. It is used if the sequence is empty, or if its first item is no tensor; None means float32.
     """
     if structure.kind == "nothing":
         return EMPTY_OPTIONAL

@@ -18,10 +18,10 @@ __all__ = ["Part", "PartitionedPlan", "cut_parts", "enclosing_nodes", "is_indivi
 
 
 class Part(NamedTuple):
-    """Nodes that run together, on one side: in the fallback or on the shim.
+    """Nodes that run together, in running order, on one side: in the fallback or on the shim.
 
-    `inputs` names the values that the nodes read from outside. `outputs` names those that later parts or the caller
-    read.
+    `inputs` names the values that the nodes read from outside, without initializers that are no graph inputs. `outputs`
+    names the results that later parts or the caller read.
     """
 
     nodes: Tuple[GraphNode, ...]
@@ -31,7 +31,10 @@ class Part(NamedTuple):
 
 
 def enclosing_nodes(graph: Graph, names: Collection[str]) -> Set[str]:
-    """Return the names of the top-level nodes that have a name in `names`, or have such a node in a subgraph."""
+    """Return the names of the nodes of `graph` whose name is in `names`, or which have such a node in a subgraph.
+
+    Nodes of subgraphs are not returned themselves.
+    """
     return {node.name for node in graph.nodes if node.name in names or _holds(node, names)}
 
 
@@ -46,10 +49,9 @@ def _holds(node: GraphNode, names: Collection[str]) -> bool:
 
 
 def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collection[str] = ()) -> List[Part]:
-    """Cut a graph into parts by a greedy walk: all nodes of the shim that are ready, then all of the fallback, and so
-    on.
+    """Cut a graph into parts by a greedy walk: all nodes of the shim that are ready, then all of the fallback, and so on.
 
-    The parts are in the order in which they run. A turn of a side without a ready node gives no part.
+    Return the parts in the order in which they run. A turn of a side without a ready node gives no part.
 
     fallback: the names of the nodes that the shim cannot run.
     staged: the names of the nodes whose producers must be in earlier parts.
@@ -76,7 +78,10 @@ def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collect
 
 
 def _add_size_nodes(nodes: Sequence[GraphNode], size_producers: Mapping[str, GraphNode]) -> List[GraphNode]:
-    """Return the nodes with the nodes put before them that compute the sizes which they read, directly or indirectly."""
+    """Return `nodes`, preceded by the nodes that compute the sizes which `nodes` read, directly or indirectly.
+
+    `size_producers`: value name -> the node that computes the size. A node that is in `nodes` already is not repeated.
+    """
     present = {node.name for node in nodes}
     size_nodes: List[GraphNode] = []
 
@@ -96,10 +101,10 @@ def _add_size_nodes(nodes: Sequence[GraphNode], size_producers: Mapping[str, Gra
 def _ready_nodes(
     waiting: Sequence[GraphNode], available: Set[str], on_fallback: bool, fallback: Set[str], staged: Set[str]
 ) -> List[GraphNode]:
-    """Return the waiting nodes of one side whose inputs are available, or are computed by nodes before them in the
-    result.
+    """Return the waiting nodes of one side that can run now, in order.
 
-    A staged node reads available values only.
+    Each value that such a node reads is in `available`, or is computed by an earlier node of the result. A node in
+    `staged` reads values in `available` only. `on_fallback`: the side; the fallback has the nodes in `fallback`.
     """
     available_within = set(available)
     ready: List[GraphNode] = []
@@ -140,8 +145,9 @@ def part_model(model: Model, part: Part, types: Mapping[str, Optional[Type]]) ->
     """Return the model that has the nodes of a part, the part's inputs and outputs, and the initializers that the nodes
     read.
 
-    `types`: value name -> type, for the inputs of the part that are fed. Any other input of the part takes its default,
-    an initializer, and is no input of the returned model.
+    `types`: value name -> type, for the inputs of the part that are fed. A type that the model declares for its own
+    input takes precedence. Any other input of the part takes its default, an initializer, and is no input of the
+    returned model.
     """
     graph = model.graph
     reads = {name for node in part.nodes for name in node.inputs + tuple(node.captures())}
@@ -201,7 +207,10 @@ class PartitionedPlan:
 
     @property
     def reasons(self) -> Dict[str, OnnxCompatError]:
-        """Node name -> the error for which the node runs in the fallback. Includes the parts that are prepared by now."""
+        """Node name -> the error for which the node runs in the fallback.
+
+        Nodes in a part for the shim are included once this part is prepared and its runnable uses the fallback.
+        """
         reasons = dict(self._reasons)
         for part, runnable in zip(self.parts, self._runnables):
             if runnable is not None and not part.fallback:
@@ -215,7 +224,8 @@ class PartitionedPlan:
     def run(self, feed: Feed) -> List[CheckedValue]:
         """Run the parts in order. Return the outputs of the model as a list of checked values.
 
-        A part that was not prepared is prepared for the values that it gets. Errors of a part are raised unchanged.
+        A part that was not prepared is prepared for the types of the values that it gets. Errors of a part are raised
+        unchanged.
         """
         values: Feed = dict(feed)
         for index, part in enumerate(self.parts):

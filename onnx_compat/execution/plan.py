@@ -62,9 +62,10 @@ class Specialisation(NamedTuple):
 
 
 def program_inputs(graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation) -> List[Port]:
-    """Return the ports of the program: those of the tensors of each input, in the order of `structures`.
+    """Return the input ports of the program: those of each input, in the order of `structures` (see `structure_ports`).
 
-    An input in `fixed.values` has no ports. A tensor in `fixed.shapes` has this shape in its port.
+    An input in `fixed.values` has no ports. A tensor in `fixed.shapes` has this shape in its port. `fixed.channels_last`
+    has no effect here.
     """
     types = {port.name: port.type for port in graph.inputs}
     ports: List[Port] = []
@@ -89,9 +90,9 @@ def trace_model(
 
     structures: input name -> structure, in the order of the graph's inputs. An input without an entry takes its value
         in `fixed`, or its default.
-    whole: whether outputs that are known while tracing are program outputs too, as in a file. Otherwise `tree` has
-        them.
-    own: whether no caller uses the model afterwards. Then its weights are released after the trace.
+    whole: whether outputs that are known while tracing are program outputs too, as in a file. Otherwise their values
+        are in `tree`.
+    own: whether no caller uses the model afterwards. Then its weights are released after the trace, in place.
 
     Raises NeedsKnownError, with the inputs to specialise on, if an operator needs a value that is not known.
     """
@@ -147,9 +148,9 @@ def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
 
 
 def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
-    """Return two sets of input names: those whose values the needed tensor depends on, and those whose sizes.
+    """Return two sets of graph inputs: those whose values the tensor `error.value` depends on, and those whose sizes.
 
-    Both are empty if the error names no tensor. `inputs` maps the inputs of the region to input names of the graph.
+    Both are empty if the error names no tensor. `inputs` maps the inputs of the region to names of graph inputs.
     """
     tensor = error.value
     if tensor is None:
@@ -164,7 +165,8 @@ def _traced_inputs(
 ) -> List[TracedValue]:
     """Return the traced value of each graph input, in order: its value in `fixed`, or built from `tensors`.
 
-    None: the input takes its initializer. `tensors` has the program's input tensors in this order, and is emptied.
+    None: the input has no entry in `structures`, and takes its initializer. `tensors` has the program's input tensors
+    in this order, logical and without channels last; the list is emptied.
     """
     values: List[TracedValue] = []
     for port in graph.inputs:
@@ -179,7 +181,7 @@ def _traced_inputs(
 
 
 def _to_known(value: CheckedValue) -> TracedValue:
-    """Convert a checked tensor or map to a traced value that is known."""
+    """Convert a checked tensor or map to a known Tensor, or a MapValue of two. No sequence or optional is accepted."""
     if isinstance(value, MapItems):
         return MapValue(_to_known(value.keys), _to_known(value.values))
     array, dtype = value
@@ -189,7 +191,8 @@ def _to_known(value: CheckedValue) -> TracedValue:
 def _add_leaves(value: TracedValue, leaves: List[Tensor], whole: bool) -> OutputTree:
     """Append the tensors of an output that the program must compute to `leaves`. Return the `OutputTree` of the output.
 
-    If `whole`, the program computes known tensors too. Any value but a tensor, sequence or map gives EMPTY_OPTIONAL.
+    These are the tensors that are not known; all tensors if `whole`. An index in the tree is the position in `leaves`.
+    Any value but a tensor, sequence or map gives EMPTY_OPTIONAL.
     """
     if not isinstance(value, (Tensor, SequenceValue, MapValue)):
         return EMPTY_OPTIONAL
@@ -204,7 +207,10 @@ def _add_leaves(value: TracedValue, leaves: List[Tensor], whole: bool) -> Output
 
 
 def _name_outputs(program: Program, tree: List[OutputTree], names: Sequence[str]) -> Program:
-    """Return the program with its outputs named after the graph's outputs: "y"; "y.0", "y.1"; "y.keys", "y.values"."""
+    """Return the program with its outputs named after the graph's outputs: "y"; "y.0", "y.1"; "y.keys", "y.values".
+
+    `tree` has an `OutputTree` for each name in `names`. Program outputs that are in no tree keep their names.
+    """
     outputs = list(program.outputs)
 
     def visit(item: OutputTree, name: str) -> None:
@@ -223,7 +229,10 @@ def _name_outputs(program: Program, tree: List[OutputTree], names: Sequence[str]
 
 
 def assemble_output(tree: OutputTree, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) -> CheckedValue:
-    """Return an output of the model, assembled by its `OutputTree` from the program's outputs and their dtypes."""
+    """Return an output of the model as a checked value, assembled by its `OutputTree`.
+
+    `arrays`, `dtypes`: the outputs of the program and their dtypes. Known tensors and EMPTY_OPTIONAL are in the tree.
+    """
     if isinstance(tree, list):
         return [assemble_output(item, arrays, dtypes) for item in tree]
     if isinstance(tree, MapItems):
@@ -286,7 +295,7 @@ class ImmediatePlan:
         self.executor = executor
 
     def run(self, feed: Feed) -> List[CheckedValue]:
-        """Trace the model with a new executing emitter. Return the outputs as a list of checked values.
+        """Execute each operator while tracing, with a new emitter. Return the outputs as a list of checked values.
 
         `feed` is in the order of the graph's inputs. The OnnxCompatError of the first node that fails is raised.
         """
@@ -308,7 +317,7 @@ class ImmediatePlan:
             return [self._fetch(trace, value) for value in values]
 
     def _fetch(self, trace: Trace, value: TracedValue) -> CheckedValue:
-        """Convert a traced output to a checked value: its arrays are copied from the framework."""
+        """Convert a traced output to a checked value, with its tensors as numpy arrays. None gives EMPTY_OPTIONAL."""
         if value is EMPTY_OPTIONAL or value is None:
             return EMPTY_OPTIONAL
         if isinstance(value, SequenceValue):

@@ -1,7 +1,8 @@
 """Division: assign each node of a model to a file in the format of a framework, or to the fallback.
 
-A file has to declare the dtype and the rank of each tensor that it reads. A trace finds nearly all of them, and the
-model may declare the others. A node that reads a value of unknown dtype or rank goes to the fallback.
+A file has to declare the dtype and the rank of each tensor that it reads or returns. A trace finds nearly all of them,
+and the model may declare the others. A value of unknown dtype or rank cannot be an input or output of a file: the nodes
+that would read it or compute it there go to the fallback.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set
@@ -33,11 +34,11 @@ Types = Dict[str, Optional[Type]]
 
 
 class Division(NamedTuple):
-    """A model divided into parts, in the order in which they run.
+    """A model divided into `parts`, in the order in which they run.
 
     `model`: the given model without the nodes whose results are constants. `types`: value name -> type; None or no entry:
-    unknown. Every input and output of a part that runs in the shim has a type. `reasons`: node name -> why the shim
-    cannot run the node, for nodes of the model and of its subgraphs.
+    unknown. Every input and output of a part that runs in the shim has a type. `reasons`: node name -> why a file
+    cannot hold the node, for nodes of the model and of its subgraphs.
     """
 
     model: Model
@@ -52,8 +53,9 @@ class Division(NamedTuple):
 
     @property
     def impossible(self) -> List[GraphNode]:
-        """Return the nodes that can run neither in the shim nor in the fallback, including nodes in subgraphs of other
-        nodes.
+        """Return the nodes that neither the shim nor, as predicted by `may_fall_back`, the fallback can run.
+
+        Nodes in subgraphs of the nodes in `fallback` are included.
         """
         nodes = [inner for node in self.fallback for inner in _node_and_inner(node)]
         return [node for node in nodes if node.name in self.reasons and not may_fall_back(node)]
@@ -67,9 +69,7 @@ class Division(NamedTuple):
         return next(reasons, _INDIVISIBLE)
 
     def part_model(self, part: Part) -> Model:
-        """Return the model of a part: its nodes, and as inputs and outputs the values that the part exchanges with
-        other parts.
-        """
+        """Return the model of a part: its nodes, with `part.inputs` and `part.outputs` as inputs and outputs."""
         return _model_of(self.model, part, self.types)
 
 
@@ -81,10 +81,15 @@ _INDIVISIBLE = UnsupportedError(
 def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatError]] = None) -> Division:
     """Divide a model into parts for a shim and parts for the fallback, in the order in which they run.
 
-    `refused`: node name -> error, for nodes that the caller knows the format cannot hold. They go to the fallback, too.
+    These nodes go to the fallback:
 
-    Nodes whose results are constants become initializers. Parts whose results nothing reads are dropped. A node that the
-    fallback cannot run either raises nothing here: see `Division.impossible`.
+    - nodes that the shim cannot do, as `survey` finds
+    - the nodes in `refused` (node name -> error): the caller knows that the format cannot hold them
+    - nodes of which a file cannot declare a value: see `_find_failed`
+    - nodes with such a node in a subgraph; all nodes of an indivisible graph with such a node
+
+    Nodes whose results are constants become initializers (see `_fold_known`). Parts whose results nothing reads are
+    dropped. A node that the fallback cannot run either raises nothing here: see `Division.impossible`.
     """
     recorder = _TypeRecorder(model)
     failed = dict(refused or {})
@@ -124,11 +129,11 @@ def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str
 
     The dict has the first of these groups that is not empty:
 
-    - nodes that read an input of the part whose dtype or rank is unknown
-    - nodes that the shim cannot run
-    - nodes that compute an output of the part whose dtype or rank is unknown
+    - nodes that read an input of the part which is not a tensor of known dtype and rank, by `types`
+    - nodes that the shim cannot run, in the part or in subgraphs of its nodes
+    - nodes that compute an output of the part which is not a tensor of known dtype and rank
 
-    If the shim can run all nodes, the traced types that `types` lacks are added to `types`.
+    If the shim can run all nodes, the traced types that `types` lacks are added to `types`, in place.
     """
     undeclared = {name for name in part.inputs if not _is_declared_tensor(types.get(name))}
     failed = {node.name: _undeclared_error(name) for node in part.nodes for name in _reads(node) if name in undeclared}
@@ -172,11 +177,11 @@ def _undeclared_error(name: str) -> OnnxCompatError:
 
 
 class _TypeRecorder:
-    """Records, while a model is traced, the type of each value and the value itself if it is known.
+    """Records, while a model is traced, the type of each value in `types`, and each known value in `known`.
 
-    Equal sizes get equal symbols.
-
-    `survey` calls the object with the name and the traced value of each result.
+    `survey` calls the object with the name and the traced value of each input and result. Equal symbolic sizes get
+    equal names in the types. For a value that is no tensor, a type that the model declares for an input takes
+    precedence.
     """
 
     def __init__(self, model: Model) -> None:
@@ -211,7 +216,10 @@ class _TypeRecorder:
             self.types[name] = OptionalType(None)
 
     def size_nodes(self, graph: Graph) -> Set[str]:
-        """Return the names of the nodes of `graph` whose results are all sizes, some of them symbolic: Shape, sums."""
+        """Return the names of the nodes of `graph` that only compute sizes: a Shape, or a sum of its elements.
+
+        The elements of each result are sizes, and at least one size in each is symbolic: constants do not count.
+        """
         return {
             node.name
             for node in graph.nodes
@@ -219,10 +227,10 @@ class _TypeRecorder:
         }
 
     def _size(self, size: Extent, declared: Dim) -> Dim:
-        """Return a size as a type declares it: the number, or for a symbolic size a name, equal at each call.
+        """Return a size as a type declares it: an int unchanged, and for a symbolic size always the same name.
 
-        `declared`: the size of this axis in the model. If it is a name, a new symbolic size takes this name; otherwise
-        "size.<count>", with dots appended until the model does not use the name.
+        `declared`: the size of this axis in the model, or None. If it is a name, a symbolic size without a name takes
+        this name; otherwise "size.<count>", with dots appended until the model does not use the name.
         """
         if isinstance(size, int):
             return size
@@ -235,11 +243,11 @@ class _TypeRecorder:
 
 
 def _fold_known(model: Model, known: Dict[str, Tensor]) -> Model:
-    """Constant folding: replace each node by initializers if all its results are in `known`. Return the new model.
+    """Constant folding: replace each node by initializers if all its results are in `known`. Return a new model.
 
     A node that computes an output of the model is kept. Inputs with a default are constants: the new model has the
-    required inputs only. An output that is an initializer becomes the result of an Identity, because a part must compute
-    each output.
+    required inputs only. An output that is an initializer becomes the result of an Identity of that initializer, which
+    is renamed, because a part must compute each output.
     """
     graph = model.graph
     output_names = {port.name for port in graph.outputs}

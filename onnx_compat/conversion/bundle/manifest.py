@@ -140,11 +140,11 @@ def _dump_type(kind: Optional[Type]) -> Json:
 
 
 def parse_manifest(data: bytes) -> Manifest:
-    """Return the manifest in a JSON document.
+    """Return the manifest in a JSON document, the inverse of `dump_manifest`. Every field is checked.
 
     Raise InvalidModelError for invalid JSON, another format or version, a missing field, and a field of the wrong type.
-    Raise it too for a path outside of the allowed pattern. Raise UnsupportedError for an unknown dtype. Unknown fields
-    are ignored.
+    Raise it too for a path or digest outside of the allowed pattern. Raise it too for a part without files, or with a
+    file outside of its path. Raise UnsupportedError for an unknown dtype. Unknown fields are ignored.
     """
     try:
         document = json.loads(data.decode("utf-8"))

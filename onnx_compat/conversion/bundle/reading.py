@@ -28,7 +28,8 @@ _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, Ke
 def read_manifest(path: StrPath) -> Manifest:
     """Return the manifest of a bundle, without unpacking the parts.
 
-    Raise InputError if the file cannot be read, and InvalidModelError if the file is no intact bundle.
+    Raise InputError if the file cannot be read, and InvalidModelError if the file is no intact bundle. The parts are
+    checked for their presence and size only, as by `locate_members`. Raise UnsupportedError for an unknown dtype.
     """
     with _open_bundle(path) as (_, manifest, _members):
         return manifest
@@ -36,10 +37,10 @@ def read_manifest(path: StrPath) -> Manifest:
 
 @contextmanager
 def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dict[str, zipfile.ZipInfo]]]:
-    """Open a bundle and yield (zip archive, manifest, entries of the zip by name), after a check of each.
+    """Open a bundle and yield (zip archive, manifest, {name: zip entry}), after the checks of `locate_members`.
 
-    An OSError, in the check or in the block, becomes an InputError. The errors in `_BROKEN` become an InvalidModelError.
-    An OnnxCompatError gets the path appended to its reason.
+    In the checks and in the block, an OSError becomes an InputError, and the errors in `_BROKEN` become an
+    InvalidModelError. An OnnxCompatError gets the path appended to its reason, and passes.
     """
     try:
         size = os.path.getsize(path)
@@ -65,7 +66,8 @@ class _FilePart(NamedTuple):
     def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
         """Run the part, with its inputs taken from `values`, by name. Return name -> (array, dtype) for each output.
 
-        Raises KeyError for an input that `values` lacks; other values are ignored.
+        The outputs are those of the file, which may have more than the manifest lists. Raises KeyError for an input of
+        the file that `values` lacks; other values are ignored.
         """
         types = {port.name: port.type for port in self.entry.outputs}
         arrays = self.compiled.run([values[port.name][0] for port in self.inputs])
@@ -73,7 +75,7 @@ class _FilePart(NamedTuple):
 
 
 def _dtype(declared: Optional[Type], port: Port) -> DType:
-    """Return the dtype of an output: that in the manifest, or that of the file if the manifest declares none.
+    """Return the dtype of an output: that in the manifest (`declared`), or that of the file if the manifest has none.
 
     The file may have a carrier dtype, where its format lacks the dtype of the model.
     """
@@ -122,23 +124,23 @@ class Bundle:
 
     @property
     def shim(self) -> str:
-        """Return the name of the shim that runs the parts, or "reference" if every part runs in the fallback."""
+        """The name of the shim that runs the parts in the format of a framework; "reference" without such a part."""
         return self._shim.name if self._shim is not None else "reference"
 
     @property
     def fallbacks(self) -> List[str]:
-        """Return the names of the nodes that run outside the framework."""
+        """The names of the nodes that run in the fallback, in running order, as the manifest lists them."""
         return [node.node for node in self.manifest.fallback]
 
     @property
     def fallback_reasons(self) -> Dict[str, str]:
-        """Return the reason of each fallback, by the name of the node."""
+        """Node name -> why the node runs in the fallback, as the manifest lists it."""
         return {node.node: node.reason for node in self.manifest.fallback}
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """Compute the outputs of the model. `inputs`: a dict by name, or a sequence in the order of the model's inputs.
+        """Compute the outputs of the model. `inputs`: a dict by name, or a list or tuple in the order of the model's inputs.
 
-        Raises InputError if an input is missing, unknown, or does not fit its declared type.
+        Raises InputError if an input is missing, unknown, or does not fit its declared type. Errors of a part pass.
         """
         values = self.values(inputs)
         names = [port.name for port in self.outputs]
@@ -149,7 +151,7 @@ class Bundle:
     def values(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Dict[str, Any]:
         """Run every part. Return the inputs of the model and the outputs of all parts, by their names in the model.
 
-        Raises InputError as `run` does.
+        The values are in the caller's form, as by `to_public_value`. `inputs` and the errors are as for `run`.
         """
         values: Dict[str, Any] = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
         for part in self._parts:
@@ -157,9 +159,9 @@ class Bundle:
         return {name: to_public_value(value) for name, value in values.items()}
 
     def alone(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Return the output `name` of a part, computed by this part alone.
+        """Return the value `name`, computed by the first part that has this output, and by this part alone.
 
-        `given` has a value for each input of the part; other values are ignored. Raises KeyError for a missing value,
+        `given` maps each input of the part to a value; other values are ignored. Raises KeyError for a missing value,
         InputError for a value that does not fit, and StopIteration if no part has the output.
         """
         part = next(part for part in self._parts if name in self.made_by(part.entry))
@@ -169,7 +171,7 @@ class Bundle:
 
     @staticmethod
     def made_by(part: PartEntry) -> List[str]:
-        """Return the names of the outputs of a part."""
+        """Return the names of the outputs of a part, as the manifest lists them."""
         return [port.name for port in part.outputs]
 
     def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
@@ -209,7 +211,10 @@ def _check_order(manifest: Manifest) -> None:
 
 
 def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise InvalidModelError if a file has an input that the manifest lacks, or lacks an output of the manifest."""
+    """Raise InvalidModelError if the file of a part has an input that the manifest lacks, or lacks one of its outputs.
+
+    `inputs`, `outputs`: the names that the file has. It may have fewer inputs and more outputs than the manifest.
+    """
     declared_inputs = [port.name for port in part.inputs]
     declared_outputs = [port.name for port in part.outputs]
     if not set(inputs) <= set(declared_inputs) or not set(declared_outputs) <= set(outputs):
@@ -217,9 +222,10 @@ def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str])
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, folder: str) -> str:
-    """Unpack a member into the folder and return the path of the new file.
+    """Unpack a member to its own path below `folder`, and return the path of the new file. Folders are created.
 
-    Raise InvalidModelError if its SHA-256 differs from that in `member`, and FileExistsError if the path exists.
+    `info`: its entry in the zip. Raise InvalidModelError if its SHA-256 differs from that in `member`, and
+    FileExistsError if the path exists.
     """
     path = os.path.join(folder, *member.name.split("/"))
     os.makedirs(os.path.dirname(path), exist_ok=True)

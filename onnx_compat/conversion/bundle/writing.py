@@ -29,8 +29,9 @@ _ZIP64 = 1 << 31
 def write(model: Model, shim: Shim, file_format: str, path: str, export: Export) -> Manifest:
     """Write a bundle to `path`, and return its manifest. A file at the path is overwritten, also if an error follows.
 
-    `export` writes a part for the framework. If it raises an UnsupportedError for a node of the part, the node goes to
-    the fallback, and the model is divided and written again. Other errors of `export` pass.
+    `export` writes a part for the framework, in the format `file_format`. If it raises an UnsupportedError for a node
+    of the part, the node goes to the fallback, and the model is divided and written again. Other errors of `export`
+    pass, and so do errors of the fallback, which prepares each of its parts as a check.
 
     Raise a ConversionError if neither the shim nor the fallback runs a node, or if a part for the fallback has 2 GB or
     more.
@@ -100,7 +101,7 @@ def _fallback_node(division: Division, node: GraphNode) -> FallbackNode:
 
 
 def _write_onnx(model: Model, path: str) -> None:
-    """Write a part as an ONNX file, then check that the fallback can load and prepare it.
+    """Write the model of a part as an ONNX file to `path`, then check that the fallback can load and prepare it.
 
     Raise ConversionError for a model of 2 GB or more. Errors of the fallback pass.
     """
