@@ -1,11 +1,8 @@
 """Runnable: a model prepared on a shim. It validates its inputs, records the model, and runs the plan that fits them.
 
-Usually the model is recorded once, when it is prepared. It is recorded again, and the plan is cached, where a program
-cannot leave a property of its inputs open:
-
-- the value of an input that an operator needs as a constant,
-- the rank of an input where the model does not declare it,
-- the length of a sequence.
+Usually the model is recorded once, when it is prepared. It is recorded again, and the plan is cached, for inputs with
+other properties that a program cannot leave open. These are values and sizes that an operator needs as constants,
+undeclared ranks and dtypes, the lengths of sequences, and the presence of optionals.
 """
 
 import functools
@@ -119,13 +116,13 @@ class Runnable:
 
     @property
     def native(self) -> Any:
-        """The framework's own object of the plan that ran last. None before the first plan, or without a single object."""
+        """The framework's object of the plan that ran last, or that `prepare` made. None if no single object exists."""
         latest = self._latest
         return latest.native if latest is not None else None
 
     @property
     def fallbacks(self) -> List[str]:
-        """The names of the nodes that run outside of the framework in the plans so far; repeated if several plans have it."""
+        """The names of the nodes that run outside of the framework, for each plan made so far. Names can repeat."""
         return [name for plan in list(self._plans.values()) for name in plan.fallbacks]
 
     @property
@@ -168,7 +165,10 @@ class Runnable:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the plan that fits the feed. Return checked outputs. A plan that proves to be unsupported is replaced."""
+        """Run the plan for a feed, which is made and cached if it is missing. Return a list of checked outputs.
+
+        If the run raises UnsupportedError, an uncompiled plan replaces the plan and runs. A PartitionedPlan stays.
+        """
         structures = {name: structure_of(value) for name, value in feed.items()}
         plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
         while True:
@@ -210,7 +210,7 @@ class Runnable:
         return tuple(sorted(structures.items())), values, shapes
 
     def _prepare_ahead(self) -> None:
-        """Make the first plan if the declared dtypes and ranks of the inputs suffice; otherwise the first run makes it."""
+        """Make and cache the first plan, if declared dtypes and ranks of the required inputs (all tensors) are enough."""
         structures: Dict[str, InputStructure] = {}
         for port in self.model.graph.required:
             if not isinstance(port.type, TensorType) or port.type.shape is None or port.type.dtype is None:
@@ -221,11 +221,10 @@ class Runnable:
             self._plans[self._key({}, structures)] = self._latest = plan
 
     def _make_plan(self, feed: Optional[Feed], structures: Dict[str, InputStructure]) -> Optional[Plan]:
-        """Make a plan for these input structures. Return None if there is no feed yet and the plan depends on values or
-        sizes of inputs.
+        """Make a plan for these input structures. Without a feed, return None if the plan depends on values or sizes.
 
-        Inputs to specialise on are added to `_by_value` and `_by_shape`. Raises UnsupportedError if a node can be run
-        nowhere, or needs a fallback that is not allowed.
+        Adds the inputs to specialise on to `_by_value` and `_by_shape`. Raises UnsupportedError if a node needs a
+        fallback that is not allowed, or if the model can be neither compiled nor cut into parts.
         """
         while True:
             fixed = self._specialisation(feed)
@@ -246,7 +245,7 @@ class Runnable:
                 return self._uncompiled_plan(structures, fixed, error, eager=False)
 
     def _specialisation(self, feed: Optional[Feed]) -> Specialisation:
-        """Return the values and the shapes of a feed to specialise on. Without a feed, specialise on nothing."""
+        """Return the feed's values for `_by_value` and its shapes for `_by_shape`; both are empty without a feed."""
         if feed is None:
             return Specialisation()
         values = {name: feed[name] for name in self._by_value if name in feed}
@@ -254,7 +253,7 @@ class Runnable:
         return Specialisation(values, {name: shape for name, shape in shapes.items() if shape is not None})
 
     def _compile(self, structures: Dict[str, InputStructure], fixed: Specialisation) -> CompiledPlan:
-        """Trace the model and compile it by the shim. A program without outputs is not compiled: all outputs are known."""
+        """Trace and compile the model. Return its plan. A program without outputs (all are known) is not compiled."""
         emitter = self._shim.emitter()
         traced = trace_model(
             self.model, emitter, structures, fixed, Interpreter(emitter.natives() if self._natives else None)
@@ -270,10 +269,10 @@ class Runnable:
         error: UnsupportedError,
         eager: bool = True,
     ) -> Union[ImmediatePlan, PartitionedPlan]:
-        """Make a plan for a model that cannot be compiled as a whole, because of `error`.
+        """Return a plan for a model that cannot be compiled as a whole, because of `error`. Raises as `_partition`.
 
-        Execute it operator by operator if `eager`, if every failed node only needs a known value, and if the framework
-        can execute. Otherwise cut it into parts around the nodes that the shim cannot do.
+        It is an ImmediatePlan if `eager`, if every failed node only needs a known value, and if the framework can
+        execute single operators. Otherwise it is a PartitionedPlan, cut around the nodes that fail.
         """
         failed = dict(survey(self.model, self._shim, structures, fixed, self._natives).failed)
         needing_values = {name for name, reason in failed.items() if isinstance(reason, NeedsKnownError)}
@@ -292,10 +291,11 @@ class Runnable:
     def _partition(
         self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError
     ) -> PartitionedPlan:
-        """Cut the model into parts. Raise `error` if a fallback is needed but not allowed, or if the model stays one part.
+        """Return a plan that runs the model in parts. Raises `error` if it needs a fallback that is not allowed.
 
-        `failed`: node name -> error, for the fallback. `staged`: the names of the nodes that need a value of an earlier
-        part. If the model would stay one part, they run in the fallback.
+        `failed`: node name -> error, of the nodes that run in the fallback. `staged`: the names of the nodes that need
+        a value of an earlier part. If the model would stay one part of the shim, they run in the fallback; without such
+        nodes, `error` is raised. A model with a Gradient node stays one part: if a node fails, all run in the fallback.
         """
         graph = self.model.graph
         if not self._fallback and failed:
@@ -324,7 +324,7 @@ def _can_specialise_on(value: CheckedValue) -> bool:
 
 
 def _value_key(value: CheckedValue) -> Any:
-    """Return a hashable key of a checked value: equal values have equal keys. The dtype is no part of the key."""
+    """Return a hashable key of a checked value: the shape and the elements of each tensor, without the dtype."""
     if isinstance(value, MapItems):
         return _value_key(value.keys), _value_key(value.values)
     if not isinstance(value, tuple):
@@ -361,7 +361,7 @@ def prepare(
     Raises:
         ShimError: The shim is not installed or does not work, or the device is absent; the error lists the devices.
         InvalidModelError: The model is not valid.
-        UnsupportedError: A node cannot be run, or needs a fallback and `fallback` is False.
+        UnsupportedError: A node needs a fallback and `fallback` is False, or the model can be neither compiled nor cut.
 
     Examples:
         >>> runnable = onnx_compat.prepare("digits.onnx", shim="reference")

@@ -42,7 +42,8 @@ class NodeSupport(NamedTuple):
         node: The name of the node.
         operator: The name of its operator.
         opset: The version of the operator set.
-        status: "native", "composed", "fallback" or "unsupported".
+        status: "native", "composed", "fallback" or "unsupported". "composed" includes nodes that could not be examined,
+            and nodes that are prepared again for each value that they need.
         reason: Why the shim cannot do the node, or how it does the node.
 
     Examples:
@@ -58,7 +59,7 @@ class NodeSupport(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The outcome of a trial trace, by the name of the node.
+    """The outcome of a trial trace and trial emission, by the name of the node.
 
     failed: node name -> error, for the nodes that the shim cannot do. The name "" stands for a primitive without a node.
     unseen: the names of the nodes that could not be examined, because the types of their inputs are known only after a
@@ -79,9 +80,11 @@ def survey(
     use_natives: bool = True,
     watch: Optional[Callable[[str, Any], None]] = None,
 ) -> Survey:
-    """Trace every node that can be traced, and emit the program in a scratch emitter, to find the nodes that fail.
+    """Find the nodes that a shim cannot do: trace every node that can be traced, and emit the program for trial.
 
-    Nothing is executed. `watch` is called with the name and the traced value of each input and result.
+    The emitter is a scratch emitter, and nothing is executed. `use_natives`: whether the shim's methods for whole
+    operators are tried. `watch` is called with the name and the traced value of each input and node output, except
+    those in subgraphs. Raises InvalidModelError for an invalid node; any other error of a node goes to `Survey.failed`.
     """
     with shim.scratch() as emitter:
         interpreter = Interpreter(emitter.natives() if use_natives else None, tolerant=True, watch=watch)
@@ -96,6 +99,7 @@ def declared_structures(graph: Graph) -> Dict[str, InputStructure]:
     """Return input name -> structure for the required inputs, by their declared types.
 
     - A sequence is taken as empty.
+    - The values of a map are float32 if their dtype is not declared.
     - A tensor of declared dtype and unknown rank has no entry.
     - A tensor of undeclared dtype is taken as an empty optional, and so is an input of an optional, sparse or undeclared
       type.
@@ -157,8 +161,9 @@ def support(
 def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
     """Return the program that a shim gets for a model, with symbolic sizes where the model leaves sizes open.
 
-    `shim` is by default the shim that `prepare` would use. Raises UnsupportedError if an input has no declared rank, or
-    if a node cannot be traced.
+    Inputs have the structures of `declared_structures`; known outputs are outputs of the program too. `shim` is by
+    default the shim that `prepare` would use. Raises UnsupportedError if an input has a declared dtype but no declared
+    rank, or if a node cannot be traced.
     """
     loaded = load(model)
     structures = declared_structures(loaded.graph)

@@ -17,8 +17,8 @@ Handle = Any
 class TypeEmitter(Emitter):
     """A substitute for an executing emitter, to check a program without running it. Its handles hold no values.
 
-    It refuses a primitive that the emitter lacks, and a result dtype that the emitter cannot hold. Everything else
-    passes.
+    `has` is False for a primitive that the emitter lacks. `apply`, `constant` and `placeholder` raise the emitter's
+    error for a dtype that the emitter cannot hold. Everything else passes, whatever the shapes.
     """
 
     concrete = False
@@ -34,7 +34,7 @@ class TypeEmitter(Emitter):
         return tuple(self.placeholder(ref.spec) for ref in self.node.outputs)
 
     def placeholder(self, spec: Spec) -> Handle:
-        """Return a handle for a value of this dtype. Raises the emitter's error if the emitter cannot hold the dtype."""
+        """Return a handle without a value, whatever the shape. Raises the emitter's error if it cannot hold the dtype."""
         self._emitter.constant(np.zeros((), spec.dtype.numpy), spec.dtype)
         return object()
 

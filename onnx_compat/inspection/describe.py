@@ -16,20 +16,21 @@ __all__ = ["FileDescription", "describe"]
 
 
 class FileDescription(NamedTuple):
-    """The description of a file, and the name of the shim that gave it; "" if no shim was needed."""
+    """The name of the shim that described a file ("" if no shim was needed), and the description."""
 
     shim: str  # "" if no shim was needed
     description: Description
 
 
 def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> FileDescription:
-    """Describe a converted file.
+    """Return the description of a converted file.
 
-    shim: The name of the shim that describes the file. None: the file itself for a .keras file or a SavedModel; else the first
-    installed shim that reads the format and can describe it, the reference last. A bundle describes itself in any case.
+    A bundle is described from its manifest, whatever `shim` is. With `shim`, that shim alone describes any other file.
+    With None, a .keras file or a SavedModel is described without a shim. Any other file is described by the first
+    installed shim that reads the format and can describe it, the reference last.
 
-    Raises `InputError` if the path does not exist, or is neither a file nor a folder; `ShimError` if no shim can
-    describe the file; `InvalidModelError` for a damaged file.
+    Raises `InputError` if the path does not exist, is neither a file nor a folder, or cannot be read; `ShimError` if no
+    shim can describe the file; `InvalidModelError` for a damaged file.
     """
     target = os.fspath(path)
     if not os.path.exists(target):
@@ -58,7 +59,7 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
 
 
 def _describe_bundle(path: str) -> Description:
-    """Return the description of a bundle from its manifest. Its parts are not opened."""
+    """Return the description of a bundle from its manifest: its ports, parts and fallback nodes. No part is opened."""
     manifest = read_manifest(path)
     facts = {
         "format": "bundle: parts, of which some run in the fallback",

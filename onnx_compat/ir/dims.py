@@ -229,8 +229,8 @@ def decide_equal(a: Extent, b: Extent) -> bool:
 def floordiv(a: Extent, b: Extent) -> Extent:
     """Return a / b rounded down.
 
-    Two ints give an int; an int b of 0 raises ZeroDivisionError then. A polynomial that b divides without remainder
-    gives the quotient. Any other pair gives a symbolic quotient, also for a b of 0.
+    Two ints give an int; a b of 0 raises ZeroDivisionError then. If b is a single term (or an int) that divides every
+    term of a, or equals a, the result is the exact quotient. Any other pair gives a symbolic quotient, also for b = 0.
     """
     if is_static(a) and is_static(b):
         return int(a) // int(b)
@@ -330,7 +330,7 @@ def _sort_key(atom: Atom) -> _Key:
 
 
 def _atom_key(kind: str, args: Sequence[Any]) -> _Key:
-    """Return a sort key that only equal atoms share: the value's serial number and the index, or the operands' keys."""
+    """Return a sort key that only equal atoms share: kind, then serial number of the value and index, or operand keys."""
     if kind in ("axis", "element"):
         source, index = args
         return (kind, getattr(source, "serial", source), -1 if index is None else index)
@@ -342,7 +342,7 @@ def _extent_key(extent: Extent) -> _Key:
 
 
 def _exact_division(a: Extent, b: Extent) -> Optional[Extent]:
-    """Return a / b if b is a monomial that divides every term of a without remainder, or if a equals b; else None."""
+    """Return a / b if b is a single term that divides every term of a without remainder, or if a equals b; else None."""
     divisor = _terms(b)
     if len(divisor) != 1:
         return 1 if is_equal(a, b) and divisor else None
@@ -365,7 +365,7 @@ def _cannot_remove(atoms: List[Atom], atom: Atom) -> bool:
 
 
 def _lower_bound(value: Extent) -> Optional[int]:
-    """Return a lower bound of a size for all run-time values, from the lower bounds of its atoms; None if none follows."""
+    """Return a lower bound of a size, from those of its atoms; None if an atom has no bound, or a bound or factor below 0."""
     total = 0
     for monomial, factor in _terms(value).items():
         if monomial and factor < 0:

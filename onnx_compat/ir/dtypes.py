@@ -54,7 +54,7 @@ class DType:
     @staticmethod
     def of(value: Any) -> "DType":
         """Return the type for an ONNX number (a Python int), a name, a numpy or ml_dtypes dtype, or an array with such
-        a dtype. A DType is returned unchanged.
+        a dtype. A DType is returned unchanged, and a class like `float` or `np.int8` counts as its numpy dtype.
 
         A name is the name of a DType, of an ml_dtypes type or of an ONNX type: "float32", "float8_e5m2",
         "tensor(float)". The numpy dtypes of str, bytes and objects give string. Raises UnsupportedError for anything
@@ -116,11 +116,10 @@ class DType:
         raise UnsupportedError("the type %s has no smallest and largest value" % self.name)
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round numbers to values of this type. Return an array of the carrier dtype.
+        """Round numbers to values of this type. Return an array of the carrier dtype, if possible `values` itself.
 
-        Small floats round by `Format.encode`. `saturate` and `mode` are those of `Format.encode`, and other types
-        ignore them. A sub-byte integer type truncates floats and keeps the low bits. A native type casts as numpy's
-        `astype`.
+        A small float type rounds as `Format.encode` with `saturate` and `mode` does; other types ignore both. A
+        sub-byte integer type truncates floats and keeps the low bits. A native type casts as numpy's `astype`.
         """
         values = np.asarray(values)
         if self.format is not None:
@@ -219,7 +218,7 @@ def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
 
 
 def from_public(array: Array) -> Tuple[Array, DType]:
-    """Convert a caller's numpy or ml_dtypes array, scalar, list or string. Return its carrier array and its `DType`.
+    """Convert a caller's numpy or ml_dtypes array, scalar, list or string. Return (carrier array, `DType`).
 
     Numbers of Python get numpy's default dtype. Bytes are decoded as UTF-8. Raises UnsupportedError if ONNX has no such
     element type, or if an array of objects has an element that is neither str nor bytes.

@@ -42,7 +42,7 @@ class Format:
         self._values: Optional[Array] = None
 
     def magnitude(self, code: Array) -> Array:
-        """Return the float64 magnitudes of codes that have no sign bit.
+        """Return the float64 magnitudes (absolute values) of codes that have no sign bit, up to `top + 1`.
 
         `top` is the code of the largest finite magnitude. The code `top + 1` gives the magnitude that would follow it.
         """
@@ -107,7 +107,8 @@ class Format:
             value; otherwise the number becomes NaN.
         mode: "nearest" (ties to even; in a scale, upwards), "up" (away from zero) or "down" (towards zero).
 
-        NaN becomes the code `nan`. In a scale, a negative number becomes NaN. Raises ValueError for another mode.
+        NaN becomes the code `nan`, with its sign; in bfloat16, a float32 NaN keeps its upper bits in the mode
+        "nearest". In a scale, a negative number becomes NaN. Raises ValueError for another mode.
         """
         values = np.asarray(values)
         if self.bits == 16 and mode == "nearest" and values.dtype == np.float32:

@@ -35,7 +35,7 @@ _INFIX = {"floordiv": "//", "mod": "%"}
 
 
 def format_program(program: "Program") -> str:
-    """Return a program as text, in the form that the module's docstring shows."""
+    """Return a program as text, in the form that the module's docstring shows. Dead nodes are left out."""
     printer, region = Printer(), program.region
     lines = ["program %s for %s" % (program.name, "any target" if program.target is None else program.target)]
     for port, ref in zip(program.inputs, region.inputs):

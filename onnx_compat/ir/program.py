@@ -113,7 +113,10 @@ Arg = Union[Ref, Const, Extents, None, Tuple[Any, ...]]
 
 
 class Node:
-    """An application of a primitive: `outputs = primitive(*args, **params)`, with a region for each branch or loop body."""
+    """An application of a primitive: `outputs = primitive(*args, **params)`, with a region for each branch or loop body.
+
+    The constructor makes the outputs: a new `Ref` for each type in `specs`.
+    """
 
     __slots__ = ("args", "origin", "outputs", "params", "primitive", "regions")
 
@@ -191,7 +194,7 @@ class Region:
         return self.live()
 
     def spent(self) -> List[Tuple[Ref, ...]]:
-        """Return for each live node the values that no later node of the region reads (liveness).
+        """Return for each live node the values that it reads and no later live node of the region reads (liveness).
 
         Inputs and captured values are included; outputs of the region and results that no node reads are not. The list
         is parallel to `live()`, and cached as well.
@@ -236,8 +239,9 @@ class Region:
 def input_dependencies(arg: Arg) -> Tuple[Set[Ref], Set[Ref]]:
     """Return the region inputs that an argument depends on, directly or through nodes, as two sets.
 
-    The first set has the inputs whose elements matter, the second the inputs of which a size matters. An input can be
-    in both. Both sets are empty for None and for a constant.
+    The first set has the inputs whose elements are read. The second has the inputs of which only a size matters:
+    the length of their axis, or of an axis of a value that is computed from them. An input that is read in both ways is
+    in both sets. Both sets are empty for None and for a constant.
     """
     visited: Dict[Tuple[Ref, bool], None] = {}
     pending = [(ref, by_size) for ref, by_size in _reads((arg,))]
@@ -266,7 +270,7 @@ def _reads(args: Iterable[Any]) -> Iterator[Tuple[Ref, bool]]:
 
 
 def refs(arg: Arg) -> Iterable[Ref]:
-    """Return the run-time values that an argument reads: tensors, and the values in its symbolic sizes. They can repeat."""
+    """Return an iterator over the values that an argument reads: tensors, and values in sizes. They can repeat."""
     return _refs((arg,))
 
 

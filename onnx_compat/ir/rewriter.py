@@ -14,7 +14,10 @@ __all__ = ["Replacement", "replace_values_in_sizes", "rewrite_region"]
 
 
 class Replacement(NamedTuple):
-    """A primitive, its arguments and its parameters, to compute the results of a replaced node from earlier values."""
+    """The primitive, the arguments and the parameters that replace those of a node.
+
+    The node's regions, and the types and names of its results, stay. The arguments are values of the old region.
+    """
 
     primitive: str
     args: List[Arg]
@@ -25,8 +28,8 @@ def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacemen
     """Return a copy of the region in which `rewrite` replaces nodes, and the number of replaced nodes.
 
     `rewrite` is called for each live node of the region, not for nodes of inner regions. `rewrite` returns None for a
-    node that stays. The copy has no dead nodes. If no node is replaced, the result is the region itself and 0. If
-    ONNX_COMPAT_VERIFY=1, VerificationError is raised for a copy with a defect.
+    node that stays. The copy has no dead nodes, and shares the inputs of the region. If no node is replaced, the result
+    is the region itself and 0. If ONNX_COMPAT_VERIFY=1, VerificationError is raised for a copy with a defect.
     """
     replacements = {node: rewrite(node) for node in region.live()}
     count = sum(replacement is not None for replacement in replacements.values())
@@ -114,7 +117,7 @@ class _Copy(_Sizes):
         return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
 
     def fill(self, new: Region, region: Region) -> None:
-        """Fill the region `new` with copies of the live nodes and of the outputs of `region`."""
+        """Fill the region `new` with copies of the live nodes of `region`, in place, and set its outputs to match."""
         new.replace([self._node(node) for node in region.live()])
         new.outputs = tuple(map(self.arg, region.outputs))
 

@@ -37,7 +37,7 @@ def verify_program(program: "Program") -> None:
 
 
 def _port_defect(port: "Port", value: Arg) -> str:
-    """Return how a value differs from its port in dtype, rank, or a size that the port knows; "" if it does not differ."""
+    """Return a text: how a value differs from its port in dtype, rank, or a size that the port knows; "" if it fits."""
     if not isinstance(value, (Ref, Const)):
         return "is no value"
     spec = value.spec
@@ -49,7 +49,7 @@ def _port_defect(port: "Port", value: Arg) -> str:
 
 
 def verify_region(region: Region) -> None:
-    """Raise VerificationError if a region, or an inner region, has a defect.
+    """Raise VerificationError if a region, or an inner region, has a defect (see the list in the module's docstring).
 
     A read of a value of an enclosing region counts as a defect. Dead nodes are not verified.
     """

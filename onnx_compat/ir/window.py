@@ -67,14 +67,15 @@ class Window(NamedTuple):
         return self._replace(pads=((0, 0),) * len(self.pads))
 
     def as_plane(self) -> "Window":
-        """Return the window with a new first axis: one tap, stride 1, dilation 1, no padding. The window has one axis."""
+        """Return this window of one axis with a new first axis: one tap, stride 1, dilation 1, no padding."""
         return Window((1, *self.kernel), (1, *self.strides), (1, *self.dilations), ((0, 0), *self.pads))
 
     def counts(self, extents: Sequence[Extent]) -> List[Extent]:
         """Return the number of positions of the window, with its padding, on an axis of each of these sizes, rounded
         down.
 
-        The number is 0 or negative where the axis with its padding is shorter than the dilated kernel.
+        The number is 0 or negative where the axis with its padding is shorter than the dilated kernel. Raises TypeError
+        for a kernel size of None.
         """
         along = zip(extents, self.spans, self.strides, self.pads)
         return [floordiv(extent + low + high - span, stride) + 1 for extent, span, stride, (low, high) in along]

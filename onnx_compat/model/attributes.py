@@ -58,10 +58,11 @@ class AttributeReference(NamedTuple):
 
 
 def attributes(records: Iterable[Message], reader: "Reader", node: str) -> Dict[str, Any]:
-    """Return attribute name -> Python value for a node, in order. `node` is its name, for errors.
+    """Return attribute name -> Python value for a node, in the order of the file. `node` is its name, for errors.
 
-    Raises InvalidModelError if a name is missing or repeated, or if an attribute has no value or an invalid type.
-    Raises UnsupportedError for a type that is newer than this library. Errors of tensors and graphs are raised too.
+    An attribute without a type, as before IR version 2, has the type of its only field. Raises InvalidModelError if a
+    name is missing or repeated, or if an attribute has no value or an invalid type. Raises UnsupportedError for a type
+    that is newer than this library. Errors of tensors and graphs are raised too.
     """
     attributes_by_name: Dict[str, Any] = {}
     for record in records:

@@ -16,8 +16,8 @@ def check(graph: Graph) -> Graph:
     """Return a new graph with the nodes in topological order, and with node names that are unique among all subgraphs.
 
     Subgraphs are sorted too. The given nodes are renamed, and get the sorted subgraphs, in place. Raises
-    InvalidModelError if a value is undefined, or is defined twice in one graph. Raises it too if nodes form a cycle, or if
-    the outermost graph has no outputs.
+    InvalidModelError if a value is undefined, or is defined twice in one graph. Raises it too if an input has no name,
+    nodes form a cycle, or the outermost graph has no outputs.
     """
     if not graph.outputs:
         raise InvalidModelError("the model's graph has no outputs, there is nothing to compute", hint=_AGAIN)
@@ -54,8 +54,8 @@ def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
 def _producers(graph: Graph) -> Dict[str, int]:
     """Return value name -> index of the node that produces the value, or -1 for an input or initializer.
 
-    Raises InvalidModelError if a value is defined twice, or an input has no name. An initializer may have the name of an
-    input.
+    Raises InvalidModelError if a value is defined twice, or an input has no name. An initializer may have the name of
+    an input.
     """
     producers: Dict[str, int] = {}
     for port in graph.inputs:

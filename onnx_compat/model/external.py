@@ -23,7 +23,8 @@ Reader = Callable[[], Array]
 class Folder:
     """The folder of the external data of a model.
 
-    `files` has the real paths of the data files that tensors use, as the keys of a dict, in order of first use.
+    `named` is its path, and `model` the path of the model, whose real folder is allowed as well. `files` has the real
+    paths of the data files that tensors use, as the keys of a dict, in order of first use.
     """
 
     def __init__(self, named: str, model: Optional[str] = None) -> None:
@@ -36,9 +37,10 @@ class Folder:
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
         """Return a function that reads the `needed` bytes of a tensor's external data as a uint8 array.
 
-        `entries` has the location, offset and length from the model. Raises InvalidModelError at once if an entry is
-        wrong, or if the file is missing or too short. The returned function raises InvalidModelError if the file has
-        changed since.
+        `entries` has the location, offset and length from the model; by default, offset 0 and the length `needed`. The
+        file is added to `files`. Raises InvalidModelError at once if an entry is wrong, or if the file is outside of
+        the folder, missing or too short. The returned function raises InvalidModelError if the file has changed since,
+        or cannot be read.
         """
         location = entries.get("location", "")
         path = self._resolve(location, tensor)
@@ -61,7 +63,11 @@ class Folder:
         return lambda: self._read(path, location, tensor, offset, needed, stamp)
 
     def _resolve(self, location: str, tensor: str) -> str:
-        """Return the real path of a location. Raises InvalidModelError if the path is outside of the model's folder."""
+        """Return the real path of a location.
+
+        Raises InvalidModelError if the location is empty, absolute or too long, or has a part "..". Raises it too if
+        the real path is outside of the model's folder.
+        """
         if len(location) > _LONGEST:
             raise InvalidModelError(
                 "the location of the external data of tensor '%s' has %d characters: no file has such a name"
@@ -82,7 +88,10 @@ class Folder:
         return path
 
     def _inspect(self, path: str, location: str, tensor: str) -> Tuple[int, Tuple[int, ...]]:
-        """Return the size of a file, and a stamp that changes with the file. Raises InvalidModelError if no file exists."""
+        """Return the size of a file in bytes, and a stamp that changes with the file (its inode, size and time).
+
+        Raises InvalidModelError if the path does not exist or is no regular file.
+        """
         try:
             status = os.stat(path)
         except (OSError, ValueError):

@@ -29,13 +29,15 @@ AttributeValue = Any
 def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, int]) -> Graph:
     """Return a new graph with every call of a function replaced by a copy of the function's body.
 
-    Sets the opset of every node that stays, in place. `versions`: domain -> opset that the model imports. Raises
-    UnsupportedError above `LIMIT` or `DEPTH`, or for an opset that is too new. Raises InvalidModelError for
+    Sets the opset of every node that stays, in place, and puts the new subgraphs into its attributes. `versions`:
+    domain -> opset that the model imports. Raises UnsupportedError above `LIMIT` or `DEPTH`, or if a function imports
+    an opset that is too new. Raises InvalidModelError for
 
     - two functions of the same domain, name and overload, or recursion;
     - a call with too many inputs or outputs;
     - a reference to an attribute outside of a function;
-    - a domain that is not imported.
+    - a domain that is not imported and not in `IMPLIED`;
+    - an import by a function of a standard domain with a version below 1.
     """
     table: Dict[Key, Function] = {}
     for function in functions:
@@ -66,8 +68,8 @@ class _Inliner:
     def nodes(self, nodes: Iterable[GraphNode], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[GraphNode]:
         """Return the nodes with their opsets set, and with each call of a function replaced by a copy of the body.
 
-        Subgraphs are included. Nodes that have an opset already stay unchanged. `calls` has the functions whose bodies
-        hold these nodes, the outermost first.
+        Subgraphs are included. The given nodes are changed in place; nodes that have an opset already stay unchanged.
+        `opsets`: domain -> version for these nodes. `calls` has the functions whose bodies hold them, outermost first.
         """
         done: List[GraphNode] = []
         for node in nodes:
@@ -151,7 +153,9 @@ class _Inliner:
         ]
 
     def count_copied(self, node: GraphNode) -> None:
-        """Add a copied node to `copied`. Raises UnsupportedError above `LIMIT`."""
+        """Add 1 and the counts of the node's inputs, outputs and attributes to `copied`. Raises UnsupportedError above
+        `LIMIT`.
+        """
         self.copied += 1 + len(node.inputs) + len(node.outputs) + len(node.attributes)
         if self.copied > LIMIT:
             raise UnsupportedError("the functions of the model expand to more than %d nodes and names" % LIMIT)
@@ -193,9 +197,9 @@ class _Copy:
         return self.duplicate(value)
 
     def duplicate(self, value: AttributeValue) -> AttributeValue:
-        """Copy an attribute value, so that its tensors can be released, and its nodes renamed, apart from other copies.
+        """Return a copy of an attribute value whose tensors can be released, and nodes renamed, apart from other copies.
 
-        A value without tensors or graphs is returned itself, also None.
+        The names in a graph stay. A value without tensors or graphs is returned itself, also None.
         """
         if isinstance(value, Constant):
             return value.copy()
@@ -219,7 +223,10 @@ class _Copy:
         return scope.get(name, "")
 
     def graph(self, graph: Graph, outer: Dict[str, str]) -> Graph:
-        """Copy a subgraph of the body. A name that the subgraph defines hides the same name in `outer`."""
+        """Return a copy of a subgraph of the body. Its own values get new names; other names are translated by `outer`.
+
+        A name that the subgraph defines hides the same name in `outer`.
+        """
         scope = {name: new for name, new in outer.items() if name not in graph.names}
         inputs = [ValueInfo(self.name(port.name, scope), port.type) for port in graph.inputs]
         initializers = {self.name(name, scope): initializer.copy() for name, initializer in graph.initializers.items()}

@@ -1,6 +1,6 @@
 """Graphs and models as plain objects, after functions are inlined and nodes are sorted.
 
-These objects do not change once built, except that the data of an initializer may be released.
+These objects do not change after `load`, except that the data of an initializer may be released.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ class GraphNode:
     """A call of an operator.
 
     operator, domain, overload: the operator that is called; "" is the domain of ai.onnx.
-    opset: the version of that domain; nodes of an inlined function keep the function's version.
+    opset: the version of that domain; nodes of an inlined function keep the function's version. -1 before inlining.
     name: a unique name: the name in the model, or a generated name like "Conv_12".
     inputs, outputs: names of values; "" is an omitted optional value.
     attributes: name -> Python value, see `onnx_compat.model.attributes`.
@@ -126,7 +126,10 @@ class Graph:
         return defined
 
     def free_names(self) -> Tuple[str, ...]:
-        """Return the names of outer values that this graph or a subgraph reads, distinct, in order of first use."""
+        """Return the distinct names of outer values that this graph or a subgraph reads, in order of first use.
+
+        An output that this graph does not compute counts as a read.
+        """
         if self._free is None:
             defined = self.names
             free: Dict[str, None] = {}
@@ -155,7 +158,8 @@ class Graph:
     def types(self) -> Dict[str, Optional[Type]]:
         """Return value name -> declared type, for inputs, outputs, initializers and declared intermediate values.
 
-        An undeclared type is the value None. Subgraphs are not included.
+        An undeclared type is the value None. An initializer has its own type, also if an input has its name. Subgraphs
+        are not included.
         """
         declared = dict(self.value_info)
         declared.update((port.name, port.type) for port in self.outputs + self.inputs)
@@ -181,12 +185,12 @@ class Model:
         graph: The inputs, outputs, initializers and nodes.
         opsets: The operator sets: domain -> version; the domain of ai.onnx is "".
         ir_version: The version of the file format.
-        path: The path that it was read from, or None.
+        path: The path that it was read from; None for bytes or a ModelProto.
         functions: The (domain, name, overload) of the model's own functions; their calls are inlined already.
         metadata: The key-value pairs of the file.
-        producer: The name of the exporter.
-        source: The argument of `load`: a path, bytes or a ModelProto.
-        data_files: The paths of the external data.
+        producer: The name and the version of the exporter: "pytorch 2.1.0".
+        source: The argument of `load`: a path as str, bytes or a ModelProto.
+        data_files: The real paths of the files with external data.
 
     Examples:
         >>> model = onnx_compat.load("digits.onnx")
@@ -232,10 +236,9 @@ class Model:
 
     @property
     def proto(self) -> Any:
-        """The original onnx.ModelProto, with its functions. A path or bytes are read at each access: no copy stays in
-        memory.
+        """The original onnx.ModelProto, with its functions; None for a Model without a `source`.
 
-        None for a Model that was built without a `source`.
+        It is the ModelProto that was given to `load`. A path or bytes are read again at each access.
         """
         import onnx
 
@@ -246,7 +249,7 @@ class Model:
         return self.source
 
     def operators(self) -> "Counter[Tuple[str, str, int]]":
-        """Return (domain, operator, opset) -> number of nodes, those in subgraphs included."""
+        """Return (domain, operator, opset) -> number of nodes, as a Counter. Nodes in subgraphs are included."""
         return Counter((node.domain, node.operator, node.opset) for node in self.graph.walk())
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
 
 class Initializer:
-    """A stored constant of a graph. Its shape is checked at construction; `array` decodes its elements at each call.
+    """A stored constant of a graph. Its dtype and shape are given; `array` decodes its elements by `read` at each call.
 
     nbytes: the size of the carrier array in bytes.
     """
@@ -35,9 +35,10 @@ class Initializer:
         return TensorType(self.dtype, self.shape)
 
     def array(self) -> Array:
-        """Return the read-only carrier array (see `onnx_compat.ir.dtypes`), if possible as a view of the model's bytes.
+        """Return the carrier array (see `onnx_compat.ir.dtypes`), if possible as a view of the model's bytes.
 
-        Raises InvalidModelError after `release`.
+        The array is read-only, except one of strings. Raises InvalidModelError after `release`, and if the stored data
+        is damaged (see `read_dense`).
         """
         if self._read is None:
             raise InvalidModelError(
@@ -54,7 +55,10 @@ class Initializer:
         self._read = None
 
     def copy(self) -> "Initializer":
-        """Return a copy that shares the stored bytes. After `release` of one of the two, the other can still be read."""
+        """Return a copy that shares the stored bytes. After `release` of one of the two, the other can still be read.
+
+        A copy of a released initializer is released too.
+        """
         duplicate = Initializer(self.name, self.dtype, self.shape, self.array)
         duplicate._read = self._read
         return duplicate

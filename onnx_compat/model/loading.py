@@ -43,7 +43,7 @@ def load(
 
     Raises:
         InvalidModelError: The file is missing, truncated or not a valid model.
-        UnsupportedError: The model needs a newer opset or file format than this library supports.
+        UnsupportedError: The model needs a newer opset, dtype or format than this library knows, or exceeds its limits.
         InputError: `source` is of another type.
 
     Examples:
@@ -126,9 +126,9 @@ def _read_model(source: Source, folder: Optional[Folder], source_argument: Model
 def _versions(record: Message, unknown: Set[str]) -> Dict[str, int]:
     """Return domain -> opset version. Before IR 3, a model without opsets has version 1 of ai.onnx.
 
-    Raises InvalidModelError without an IR version, without opsets from IR 3 on, and for a domain with two versions or a
-    version below 1. Raises UnsupportedError for a later opset, and for a later IR version if the model has unknown
-    fields.
+    Raises InvalidModelError without an IR version, or without opsets from IR 3 on. Raises it too for a domain with two
+    versions, or a standard domain with a version below 1. Raises UnsupportedError for a later opset of a standard
+    domain. A later IR version raises it only if `unknown`, the names of unknown fields, is not empty.
     """
     if record.ir_version < 1:
         raise InvalidModelError("this is no ONNX model: it has no IR version", hint="export the model again")

@@ -32,7 +32,7 @@ class Names:
 
 
 def names_in(graph: Graph) -> Set[str]:
-    """Return the names of all values and nodes of a graph and its subgraphs."""
+    """Return the names of all values and nodes of a graph and its subgraphs, also of values that are only declared."""
     names = graph.names | graph.value_info.keys() | {port.name for port in graph.outputs}
     for node in graph.nodes:
         names.add(node.name)

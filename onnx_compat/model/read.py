@@ -36,7 +36,10 @@ class Function(NamedTuple):
 
 
 class Reader:
-    """Convert decoded messages to objects of `onnx_compat.model`. `folder` has the external data of the tensors."""
+    """Convert decoded messages to objects of `onnx_compat.model`. `folder` has the external data, if any.
+
+    A node gets the opset -1, and a node without a name the name "<operator>_<index>".
+    """
 
     def __init__(self, folder: Optional[Folder]) -> None:
         self.folder = folder
@@ -114,7 +117,10 @@ class Reader:
 
 
 def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
-    """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, shape or size."""
+    """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, shape or size. A symbolic size is a str.
+
+    A negative size and the symbol "?" count as undeclared.
+    """
     dtype = DType.of(record.elem_type) if record.elem_type else None
     if record.shape is None:
         return dtype, None
@@ -128,7 +134,7 @@ def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, 
 
 
 def opsets(records: Sequence[Message]) -> Dict[str, int]:
-    """Return domain -> version. Raises InvalidModelError if a domain is imported with two versions."""
+    """Return domain -> version, with "" for ai.onnx. Raises InvalidModelError if a domain has two versions."""
     versions: Dict[str, int] = {}
     for record in records:
         domain = normalise(record.domain)

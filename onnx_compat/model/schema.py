@@ -15,9 +15,10 @@ _NUMBERS = ("ints", "floats", "doubles")
 
 
 def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
-    """Return a new message class with fields given as name=(number, kind). A kind that ends with "*" is a list.
+    """Return a new message class, named `_title`, with fields given as name=(number, kind): see `wire.Field`.
 
-    The defaults are class attributes, so an absent field takes no memory.
+    A kind that ends with "*" is a list, and so are ints, floats and doubles. The defaults are class attributes: () for
+    a list, 0, 0.0, "" or b"" for a single value, None for a message or payload. So an absent field takes no memory.
     """
     body: Dict[str, Any] = {"FIELDS": {}}
     for field, (number, spelled) in fields.items():

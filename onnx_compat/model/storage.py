@@ -42,7 +42,10 @@ def decode_elements(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
 
 
 def encode_elements(array: Array, dtype: DType) -> bytes:
-    """Encode a carrier array as raw_data. Every dtype but string has this form."""
+    """Return the bytes of raw_data for a carrier array of any shape: little endian, and packed below 8 bits.
+
+    Every dtype but string has this form. Small floats are rounded to values of the dtype.
+    """
     if dtype.format is not None:
         codes = dtype.format.encode(array, saturate=False)  # infinity stays infinity
         stored = codes.astype("<u2") if dtype.bits == 16 else pack_bits(codes.ravel(), dtype.bits)
@@ -54,7 +57,10 @@ def encode_elements(array: Array, dtype: DType) -> bytes:
 
 
 def _unpack_bits(data: Array, bits: int, count: int) -> Array:
-    """Unpack bytes into `count` elements of 2, 4, 6 or 8 bits, one per byte. The first element is in the low bits."""
+    """Unpack a uint8 array into `count` elements of 2, 4, 6 or 8 bits, one per byte of the result.
+
+    The first element is in the low bits. Elements of 8 bits are returned as they are.
+    """
     if bits == 8:
         return data
     if bits == 6:  # four elements in three bytes
@@ -68,7 +74,10 @@ def _unpack_bits(data: Array, bits: int, count: int) -> Array:
 
 
 def pack_bits(codes: Array, bits: int) -> Array:
-    """Pack elements of 2, 4, 6 or 8 bits into bytes, the inverse of `_unpack_bits`. The last byte is padded with zeros."""
+    """Pack a uint8 vector of elements of 2, 4, 6 or 8 bits into bytes, as a uint8 array: the inverse of `_unpack_bits`.
+
+    The last byte is padded with zeros. Bits above the width are dropped. Elements of 8 bits are returned as they are.
+    """
     if bits == 8:
         return codes
     per_group = 4 if bits == 6 else 8 // bits

@@ -26,9 +26,10 @@ SPARSE_LIMIT = 1 << 30
 def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
     """Read a dense tensor, named `name`, or as in its message if `name` is "". Its elements are decoded on demand.
 
-    Raises InvalidModelError if the data does not fit the shape, or if the shape is impossible. Raises it too for
-    external data without a `folder`. Raises UnsupportedError for an unknown dtype, more than 32 dimensions, and
-    segments. A number that is too wide for its dtype raises InvalidModelError only when the elements are decoded.
+    Raises InvalidModelError if the data does not fit the shape, or if the shape is impossible. Raises it too without a
+    dtype, and for external data that is damaged (see `Folder.reader`) or has no `folder`. Raises UnsupportedError for
+    an unknown dtype, more than 32 dimensions, and segments. A number that is too wide for its dtype raises
+    InvalidModelError only when the elements are decoded.
     """
     name = name or record.name
     where = "tensor '%s'" % name
@@ -97,8 +98,8 @@ def _check_count(where: str, actual: int, needed: int, unit: str) -> None:
 def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
     """Return a function that decodes the `string_data` of a tensor to an object array of str.
 
-    Raises InvalidModelError at once if the tensor stores strings as raw data, or if their count is wrong. A byte that
-    is not UTF-8 becomes a surrogate.
+    Raises InvalidModelError at once if the tensor has raw or external data, or if the count of strings is wrong. A byte
+    that is not UTF-8 becomes a surrogate.
     """
     if record.raw_data is not None or record.data_location == 1:
         raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
@@ -114,8 +115,7 @@ def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: s
 
 
 def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Reader:
-    """Return a function that reads a tensor from its typed field (`float_data`, `int32_data`, …), as an array of
-    raw_data form.
+    """Return a function that reads the typed field of a tensor (`int32_data`, …) as an array with the bytes of raw_data.
 
     Raises InvalidModelError at once if the field has the wrong count of numbers. The returned function raises
     InvalidModelError for a number that is too wide (see `_check_width`).
@@ -161,11 +161,11 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
 
 
 def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """Read a sparse tensor as an `Initializer` whose `array` is dense.
+    """Read a sparse tensor as an `Initializer` whose `array` is dense, named `name`, or as its values if `name` is "".
 
-    The absent elements are 0, False or "". Raises InvalidModelError at once if values or indices are missing, or do not
-    match. Raises it too if indices are out of range, repeated, or not in ascending order. Raises UnsupportedError above
-    `SPARSE_LIMIT`.
+    The indices are decoded at once, the values on demand. The absent elements are 0, False or "". Raises
+    InvalidModelError at once if values or indices are missing, or do not match. Raises it too if indices are out of
+    range, repeated, or not in ascending order. Raises UnsupportedError above `SPARSE_LIMIT`.
     """
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")

@@ -90,7 +90,7 @@ def normalise(domain: str) -> str:
 
 
 def release_of(domain: str, version: int) -> Optional[Release]:
-    """Return the first onnx release with a version of a standard domain.
+    """Return the first onnx release that has this version, or a later version, of a standard domain.
 
     None for another domain, a version below 1, and a version newer than all releases.
     """
@@ -104,7 +104,8 @@ def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
     """Return the first onnx release that can read a model with these opsets and this IR version; None if no release
     can.
 
-    Domains outside of the standard are ignored. A version below 1, or newer than all releases, gives None.
+    Domains outside of the standard are ignored. An opset below 1, or an opset or `ir` newer than all releases, gives
+    None.
     """
     standard = [release_of(domain, version) for domain, version in opsets.items() if normalise(domain) in NEWEST]
     needed = [*standard, next((release for release in RELEASES if release.ir >= ir), None)]
@@ -116,7 +117,7 @@ def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
     """Return the oldest IR version that supports these opsets and element types: 4 or later.
 
     IR 4 is the first version in which initializers need not be inputs. Raises UnsupportedError for a version of a
-    standard domain that no release has. Other domains are ignored.
+    standard domain that is below 1 or newer than all releases. Other domains are ignored.
     """
     needed: List[int] = [4]
     needed += [_TYPE_IR.get(dtype.name, 3) for dtype in dtypes]

@@ -102,9 +102,10 @@ class Message:
 
 
 def parse(source: Source, message: Type[Message]) -> Tuple[Message, Set[str]]:
-    """Decode the message that fills a source. Return the message, and the names of its unknown fields.
+    """Decode the message that fills a source. Return the message, and the names of unknown fields: "Node field 12".
 
-    Raises InvalidModelError if the bytes are damaged.
+    The names include those of fields of inner messages. The content of unknown fields is skipped. Raises
+    InvalidModelError if the bytes are damaged.
     """
     unknown: Set[str] = set()
     record = message()
@@ -119,7 +120,7 @@ def _damaged_error(message: Type[Message], why: str) -> InvalidModelError:
 
 
 def _varint(data: Bytes, position: int, stop: int) -> Tuple[int, int]:
-    """Return an unsigned 64-bit varint and the position after it. The position is `stop + 1` if the varint does not end."""
+    """Return an unsigned 64-bit varint and the position after it; (0, stop + 1) if it does not end within 10 bytes."""
     value = shift = 0
     while position < stop:
         byte = data[position]
@@ -134,7 +135,7 @@ def _varint(data: Bytes, position: int, stop: int) -> Tuple[int, int]:
 
 
 def _next_field(message: Type[Message], data: Bytes, position: int, stop: int) -> Tuple[int, int, int, int, int]:
-    """Return (number, wire type, value, start, end) of the field at a position.
+    """Return (number, wire type, value, start, end) of the field at a position. The next field begins at `end`.
 
     `value` is the number in a varint field, else 0. `start` and `end` bound the content, without its tag and length.
     Raises InvalidModelError if the bytes are damaged.

@@ -49,8 +49,8 @@ def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo
 
     An initializer whose name is in `inputs` becomes an input. It stays as the default value if the graph of `model`
     declares it as an input too. Raises InvalidModelError if the nodes read any other value that they do not compute, or
-    if a weight was released. Raises UnsupportedError for two versions of a domain, and ConversionError for an attribute
-    that onnx cannot hold.
+    if a weight was released. Raises UnsupportedError for two versions of a domain, a version that no release has, and a
+    call of an overload. Raises ConversionError for an attribute that onnx cannot hold.
     """
     import onnx
 
@@ -139,7 +139,10 @@ class _Writer:
         return make(name=name, type=_NUMBERS[field], **{field: content})
 
     def item(self, value: AttributeValue) -> Tuple[Any, Any]:
-        """Return (field of AttributeProto, content) for a single attribute value: (None, value) for an unknown type."""
+        """Return (field of AttributeProto, content) for a single attribute value; (None, value) for an unknown type.
+
+        A bool becomes an int, and a str its UTF-8 bytes.
+        """
         if isinstance(value, (bool, int, np.integer)):
             return "i", int(value)
         if isinstance(value, (float, np.floating)):

@@ -145,7 +145,7 @@ def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Softmax", since=13)
 def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the softmax along an axis."""
+    """Return the softmax along an axis; a negative axis counts from the end."""
     return p.softmax(input, axis)
 
 
@@ -160,7 +160,7 @@ def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("LogSoftmax", since=13)
 def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the logarithm of the softmax along an axis."""
+    """Return the logarithm of the softmax along an axis; a negative axis counts from the end."""
     return p.log_softmax(input, axis)
 
 
@@ -168,7 +168,8 @@ def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
     """Return 1 at the first maximum over all axes from `axis` on together, else 0, in the shape of the input.
 
-    Raises InvalidModelError if the axis is out of range.
+    This is the meaning before opset 13. The dtype is that of the input. Raises InvalidModelError if the axis is out of
+    range.
     """
     return _apply_flattened(_hardmax, input, axis)
 

@@ -54,8 +54,8 @@ def known_number(tensor: Tensor, description: str) -> Any:
 def as_size(tensor: Tensor, description: str) -> Extent:
     """Return the only element of an integer tensor as a size: an int if it is known, else a symbolic size.
 
-    `description` names the tensor in errors. Raises InvalidModelError if the tensor has another number of elements, and
-    NeedsKnownError if the number of elements is not known.
+    `description` names the tensor in errors. Raises InvalidModelError if the tensor has another number of elements, or
+    is a run-time tensor of rank 2 or more. Raises NeedsKnownError if the number of elements is not known.
     """
     sizes = as_sizes(tensor)
     if len(sizes) != 1:
@@ -80,10 +80,10 @@ def product(extents: Sequence[Extent]) -> Extent:
 
 
 def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[int]:
-    """Return an attribute like `strides`, which has an entry for each of `rank` spatial axes.
+    """Return an attribute like `strides` as a list, with an entry for each of `rank` spatial axes.
 
-    Return [default] * rank if the attribute is absent or empty. Raises InvalidModelError if the number of entries is
-    not the rank, or if an entry is below the default.
+    Return [default] * rank without values. Raises InvalidModelError if the number of entries is not the rank, or if an
+    entry is below `default`.
     """
     if values and (len(values) != rank or min(values) < default):
         raise InvalidModelError(
@@ -105,7 +105,7 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
 
 
 def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
-    """Reshape a vector to `rank` axes so that it broadcasts along `axis`: every other axis has size 1.
+    """Reshape a vector to `rank` axes, with its elements along `axis`: every other axis has size 1, so it broadcasts.
 
     `axis` counts from 0; a negative axis is not accepted. A scalar counts as a vector of one element.
     """

@@ -21,7 +21,7 @@ Binary = Callable[[Any, Any], Tensor]
 
 
 def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
-    """Append axes of size 1 to b, so that the first axis of b aligns with `axis` of a.
+    """Append axes of size 1 to b, so that the first axis of b aligns with `axis` of a (negative: from the end of a).
 
     Without `axis`, or for a scalar b, return b. Raises InvalidModelError if the axis is out of range for a.
     """
@@ -48,10 +48,10 @@ def register_binary(name: str, function: Binary, old: List[int], new: List[int])
 
 
 def power(x: Tensor, y: Tensor) -> Tensor:
-    """Return x ** y in the dtype of x. A known scalar exponent 2 is recorded as x * x.
+    """Return x ** y in the dtype of x. A known scalar exponent 2 of any dtype is recorded as x * x.
 
-    An integer x with a float y is computed in the dtype of y, and the result is cast back. In any other case, y is cast
-    to the dtype of x.
+    Otherwise, an x that is no float is computed in the dtype of a float y, and the result is cast back. In any other
+    case, y is cast to the dtype of x.
     """
     if y.known and y.value is not None and y.rank == 0 and y.value == 2:
         return p.mul(x, x)

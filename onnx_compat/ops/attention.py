@@ -42,10 +42,15 @@ def attention(
 ) -> List[Tensor]:
     """Return [softmax(scale * Q @ K^T + mask) @ V, present keys, present values, requested scores].
 
-    The first result has the rank of Q, 3 or 4. The present keys and values have rank 4: the past, if any, then K or V.
+    Q, K and V are [batch, heads, steps, size], or [batch, steps, heads * size] with the numbers of heads as attributes.
+    K and V may have fewer heads than Q. The first result has the rank of Q; a query that may attend to no key gives
+    zeros. The present keys and values have rank 4: the past, if any, then K or V.
+
     qk_matmul_output_mode: the requested scores: 0 scaled, 1 after the softcap, 2 after all masks, 3 after the softmax.
-    attn_mask: bool (True: attend) or a summand. If its last axis is shorter than the keys, the remaining keys are masked.
-    A query that may attend to no key gives zeros.
+    attn_mask: bool (True: attend) or a summand. Keys beyond the last axis of a shorter mask are masked.
+    left_window_size, right_window_size: how many keys before and after its position a query may attend to; -1: all.
+    is_causal: whether the right window is 0.
+    nonpad_kv_seqlen: the number of valid keys of each sample; the last query has the position of the last valid key.
 
     Raises InvalidModelError for a rank of 3 without numbers of heads, for one of past_key and past_value alone, and for
     a past together with nonpad_kv_seqlen.
@@ -89,7 +94,8 @@ def attention_23(
 ) -> List[Tensor]:
     """Return Attention of opset 23: a mask whose last axis has size 1 broadcasts to the number of keys.
 
-    Raises InvalidModelError if the last axis of the mask has another size than 1 or the number of keys.
+    Otherwise it is `attention` without windows. Raises InvalidModelError if the last axis of the mask has another size
+    than 1 or the number of keys.
     """
     if attn_mask is not None:
         total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
@@ -117,8 +123,8 @@ op("Attention", since=24)(older_version(attention, without=["left_window_size", 
 def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
     """Return x as [batch, heads, steps, size]: unchanged at rank 4; at rank 3, x is [batch, steps, heads * size].
 
-    `count` is the number of heads. Raises InvalidModelError at rank 3 without `count`, or if `count` does not divide
-    the last axis.
+    `count` is the number of heads; it has no effect at rank 4. Raises InvalidModelError at rank 3 without `count`, or
+    if `count` does not divide the last axis.
     """
     if x.rank == 4:
         return x

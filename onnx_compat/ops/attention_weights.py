@@ -57,9 +57,10 @@ def join_heads(x: Tensor) -> Tensor:
 def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
     """Multiply each head of x by the head of y that its group shares (grouped-query attention): y may have fewer heads.
 
-    x is [batch, heads, rows, columns]. Head h of x belongs to head h // (heads of x / heads of y) of y. The heads of a
-    group are stacked as rows of one matrix, so y is not repeated. Raises InvalidModelError if the numbers of heads do
-    not divide.
+    x is [batch, heads, rows, columns]; y is [batch, heads, columns, size], or with the last axes swapped if
+    `transpose_y`. The result is [batch, heads of x, rows, size]. Head h of x belongs to head h // (heads of x / heads
+    of y) of y. The heads of a group are stacked as rows of one matrix, so y is not repeated. Raises InvalidModelError
+    if the numbers of heads do not divide.
     """
     batch, heads, rows, columns = x.shape
     if is_equal(heads, y.shape[1]):

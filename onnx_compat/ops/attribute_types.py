@@ -34,7 +34,7 @@ def attribute_type(value: Any) -> str:
     """Return the ONNX name of the type of an attribute's value: "FLOAT", "INTS", …; "" for an unknown type.
 
     A tuple has the type of its first item with an S; an empty tuple gives "", an `Empty` the type that the model
-    declares. A bool counts as INT, bytes as STRING, a sparse tensor as TENSOR.
+    declares. A bool counts as INT, bytes as STRING. Tensors, also sparse ones, are `Tensor` objects here: TENSOR.
     """
     kind = type(value)
     if kind is tuple:
@@ -50,8 +50,9 @@ def is_own(function: Callable[..., Any]) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def declared_types(annotation: Any) -> FrozenSet[str]:
-    """Return the attribute types that an annotation allows: {"INTS"} for Optional[Sequence[int]].
+    """Return the names of the attribute types that an annotation allows: {"INTS"} for Optional[Sequence[int]].
 
+    None in a union is left out: every attribute may be absent. A union gives the types of all its members.
     The empty set allows every type: the annotation is `Any`, is absent, or has a part that names no attribute type.
     """
     if isinstance(annotation, type) and annotation in _BY_CLASS:
@@ -79,8 +80,8 @@ def _declared_by(function: Callable[..., Any]) -> Dict[str, FrozenSet[str]]:
 def check(operator: str, function: Callable[..., Any], name: str, value: Any) -> None:
     """Raise InvalidModelError if the type of an attribute's value is not a type that its parameter declares.
 
-    `function` is the meaning of `operator`; `name` is the attribute and its parameter. A parameter without declared
-    types accepts every value. A FLOAT parameter accepts an INT only in a meaning of another package.
+    `function` is the meaning of `operator`; `name` is the attribute, and must be a parameter of `function`. A parameter
+    without declared types accepts every value. A FLOAT parameter accepts an INT only in a meaning of another package.
     """
     expected = _declared_by(function)[name]
     if not expected:

@@ -8,5 +8,8 @@ from onnx_compat.tracing.values import Tensor
 
 @op("BitCast", since=26)
 def bit_cast(input: Tensor, *, to: int) -> Tensor:
-    """Reinterpret the bits of each element as another dtype. Raises InvalidModelError if the widths differ."""
+    """Reinterpret the bits of each element as the dtype with the number `to` in TensorProto.
+
+    The shape stays. Raises InvalidModelError if the widths differ, or for strings.
+    """
     return p.bitcast(input, DType.of(to))

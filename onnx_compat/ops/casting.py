@@ -20,7 +20,7 @@ def cast_13(input: Tensor, *, to: int) -> Tensor:
 
 @op("Cast", since=19)
 def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    """Cast to a dtype.
+    """Cast to the dtype with the number `to` in TensorProto.
 
     Numbers beyond the range of an 8-bit float are clipped if `saturate`, else they become NaN or infinity. `saturate`
     has no effect on other dtypes.
@@ -30,9 +30,10 @@ def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
 
 @op("Cast", since=(21, 23))
 def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    """Cast to a dtype. Floats are clipped to the range of a 4-bit dtype, and, if `saturate`, of an 8-bit float.
+    """Cast to the dtype with the number `to` in TensorProto. Floats are clipped to the range of a 4-bit dtype.
 
-    NaN becomes the maximum of a 4-bit dtype.
+    NaN becomes the maximum of a 4-bit dtype. Numbers beyond the range of an 8-bit float are clipped if `saturate`, else
+    they become NaN or infinity.
     """
     return convert(_clamp_to_four_bits(input, DType.of(to)), DType.of(to), bool(saturate))
 
@@ -42,7 +43,7 @@ def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -
     """Cast to the dtype with the number `to` in TensorProto. Two attributes change casts to 8-bit floats only.
 
     With `saturate`, numbers beyond the range are clipped; without it, they become NaN or infinity. `round_mode` is the
-    direction of rounding to float8e8m0, whose values are powers of two.
+    direction of rounding to float8e8m0, whose values are powers of two: "up", "down" or "nearest".
     """
     return convert(input, DType.of(to), bool(saturate), round_mode)
 
@@ -85,8 +86,9 @@ def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
 def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
     """Cast x to any dtype, also from and to strings. Return x itself if it has the dtype.
 
-    `saturate` clips numbers to the range of an 8-bit float; without it, they become NaN or infinity. `round_mode` is
-    the direction of rounding to float8e8m0. A cast from a float to an integer of less than 8 bits wraps.
+    `saturate` clips numbers to the range of an 8-bit float; without it, they become NaN or infinity. 4-bit and 6-bit
+    floats are clipped in any case. `round_mode` is the direction of rounding to float8e8m0: "up", "down" or "nearest".
+    A cast from a float to an integer of less than 8 bits wraps.
     """
     if x.dtype == dtype:
         return x

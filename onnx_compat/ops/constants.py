@@ -95,7 +95,7 @@ def constant_fill(
 
 @op("EyeLike", since=(9, 22))
 def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tensor:
-    """Return a matrix of the input's shape, with ones on diagonal `k` and zeros elsewhere.
+    """Return a matrix with ones on diagonal `k` and zeros elsewhere, in the shape of the input, which is a matrix too.
 
     `k` > 0 is above the main diagonal, `k` < 0 below. `dtype` is the dtype of the result, by default that of the input.
     """
@@ -108,14 +108,15 @@ def eye_like(input: Tensor, *, dtype: Optional[int] = None, k: int = 0) -> Tenso
 def range_11(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """Return the vector start, start + delta, … up to limit, exclusive; down to limit if delta is negative.
 
-    The vector is empty if start is at or beyond limit. Raises InvalidModelError for a known delta of 0.
+    The vector is empty if start is at or beyond limit. Raises InvalidModelError for a delta of 0 if all three are
+    known.
     """
     return p.arange(*[p.reshape(scalar, ()) for scalar in (start, limit, delta)])
 
 
 @op("Range", since=27)
 def range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
-    """Return start, start + delta, … up to limit, exclusive.
+    """Return the vector start, start + delta, … up to limit, exclusive; down to limit if delta is negative.
 
     16-bit floats are computed in the dtype with the number `stash_type`, and cast back; for other dtypes it has no
     effect.
@@ -134,17 +135,17 @@ def shape_13(data: Tensor) -> Tensor:
 
 @op("Shape", since=(15, 19, 21, 23, 24, 25))
 def shape(data: Tensor, *, start: int = 0, end: Optional[int] = None) -> Tensor:
-    """Return the sizes of the axes from `start` up to `end`, exclusive, as an int64 vector.
+    """Return the sizes of the axes from `start` up to `end`, exclusive, as an int64 vector: data.shape[start:end].
 
-    Both are as in a Python slice: a negative number counts from the end, and a number out of range is clamped. Without
-    `end`, the last axis is included.
+    A negative number counts from the end, and a number out of range is clamped. Without `end`, the last axis is
+    included. The vector can be empty, and can have symbolic sizes.
     """
     return lift(list(data.shape[start:end]) or np.zeros(0, np.int64), int64)
 
 
 @op("Size", since=(1, 13, 19, 21, 23, 24, 25))
 def size(data: Tensor) -> Tensor:
-    """Return the number of elements of a tensor as an int64 scalar."""
+    """Return the number of elements of a tensor as an int64 scalar, which may be a symbolic size."""
     return lift(product(data.shape), int64)
 
 
@@ -152,8 +153,8 @@ def size(data: Tensor) -> Tensor:
 def trilu(input: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
     """Return each matrix (the last two axes) with zeros outside of a triangle.
 
-    If `upper`, the triangle begins at diagonal `k`, else it ends there. `k` is 0, the main diagonal, by default; `k` >
-    0 is above it.
+    If `upper`, the triangle is diagonal `k` and all above it, else diagonal `k` and all below it. `k` is 0, the main
+    diagonal, by default; `k` > 0 is above it.
     """
     # The sum of a row and an extreme k would wrap. All diagonals beyond the axes are equivalent.
     offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)

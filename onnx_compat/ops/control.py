@@ -31,10 +31,10 @@ SHORT = 8
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
-    """Return the outputs of the branch that the condition selects.
+    """Return the outputs of the branch that the condition, a single bool, selects.
 
-    If the condition is not known, record both branches. Raises NeedsKnownError if these return sequences or optionals
-    of different structure.
+    If the condition is known, only the selected branch is traced; otherwise both are recorded. Raises NeedsKnownError
+    if these return sequences or optionals of different structure.
     """
     decided = current_trace().peek(cond)
     if decided is not None:
@@ -63,8 +63,9 @@ def loop(
     """Repeat a body while its condition holds, at most M times; return the final states and the stacked row outputs.
 
     The body returns the condition, the states and the row outputs. The rows of all iterations are stacked along a new
-    first axis. Without M the number is not limited; without `cond` the first condition is True. Raises NeedsKnownError
-    for a state that is no tensor, if the number of iterations is not known.
+    first axis. Without M the number is not limited; without `cond` the first condition is True. A state that the body
+    returns unchanged is returned as it came. Raises NeedsKnownError for another state that is no tensor, if the loop
+    cannot be unrolled (see `_run_loop`).
     """
     count, trace_body = len(v_initial), ctx.body(body)
     has_rows = len(body.outputs) > 1 + count
@@ -109,10 +110,11 @@ def _run_loop(
 ) -> List[Any]:
     """Unroll a loop, or record it. Return the final states and the stacked row outputs.
 
-    A loop is unrolled if its conditions are known, and one of three holds: it has at most `SHORT` iterations, a state
-    is no tensor, or the trace executes at once. run(iteration, condition, *states) traces the body, and returns
-    [condition, *states, *row outputs]; `has_rows` tells whether there are row outputs. Raises NeedsKnownError for a state
-    that is no tensor in a loop that cannot be unrolled.
+    A loop is unrolled if its conditions are known, and one of three holds: it is known to have at most `SHORT`
+    iterations, a state is no tensor, or the trace executes at once. Without M, it must end within `_MOST_ROUNDS`.
+    run(iteration, condition, *states) traces the body, and returns [condition, *states, *row outputs]; `has_rows` tells
+    whether there are row outputs. Raises NeedsKnownError for a state that is no tensor in a loop that cannot be
+    unrolled.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -134,7 +136,7 @@ def _run_loop(
 
 
 def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
-    """Trace each iteration, while the condition is known to hold. Return [final states, rows].
+    """Trace each iteration, while the condition is known to hold. Return [list of final states, rows], or None.
 
     `rows` has the list of the row outputs of each iteration. `limit` is the largest number of iterations; None is no
     limit. Return None if a condition is not known, or if a loop without a limit does not end after _MOST_ROUNDS
@@ -197,7 +199,8 @@ def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
 def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
     """Record a scan or a while loop. Return the final states and the stacked row outputs.
 
-    It is a scan if M is given, the condition is known to hold always, and no state changes its shape.
+    It is a scan if M is given, the condition is known to hold always, and no state changes its shape. `start` is the
+    first condition, and M and `start` are scalars. A trial iteration is traced first, outside of the program.
     """
     trial = _trace_trial_round(run, state)
     proceeds, *results = trial.outputs
@@ -219,7 +222,8 @@ def _record_while_loop(
 ) -> List[Any]:
     """Record a while loop that appends the rows of each iteration to buffers.
 
-    `row_specs` has the spec of a row for each row output. Return the final states and the stacked rows.
+    `row_specs` has the spec of a row for each row output. Without M, only the condition ends the loop. Return the final
+    states and the stacked rows.
     """
     count = len(state)
     buffers = [_RowBuffer(spec) for spec in row_specs]
@@ -286,6 +290,8 @@ def scan(
     num_scan_inputs: how many of the inputs, the last ones, are scan inputs; the others are initial states.
     scan_input_axes, scan_output_axes: the axis of each scan input or output; 0 where an entry is absent.
     scan_input_directions, scan_output_directions: 1 reverses that axis; 0 where an entry is absent.
+
+    The number of iterations is the size of the axis of the first scan input.
     """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
@@ -315,7 +321,8 @@ def scan_8(
 ) -> List[Tensor]:
     """Return Scan of opset 8: a scan for each sample of a batch, up to its sequence length (by default all steps).
 
-    Steps after the end of a sequence are zeros in the outputs. Raises NeedsKnownError if the batch size is not known.
+    Axis 0 of every input and result is the batch; axis 1 of a scan input or output has the steps. Steps after the end
+    of a sequence are zeros in the scan outputs. Raises NeedsKnownError if the batch size is not known.
     """
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]

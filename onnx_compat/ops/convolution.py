@@ -30,7 +30,7 @@ def conv(
     """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B [M], if any.
 
     The filters are [M, C / group, kernel...]. Raises InvalidModelError if a given kernel_shape differs from their
-    sizes.
+    sizes, or if attributes define no window (see `window_from_attributes`).
     """
     kernel = _kernel_sizes(kernel_shape, W)
     window = window_from_attributes(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
@@ -62,11 +62,12 @@ def conv_transpose(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the transposed convolution (deconvolution) of X with the filters W, plus the bias B.
+    """Return the transposed convolution (deconvolution) of X [N, C, spatial...] with the filters W, plus the bias B [M].
 
-    The filters are [C, M / group, kernel...]. The size of an output axis is `output_shape`, if given. With auto_pad
-    SAME_UPPER or SAME_LOWER, it is the size of X times the stride. Otherwise it is (size - 1) * stride + dilation *
-    (kernel - 1) + 1 + output_padding - pads. VALID ignores the pads. Raises InvalidModelError for a negative size.
+    The filters are [C, M / group, kernel...]. The size of an output axis is that in `output_shape`, if given, of which
+    only the last entries, those of the spatial axes, are read. With auto_pad SAME_UPPER or SAME_LOWER, it is the size
+    of X times the stride. Otherwise it is (size - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads.
+    VALID ignores the pads. Raises InvalidModelError for a negative size.
     """
     rank = X.rank - 2
     kernel, extra = _kernel_sizes(kernel_shape, W), per_axis(output_padding, rank, 0)
@@ -87,10 +88,10 @@ def conv_transpose(
 
 
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
-    """Return how many elements to crop at the beginning of an axis, from `extent` to `wanted` elements.
+    """Return how many elements to crop at the beginning of an axis, to reduce it from `extent` to `wanted` elements.
 
-    If the number to crop is odd, the end loses one more if `upper`, else the beginning. If the axis is too short,
-    return 0.
+    It is half of the elements to crop. An odd element is cropped at the end if `upper`, else at the beginning. If the
+    axis is too short, return 0.
     """
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)
@@ -107,7 +108,8 @@ def _crop_conv_transpose(
 ) -> Tensor:
     """Return the transposed convolution, cropped on each spatial axis to `sizes` elements from `cut` on.
 
-    `full` has the sizes without the crop. Elements beyond `full` hold the bias alone, 0 without a bias.
+    `full` has the sizes without the crop. Elements beyond `full` hold the bias alone, 0 without a bias. `params` are
+    those of the primitive: `window`, without padding, and `groups`.
     """
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
     grows = [maximum(extent, 0) for extent in missing]

@@ -12,9 +12,10 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("CumSum", since=(11, 14))
 def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """Return the cumulative sum along an axis, in the dtype of x. Raises NeedsKnownError if the axis is not known.
+    """Return the cumulative sum along an axis, in the shape and dtype of x. Unsigned integers are summed in int64.
 
-    `exclusive` leaves out the element itself; `reverse` sums from the end.
+    `exclusive` leaves out the element itself; `reverse` sums from the end. Raises NeedsKnownError if the axis is not
+    known.
     """
     axis_index = known_number(axis, "the axis of a CumSum")
     if x.dtype.kind == "u":

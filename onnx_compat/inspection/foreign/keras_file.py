@@ -31,10 +31,10 @@ Json = Any  # a parsed JSON value: its structure is only known after a check
 
 
 def describe_keras_file(path: str) -> Description:
-    """Return the description of a .keras file.
+    """Return the description of a .keras file: format, model, sizes in bytes, layers; tables of ports and layer counts.
 
-    Raises `InputError` if the file cannot be read, and `InvalidModelError` if the file is damaged or its layers are
-    nested too deep.
+    An InputLayer is not counted as a layer. Raises `InputError` if the file cannot be read, and `InvalidModelError` if
+    the file is damaged or its layers are nested too deep.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -71,7 +71,7 @@ def describe_keras_file(path: str) -> Description:
 
 
 def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
-    """Return the content of a JSON file in the archive, which is an object.
+    """Return the parsed content of a JSON file in the archive. The caller expects an object; its form is not checked.
 
     Raises `KeyError` if the archive has no such file, and `ValueError` if the file is larger than `_LARGEST` bytes or
     no JSON.
@@ -84,7 +84,7 @@ def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
 
 
 def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
-    """Yield each layer of a model. A layer that is a model itself is replaced by its layers, at any depth."""
+    """Yield the JSON object of each layer of a model. Instead of a layer that holds layers, yield these, at any depth."""
     for layer in model["config"].get("layers", ()):
         if "layers" in layer["config"]:
             yield from _iterate_layers(layer)
@@ -93,18 +93,18 @@ def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
 
 
 def _is_stock(layer: Dict[str, Any]) -> bool:
-    """Return whether Keras itself defines the class of a layer.
+    """Return whether Keras itself defines the class of a layer: its module is in `keras`, and it has no registered name.
 
-    False for a registered (custom) class, or without a module.
+    A registered name marks a custom class.
     """
     return str(layer.get("module") or "").split(".")[0] == "keras" and not layer.get("registered_name")
 
 
 def _port_rows(model: Dict[str, Any]) -> List[Row]:
-    """Return a table row (kind, name, type, shape) for each input and output of a model.
+    """Return a table row for each input, then for each output of a model.
 
-    Without a list of inputs in the file, the layers of the class `InputLayer` are the inputs. Without a list of
-    outputs, the last layer is the output.
+    A row has the columns "" ("input" or "output"), "name", "type" and "shape". Without a list of inputs in the file,
+    the layers of the class `InputLayer` are the inputs. Without a list of outputs, the last layer is the output.
     """
     layers = model["config"].get("layers", ())
     by_name = {layer["config"].get("name", layer.get("name")): layer for layer in layers}
@@ -132,7 +132,8 @@ def _layer_names(layers: Json) -> Iterator[str]:
 def _output_type(layer: Dict[str, Any]) -> Row:
     """Return the dtype and the shape of a layer's output as columns "type" and "shape" of a row.
 
-    The file may lack both: the dtype is then "", the shape None.
+    They are those in the layer's config, where only an InputLayer has a shape. For a class in `_SHAPE_PRESERVING`, they
+    are those of the first input tensor, if the file has them. Without an entry, the dtype is "" and the shape None.
     """
     # The file holds the shapes of the inputs of a layer only.
     config = layer["config"]

@@ -46,8 +46,8 @@ Row = Dict[str, Any]
 def describe_saved_model(path: str) -> Description:
     """Return the description of the folder of a SavedModel; only its first graph is described.
 
-    Raises `InputError` if a file in the folder cannot be read, and `InvalidModelError` if `saved_model.pb` is damaged
-    or holds no graph.
+    The tables list the ports of the signatures, and the operators with their counts. Raises `InputError` if
+    `saved_model.pb` cannot be read, and `InvalidModelError` if it is no file, is damaged or holds no graph.
     """
     try:
         saved = _parse_file(os.path.join(path, FILE))
@@ -107,8 +107,9 @@ def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
 def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
     """Yield a table row for each input and output of each signature, but for the signature that initializes the model.
 
-    `port_types`, the result of `_read_port_types`, replaces the types of the default signature. A port without a type
-    has the type "?" and the shape None.
+    A row has the columns "signature", "" ("input" or "output"), "name", "type" and "shape". In the default signature,
+    the entries of `port_types` (see `_read_port_types`) replace type and shape. A port without a type has the type "?"
+    and the shape None.
     """
     for entry in graph.signatures:
         if entry.name == _INITIAL or entry.signature is None:
