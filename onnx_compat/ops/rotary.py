@@ -11,10 +11,11 @@ from onnx_compat.tracing.values import Tensor
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
-    """Rotate pairs of features of x by angles; the last axis of `cos` and `sin` has an entry for each pair.
+    """Rotate pairs of features, along the last axis of x, by angles with the cosines `cos` and the sines `sin`.
 
-    Two features of a pair are adjacent if `interleaved`, else as far apart as there are pairs. Features after the last
-    pair do not change. The other axes of `cos` and `sin` broadcast to those of x.
+    The last axis of `cos` and `sin` has an entry for each pair; their other axes broadcast to those of x. The two
+    features of a pair are adjacent if `interleaved`, else as far apart as there are pairs. Features after the last pair
+    stay. The result has the shape of x.
     """
     size = cos.shape[-1] * 2
     part = p.slice_axis(x, -1, 0, size)
@@ -32,9 +33,9 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
 
 
 def _may_exceed(extent: Extent, size: Extent) -> bool:
-    """Return whether an axis of the size `extent` may have features after the first `size` features, which are rotated.
+    """Return whether `extent`, the size of an axis, may be larger than `size`, the number of rotated features.
 
-    True if a size is symbolic: to append an empty slice changes nothing.
+    True if either is symbolic: to append an empty slice changes nothing.
     """
     return not (isinstance(extent, int) and isinstance(size, int)) or extent > size
 
@@ -43,7 +44,8 @@ def apply_rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, i
     """Rotate the features of each head by the angles of its step: `cos` and `sin` are [batch or 1, steps, pairs].
 
     x is [batch, heads, steps, size], where `count` has no effect, or [batch, steps, heads * size] with `count` heads.
-    The result has the shape of x.
+    The result has the shape of x. For `interleaved`, see `rotate`. Raises InvalidModelError at rank 3 if `count` does
+    not divide the last axis.
     """
     if x.rank == 4:
         return rotate(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)
@@ -62,11 +64,12 @@ def rotary_embedding(
     num_heads: Optional[int] = None,
     rotary_embedding_dim: int = 0,
 ) -> Tensor:
-    """Rotate pairs of features by the angles of their positions. Other features do not change.
+    """Rotate pairs of features by the angles of their positions (see `rotate`). Other features do not change.
 
-    With position_ids, the caches have a row for each position; else an entry for each step. With rotary_embedding_dim >
-    0, only the first rotary_embedding_dim / 2 columns of the caches are used. Raises InvalidModelError at rank 3
-    without num_heads.
+    X is [batch, heads, steps, size], or [batch, steps, heads * size] with num_heads. The caches are [positions, pairs]
+    if position_ids [batch, steps] select their rows, else [batch, steps, pairs]. With rotary_embedding_dim > 0, only
+    the first rotary_embedding_dim / 2 columns of the caches are used. Raises InvalidModelError at rank 3 without
+    num_heads.
     """
     if X.rank == 3 and not num_heads:
         raise InvalidModelError("RotaryEmbedding of a tensor of rank 3 needs num_heads")

@@ -20,13 +20,13 @@ Value = Any  # a Tensor, a SequenceValue, a MapValue or an empty optional
 
 @op("SequenceEmpty", since=11)
 def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
-    """Return an empty sequence of tensors of `dtype`, by default float32."""
+    """Return an empty sequence of tensors of the dtype with the ONNX number `dtype`, by default float32."""
     return SequenceValue(float32 if dtype is None else DType.of(dtype), ())
 
 
 @op("SequenceConstruct", since=11)
 def sequence_construct(*inputs: Tensor) -> SequenceValue:
-    """Return a sequence of the inputs. Its dtype is that of the first input."""
+    """Return a sequence of the inputs, in their order. Its dtype is that of the first input."""
     return SequenceValue(inputs[0].dtype, tuple(inputs))
 
 
@@ -54,9 +54,8 @@ def sequence_at(input_sequence: SequenceValue, position: Tensor) -> Any:
 def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = None) -> SequenceValue:
     """Return the sequence without the element at a position, by default the last.
 
-    A negative position counts from the end.
-
-    Raises NeedsKnownError if the position is not known, and InvalidModelError if it is out of range.
+    A negative position counts from the end. Raises NeedsKnownError if the position is not known, and InvalidModelError
+    if it is out of range.
     """
     items = list(input_sequence.items)
     del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
@@ -67,8 +66,8 @@ def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = N
 def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Optional[Tensor] = None) -> SequenceValue:
     """Return the sequence with a tensor inserted before a position, by default at the end.
 
-    A negative position counts from the end. Raises NeedsKnownError if the position is not known, and InvalidModelError
-    if it is out of range.
+    The new sequence has the dtype of the tensor. A negative position counts from the end. Raises NeedsKnownError if the
+    position is not known, and InvalidModelError if it is out of range.
     """
     items = list(input_sequence.items)
     items.insert(len(items) if position is None else _normalize_position(position, len(items), len(items) + 1), tensor)
@@ -85,7 +84,7 @@ def sequence_length(input_sequence: SequenceValue) -> Tensor:
 def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: int = 0) -> Tensor:
     """Concatenate the elements of a sequence along an axis.
 
-    If `new_axis`, stack the elements along a new axis at `axis`.
+    If `new_axis`, stack the elements along a new axis at `axis` of the result. A negative axis counts from the end.
     """
     items = input_sequence.items
     if not new_axis:
@@ -97,11 +96,11 @@ def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: 
 def split_to_sequence(
     input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, keepdims: int = 1
 ) -> SequenceValue:
-    """Split a tensor along an axis into a sequence of pieces.
+    """Split a tensor along an axis into a sequence of consecutive pieces.
 
-    `split` has the size of each piece (a vector), or of all pieces but the last (a scalar), which may be smaller.
-    Without it, pieces are slices of size 1, and lack the axis unless `keepdims`. Raises InvalidModelError for sizes
-    that do not fit, and NeedsKnownError if the number of pieces is not known.
+    `split` is a vector with the size of each piece, or a scalar: the size of all pieces but the last, which may be
+    smaller. Without `split`, each piece has size 1 along the axis; if not `keepdims`, the axis is removed. Raises
+    InvalidModelError for sizes that do not fit, and NeedsKnownError if the number of pieces is not known.
     """
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:
@@ -127,10 +126,10 @@ def _piece_sizes(x: Tensor, axis: int, step: int) -> List[Extent]:
 def sequence_map(
     ctx: "Context", input_sequence: SequenceValue, *additional_inputs: Value, body: Graph
 ) -> List[SequenceValue]:
-    """Apply a body to each element of a sequence; return a sequence for each output of the body.
+    """Apply the subgraph `body` to each element of a sequence; return a list with a sequence for each output of `body`.
 
-    An additional sequence gives its element at the same position; an additional tensor is passed whole. An empty
-    sequence gives empty sequences, of float32 where the body does not declare a dtype.
+    Of an additional sequence, `body` gets the element at the same position; an additional tensor is passed whole. An
+    empty sequence gives empty sequences, of float32 where `body` does not declare a dtype.
     """
     rows = []
     for k, item in enumerate(input_sequence.items):
@@ -163,7 +162,10 @@ def optional_has_element(input: Value = None) -> Tensor:
 
 @op("OptionalGetElement", since=(15, 18, 28))
 def optional_get_element(input: Value) -> Any:
-    """Return the value that the optional holds. Raises InvalidModelError for an empty optional."""
+    """Return the value that the optional holds; a value that is no optional is returned unchanged.
+
+    Raises InvalidModelError for an empty optional.
+    """
     if input is EMPTY_OPTIONAL:
         raise InvalidModelError("the optional is empty: it has no element")
     return input

@@ -21,7 +21,10 @@ def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
 
 @op("Reshape", since=(5, 13))
 def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
-    """Reshape to the input `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes."""
+    """Reshape to the input `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes.
+
+    Raises the errors of `reshape`.
+    """
     return reshape(data, shape)
 
 
@@ -29,8 +32,8 @@ def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
 def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
     """Reshape to the input `shape`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred.
 
-    Raises InvalidModelError for several -1, and if the numbers of elements differ. Raises NeedsKnownError if an entry
-    that may be 0 or -1 is not known.
+    Raises InvalidModelError for several -1, and if the numbers of elements differ. Raises NeedsKnownError if the length
+    of `shape`, or an entry that may be 0 or -1, is not known.
     """
     extents = as_sizes(shape)
     if any(not is_static(extent) and _may_be_special(extent) for extent in extents):
@@ -41,7 +44,7 @@ def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
 def _may_be_special(extent: Extent) -> bool:
     """Return whether a symbolic entry of a target shape could be 0 or -1, which have a special meaning in Reshape.
 
-    True if the entry depends on an element of a run-time tensor. False if it only depends on sizes of axes.
+    True if the entry depends on an element of a run-time tensor. False if it depends on sizes of axes only.
     """
     return any(atom.kind == "element" for atom in atoms_of(extent))
 
@@ -96,7 +99,8 @@ def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
 def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
     """Remove axes of size 1: the axes in the attribute `axes`, by default every axis of size 1.
 
-    Raises InvalidModelError for an axis of another static size, and NeedsKnownError for no axes and a symbolic size.
+    Raises InvalidModelError for an axis that is out of range or has another static size. Raises NeedsKnownError for no
+    axes and a symbolic size.
     """
     return _squeeze(data, axes)
 
@@ -105,8 +109,8 @@ def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
 def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
     """Remove axes of size 1: the axes in the input `axes`, by default every axis of size 1.
 
-    Raises InvalidModelError for an axis of another static size. Raises NeedsKnownError for axes that are not known, and
-    for no axes and a symbolic size.
+    Raises InvalidModelError for an axis that is out of range or has another static size. Raises NeedsKnownError for
+    axes that are not known, and for no axes and a symbolic size.
     """
     return _squeeze(data, None if axes is None else known_integers(axes, "the axes of a Squeeze"))
 
@@ -124,7 +128,10 @@ def _squeeze(x: Tensor, axes: Optional[Sequence[int]]) -> Tensor:
 
 @op("Unsqueeze", since=(1, 11))
 def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
-    """Insert axes of size 1 at the positions in the attribute `axes`, which count in the result."""
+    """Insert axes of size 1 at the positions in the attribute `axes`, which count in the result.
+
+    Raises InvalidModelError if an axis is out of range or comes twice.
+    """
     return p.unsqueeze(data, axes)
 
 
@@ -141,9 +148,7 @@ def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
 def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
     """Permute the axes by `perm`; by default, reverse the order of the axes.
 
-    Axis k of the result is axis perm[k] of the data.
-
-    Raises InvalidModelError if `perm` is no permutation of the axes.
+    Axis k of the result is axis perm[k] of the data. Raises InvalidModelError if `perm` is no permutation of the axes.
     """
     return p.transpose(data, tuple(range(data.rank))[::-1] if perm is None else perm)
 
@@ -152,7 +157,8 @@ def transpose(data: Tensor, *, perm: Optional[Sequence[int]] = None) -> Tensor:
 def expand(input: Tensor, shape: Tensor) -> Tensor:
     """Broadcast the input and `shape` against each other: an entry 1 of `shape` keeps the size of the input.
 
-    `shape` may have fewer entries than the input has axes. Raises InvalidModelError if two static sizes conflict.
+    `shape` may have fewer or more entries than the input has axes; the last entries align with the last axes. Raises
+    InvalidModelError if two static sizes conflict.
     """
     target = as_sizes(shape)
     rank = max(input.rank, len(target))
@@ -178,7 +184,7 @@ def _broadcast_size(size: Extent, target: Extent) -> Extent:
 
 @op("Tile", since=1)
 def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
-    """Repeat the input `tiles` times along the axis `axis`. Raises NeedsKnownError if the axis is not known."""
+    """Repeat the input `tiles` times along the single axis `axis`. Raises NeedsKnownError if the axis is not known."""
     axis_index = p.axis_of(known_integers(axis, "the axis of a Tile")[0], input.rank)
     return p.tile(input, [as_sizes(tiles)[0] if k == axis_index else 1 for k in range(input.rank)])
 

@@ -18,9 +18,9 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def dft_17(
     input: Tensor, dft_length: Optional[Tensor] = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
-    """Return the discrete Fourier transform along the attribute `axis`; its inverse if `inverse`.
+    """Return the discrete Fourier transform along the attribute `axis`, by default 1; its inverse if `inverse`.
 
-    The parameters and errors are those of `dft`.
+    The other parameters, the result and the errors are those of `dft`.
     """
     return _transform(input, axis, dft_length, bool(inverse), bool(onesided))
 
@@ -36,10 +36,12 @@ def dft(
 ) -> Tensor:
     """Return the discrete Fourier transform along the input `axis`, by default -2; its inverse if `inverse`.
 
-    The last axis of the input holds the real part, or the real and the imaginary part. The axis is truncated or
-    zero-padded to `dft_length`. With `onesided`, the result has the frequencies 0 to length // 2 only; an inverse takes
-    these, and its result is real. Raises InvalidModelError if `axis` is the last axis, and NeedsKnownError if it is not
-    known.
+    The last axis of the input holds the real part, or the real and the imaginary part; the last axis of the result
+    holds both. The axis is truncated or zero-padded to `dft_length`, by default its own size.
+
+    With `onesided`, the result has the frequencies 0 to length // 2 only. A one-sided inverse takes these frequencies,
+    and its result has the real part only; its length is 2 * (size - 1) by default. Raises InvalidModelError if `axis`
+    is the last axis. Raises NeedsKnownError if `axis`, or the size of the last axis, is not known.
     """
     axis_index = -2 if axis is None else known_number(axis, "the axis of a DFT")
     return _transform(input, axis_index, dft_length, bool(inverse), bool(onesided))
@@ -56,8 +58,10 @@ def stft(
 ) -> Tensor:
     """Return the short-time Fourier transform: the transform of each frame of the signal times the window.
 
-    The result is [batch, frames, frequencies, 2]. A frame is as long as `frame_length`, by default as the window, else
-    as the signal. Without a window, frames are transformed as they are. Samples after the last full frame are left out.
+    The signal is [batch, samples, 1 or 2], the result [batch, frames, frequencies, 2]. If `onesided`, the default, the
+    frequencies are 0 to length // 2. Frames start every `frame_step` samples. A frame is as long as `frame_length`, by
+    default as the window, else as the signal. Without a window, frames are transformed as they are. Samples after the
+    last full frame are left out.
     """
     length, (step,) = signal.shape[1], as_sizes(frame_step)
     size = as_sizes(frame_length)[0] if frame_length is not None else window.shape[0] if window is not None else length
@@ -83,7 +87,8 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
     """Return the discrete Fourier transform, or its inverse, along an axis, truncated or zero-padded to `length`.
 
     The last axis of x holds the real part, or the real and the imaginary part. If `onesided`, the result (of an
-    inverse: x) has only the first length // 2 + 1 frequencies.
+    inverse: x) has only the first length // 2 + 1 frequencies. The result has the dtype of x; float16 is computed in
+    float32. Raises NeedsKnownError if the size of the last axis is symbolic.
     """
     if not is_static(x.shape[-1]):
         raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
@@ -102,7 +107,10 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
 
 
 def _onesided_length(length: Extent) -> Extent:
-    """Return length // 2 + 1: how many frequencies of a real signal are not conjugates of other frequencies."""
+    """Return length // 2 + 1, the number of one-sided frequencies.
+
+    Of a real signal, the other frequencies are complex conjugates of these.
+    """
     return floordiv(length, 2) + 1
 
 
@@ -136,8 +144,9 @@ def _split_factor(length: int) -> int:
 def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
     """Return the result of `_transform_by_matrix` by the Cooley-Tukey algorithm: length = first * second.
 
-    `length` is an int that is no prime. Transforms of length `first`, twiddle factors and transforms of length `second`
-    follow each other. Lines shorter than `length` are zero-padded.
+    `length` is an int above `_LONG` that is no prime. Transforms of length `first`, twiddle factors and transforms of
+    length `second` follow each other. Lines with fewer rows than `length` are zero-padded, or completed by conjugates
+    for a one-sided inverse, whose lines must hold both parts.
     """
     batch, rows, _ = lines.shape
     first = _split_factor(length)
@@ -167,7 +176,8 @@ def _transform_matrix(
     """Return the matrix that multiplies a row of real and imaginary parts to give its discrete Fourier transform.
 
     Its shape is [rows * parts, columns * parts of a result]. `parts` is 1 for a real input, 2 for a complex input. A
-    result has 2 parts, for a one-sided inverse 1. The matrix of an inverse includes the factor 1 / length.
+    result has 2 parts, for a one-sided inverse 1. The matrix of an inverse includes the factor 1 / length. The matrix
+    has the dtype `dtype`; with static sizes it is computed in float64.
     """
     inner = float64 if all(map(is_static, (rows, columns, length))) else dtype
     size: Any = lift(length)
@@ -187,7 +197,7 @@ def _transform_matrix(
 
 
 def _cosine(quarters: Tensor, length: Tensor, dtype: DType) -> Tensor:
-    """Return cos(2 * pi * quarters / (4 * length)).
+    """Return cos(2 * pi * quarters / (4 * length)), for integers with 0 <= quarters < 4 * length.
 
     The cosine is computed as the sine of an angle near zero, so that zeros are exact and equal magnitudes stay equal.
     """
@@ -196,7 +206,10 @@ def _cosine(quarters: Tensor, length: Tensor, dtype: DType) -> Tensor:
 
 
 def _frequency_weights(rows: Extent, length: Extent) -> Tensor:
-    """Return the weight of each one-sided frequency in an inverse transform: 1 if it is its own conjugate, else 2."""
+    """Return an int64 column [rows, 1] with the weight of each one-sided frequency in an inverse transform.
+
+    The weight is 1 if the frequency is its own conjugate, else 2.
+    """
     frequencies = p.unsqueeze(p.iota(rows), [1])
     is_unpaired = p.equal(p.mod(frequencies * 2, lift(length)), 0)
     return p.where(is_unpaired, lift(1), lift(2))

@@ -16,7 +16,7 @@ def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[fl
     """Return the window of `size` elements: w[n] = sum(factors[k] * cos(2 * pi * k * n / N)) over all k.
 
     N is `size` if `periodic`, else size - 1: the last element of a symmetric window equals the first. `dtype` is the
-    ONNX number of the dtype.
+    ONNX number of the result's dtype.
     """
     length, result_dtype = as_sizes(size)[0], DType.of(dtype)
     # With a static size the window is a constant, computed in float64 by the core.
@@ -59,8 +59,9 @@ def mel_weight_matrix(
 ) -> Tensor:
     """Return the mel filter bank, a matrix [dft_length // 2 + 1, num_mel_bins] from a spectrum to mel bands.
 
-    Each column is a triangular filter; the filters are evenly spaced on the mel scale. The corners of the triangles are
-    rounded down to bins of the spectrum.
+    Each column is a triangular filter with the peak 1; the filters are evenly spaced on the mel scale between the two
+    edges. The corners of the triangles are rounded down to bins of the spectrum. The dtype is `output_datatype`, by
+    default float32.
     """
     bands, points = as_sizes(num_mel_bins)[0], as_sizes(dft_length)[0]
     low, high = (_to_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @op("Concat", since=1)
 def concat_1(*inputs: Tensor, axis: int = 1) -> Tensor:
-    """Concatenate the inputs along an axis, by default axis 1, the channels."""
+    """Concatenate the inputs along an axis (negative: from the end), by default axis 1, the channels."""
     return p.concat(inputs, axis)
 
 
 @op("Concat", since=(4, 11, 13))
 def concat(*inputs: Tensor, axis: int) -> Tensor:
-    """Concatenate the inputs along an axis."""
+    """Concatenate the inputs along an axis (negative: from the end)."""
     return p.concat(inputs, axis)
 
 
@@ -32,7 +32,8 @@ def slice_1(
 ) -> Tensor:
     """Return data[start:end] along each of `axes`, by default along the first axes; starts and ends are attributes.
 
-    Bounds are as in Python. Raises InvalidModelError if the lists differ in length or an axis comes twice.
+    Bounds are as in Python. Raises InvalidModelError if the lists differ in length, or an axis is out of range or comes
+    twice.
     """
     return _slice(data, starts, ends, range(len(starts)) if axes is None else axes, [1] * len(starts))
 
@@ -43,8 +44,8 @@ def slice(
 ) -> Tensor:
     """Return data[start:end:step] along each of `axes`, by default along the first axes. The default step is 1.
 
-    Bounds are as in Python. Raises InvalidModelError if the lists differ in length, an axis comes twice, or a step is
-    0. Raises NeedsKnownError if axes or steps are not known.
+    Bounds are as in Python. Raises InvalidModelError if the lists differ in length, an axis is out of range or comes
+    twice, or a step is 0. Raises NeedsKnownError if axes or steps are not known.
     """
     begin, stop = as_sizes(starts), as_sizes(ends)
     axis_indices = range(len(begin)) if axes is None else known_integers(axes, "the axes of a Slice")
@@ -54,7 +55,7 @@ def slice(
 
 @op("DynamicSlice", since=1)
 def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
-    """Return data[start:end] along each of `axes`, by default along the first axes.
+    """Return data[start:end] along each of `axes`, by default along the first axes. Raises the errors of `slice`.
 
     DynamicSlice is an experimental operator of ONNX 1.4, which Slice replaced.
     """
@@ -103,7 +104,7 @@ def split_1(
 ) -> List[Tensor]:
     """Split along an axis into the outputs of the node.
 
-    In version 1 the sizes are an input (`lengths`) or the attribute `split`; by default equal parts. Raises
+    In version 1 the sizes are an input (`lengths`, which wins) or the attribute `split`; by default equal parts. Raises
     InvalidModelError for sizes that do not fit the axis or the number of outputs.
     """
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
@@ -140,8 +141,9 @@ def split(
 ) -> List[Tensor]:
     """Split along an axis into pieces of sizes `split`, or into equal parts, of which the last may be smaller.
 
-    Without `split`, the number of parts is `num_outputs`, by default that of the node's outputs. Raises
-    InvalidModelError for sizes that do not fit the axis or the number of outputs, and for no parts.
+    Without `split`, the number of parts is `num_outputs`, by default that of the node's outputs. The last parts are
+    empty if the axis is too short. Raises InvalidModelError if `split` does not fit the axis or the number of outputs,
+    and for a number of parts below 1.
     """
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split))
@@ -162,7 +164,7 @@ def _equal_parts(extent: Extent, count: int) -> List[Extent]:
 
 
 def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
-    """Return `count` sizes whose sum is `extent`: ceil(extent / count) each, then the remainder, then zeros."""
+    """Return `count` sizes with the sum `extent`: ceil(extent / count) as often as possible, the rest, then zeros."""
     chunk = ceildiv(extent, count)
     bounds = [minimum(chunk * k, extent) for k in range(count)] + [extent]
     return [after - before for before, after in zip(bounds, bounds[1:])]
@@ -170,7 +172,10 @@ def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
 
 @op("Pad", since=1)
 def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pad by the attribute `paddings`: the begin of each axis, then the end of each axis. A negative size crops."""
+    """Pad by the attribute `paddings`: the begin of each axis, then the end of each axis. A negative size crops.
+
+    `value` is only used in mode constant; for the modes and the errors, see `pad`.
+    """
     return _pad_and_crop(data, list(paddings), mode, value)
 
 
@@ -178,7 +183,7 @@ def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", valu
 def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     """Pad, or crop by negative sizes, by the attribute `pads`: the begin of each axis, then the end of each axis.
 
-    `value` is only used in mode constant.
+    `value` is only used in mode constant; for the modes and the errors, see `pad`.
     """
     return _pad_and_crop(data, list(pads), mode, value)
 
@@ -187,7 +192,7 @@ def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: f
 def pad_11(data: Tensor, pads: Tensor, constant_value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
     """Pad, or crop by negative sizes, by the input `pads`: the begin of each axis, then the end of each axis.
 
-    `constant_value`, by default 0, is only used in mode constant.
+    `constant_value`, by default 0, is only used in mode constant; for the modes and the errors, see `pad`.
     """
     return pad(data, pads, constant_value, mode=mode)
 
@@ -204,8 +209,8 @@ def pad(
     """Pad, or crop by negative sizes, the `axes`, by default all.
 
     `pads` has the begins, then the ends of these axes. Mode constant pads with `constant_value`, by default 0; the
-    modes edge, reflect and wrap copy elements. Raises InvalidModelError for another number of sizes or a negative
-    result. Raises NeedsKnownError for axes that are not known.
+    modes edge, reflect and wrap copy elements. Raises InvalidModelError unless `pads` has two sizes for each axis, and
+    for a negative static size of the result. Raises NeedsKnownError for axes that are not known.
     """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
@@ -218,8 +223,8 @@ def _pad_and_crop(
     """Pad by positive sizes and crop by negative sizes. A symbolic size is taken as positive.
 
     `pads` has the begins, then the ends of `axes` (None: all). Modes that copy elements (edge, reflect, wrap) crop
-    first, so that they copy elements that remain. Raises InvalidModelError for another number of sizes, or a negative
-    static size of the result.
+    first, so that they copy elements that remain. Raises InvalidModelError unless `pads` has two sizes for each axis,
+    and for a negative static size of the result.
     """
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
@@ -253,9 +258,10 @@ def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
 
 @op("CenterCropPad", since=18)
 def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Crop each axis, or pad it with zeros, evenly on both sides, to its size in `shape`.
+    """Give each axis its size in `shape`: crop the axis to its middle, or zero-pad it at both ends.
 
-    `shape` has an entry for each of `axes`, by default for all axes. Of an odd number, the end loses or gets one more.
+    `shape` has an entry for each of `axes`, by default for all axes. If the number of elements to remove or to add is
+    odd, the end loses or gets one more than the begin.
     """
     x = input_data
     for axis, target in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):

@@ -22,12 +22,12 @@ def non_max_suppression(
 ) -> Tensor:
     """Return an int64 row [batch, class, box] for each selected box.
 
-    The boxes with the best scores are selected, unless they overlap a better box. Rows are sorted by batch and class,
-    then by descending score.
+    For each batch and class, the boxes with the best scores are selected, unless they overlap a better selected box.
+    Rows are sorted by batch and class, then by descending score.
 
     boxes, scores: [batch, boxes, 4] and [batch, classes, boxes]. center_point_box: see `_box_edges`.
     max_output_boxes_per_class: without it, or if it is 0 or less, no box is selected: [0, 3].
-    iou_threshold: boxes with a larger overlap are suppressed; 0 by default.
+    iou_threshold: a box is suppressed if its IoU (see `_overlaps`) with a selected box is larger; 0 by default.
     score_threshold: boxes with this score or less, or NaN, are left out; none by default.
 
     The loop runs for all batches and classes at once. In each round the best candidate is selected and suppresses the
@@ -89,8 +89,9 @@ def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
 def _overlaps(edges: List[Any], best: Tensor, threshold: Tensor) -> Any:
     """Return whether the intersection over union (IoU) of each box and the best box exceeds the threshold.
 
-    False for an empty intersection. `edges` are as from `_box_edges`, but [batch, classes, boxes] and sorted by score.
-    `best` is the position of the best box, [batch, classes, 1].
+    The result is bool [batch, classes, boxes]; False for an empty intersection. `edges` are as from `_box_edges`, but
+    [batch, classes, boxes] and sorted by score. `best`, [batch, classes, 1], is the position of the best box in this
+    order.
     """
     low_a, high_a, low_b, high_b = edges
     best_edges = [p.take_along(edge, best, 2) for edge in edges]

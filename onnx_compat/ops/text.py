@@ -20,11 +20,11 @@ def string_normalizer(
     locale: Optional[str] = None,
     stopwords: Sequence[str] = (),
 ) -> Tensor:
-    """Remove the stop words, then change the case. If no word is left, return a single empty string.
+    """Remove the stop words, then change the case. If every word is a stop word, return a single empty string.
 
-    X has the shape [words] or [1, words]; without stop words, any shape. The comparison ignores case unless
-    `is_case_sensitive`; `locale` has no effect. Raises InvalidModelError unless case_change_action is LOWER, UPPER or
-    NONE.
+    X has the shape [words] or [1, words]; without stop words, any shape. The comparison with the stop words ignores
+    case unless `is_case_sensitive`; `locale` has no effect. Raises InvalidModelError unless case_change_action is
+    LOWER, UPPER or NONE.
     """
     change = {"NONE": lambda x: x, "LOWER": p.string_lower, "UPPER": p.string_upper}.get(case_change_action)
     if change is None:
@@ -51,7 +51,8 @@ def string_concat(X: Tensor, Y: Tensor) -> Tensor:
 def string_split(X: Tensor, *, delimiter: Optional[str] = None, maxsplit: Optional[int] = None) -> List[Tensor]:
     """Split each string at a delimiter (None or "": white space), at most `maxsplit` times (None: no limit).
 
-    Return the substrings along a new last axis, padded with "", and the int64 count of each string.
+    Return two tensors: the substrings along a new last axis, padded with "", and the int64 number of substrings of each
+    string.
     """
     return p.string_split(X, delimiter, maxsplit)
 
@@ -63,7 +64,10 @@ def regex_full_match(X: Tensor, *, pattern: Optional[str] = None) -> Tensor:
 
 
 def _indices_without(words: Tensor, stopwords: Sequence[str], sensitive: bool) -> Tensor:
-    """Return the indices of the words that are not stop words. Unless `sensitive`, the comparison ignores case."""
+    """Return the indices of the words that are not stop words, as a vector. `words` is a vector.
+
+    Unless `sensitive`, the comparison ignores case.
+    """
     compared = words if sensitive else p.string_lower(words)
     stopword_tensor = _string_tensor([word if sensitive else word.lower() for word in stopwords])
     is_stopword: Any = p.equal(p.unsqueeze(compared, [1]), stopword_tensor)

@@ -27,13 +27,13 @@ def tfidf_vectorizer(
     pool_strings: Strings = None,
     weights: Floats = None,
 ) -> Tensor:
-    """Count each n-gram of the pool in each row of X. Return the counts, weighted by `mode`, as [rows, features].
+    """Count each n-gram of the pool in each row of X. Return float32 [rows, features]: the counts, weighted by `mode`.
 
     A vector X gives [features]. Only n-grams from min_gram_length to max_gram_length count.
 
-    mode: TF: the count; IDF: the weight if the n-gram occurs; TFIDF: the count times the weight.
+    mode: TF: the count; IDF: the weight if the n-gram occurs, else 0; TFIDF: the count times the weight.
     weights: a number for each n-gram; 1 by default.
-    ngram_indexes: the feature of each n-gram. ngram_counts: see `_split_pool`.
+    ngram_indexes: the feature of each n-gram; its maximum + 1 is the number of features. ngram_counts: see `_split_pool`.
     max_skip_count: see `_count_grams`.
 
     Raises InvalidModelError for another mode.
@@ -58,10 +58,10 @@ def tfidf_vectorizer(
 
 
 def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:
-    """Split the flat pool into n-grams. Return a triple for each n = 1, 2, …
+    """Split the flat pool into n-grams. Return a triple for each n = 1, 2, … up to the length of `starts`.
 
-    The triple is n, the index of the first n-gram in the pool, and the n-grams as an array [count, n]. `starts[n - 1]`
-    is the position in the pool at which n-grams of length n begin.
+    The triple is n, the index of the first of these n-grams among all n-grams, and the n-grams as an array [count, n].
+    `starts[n - 1]` is the position in the pool at which n-grams of length n begin.
     """
     groups: List[Tuple[int, int, np.ndarray]] = []
     number = 0
@@ -76,7 +76,7 @@ def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
     """Return how often each n-gram occurs in each row, float32 [rows, n-grams]. `grams` is [n-grams, n].
 
     An occurrence skips the same number of elements, 0 to `skips`, between any two consecutive elements of the n-gram.
-    The occurrences of all numbers are added.
+    The counts for all these numbers of skipped elements are added.
     """
     extent, length = rows.shape[1], grams.shape[1]
     total: Any = p.full((rows.shape[0], len(grams)), 0, int32)

@@ -19,9 +19,9 @@ _DOMAIN = "ai.onnx.preview.training"
 def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Sequence[str] = ()) -> List[Tensor]:
     """Return the derivatives of y with respect to each of xs. `y`, `xs` and `zs` are names of values of the graph.
 
-    The nodes between xs, zs and y are traced again, with this node's inputs as the values of xs and zs. A derivative is
-    that of the sum of y's elements; it is zero if y does not depend on the value. Raises InvalidModelError unless each
-    name has an input.
+    The nodes between xs, zs and y are traced again, with this node's inputs as the values of xs, then of zs, which stay
+    constant. A derivative is that of the sum of y's elements; it is zero if y does not depend on the value. Raises
+    InvalidModelError unless each name has an input.
     """
     from onnx_compat.tracing.interpreter import (
         Interpreter,  # without natives: only primitives have derivatives
@@ -40,9 +40,10 @@ def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Seq
 
 
 def _extract_subgraph(graph: Graph, names: Sequence[str], y: str) -> Graph:
-    """Return a graph with the inputs `names` and the output y: the nodes that y depends on, and the initializers.
+    """Return a graph with the inputs `names` and the output y: the nodes that y depends on, in their order.
 
-    The nodes before a value in `names` are left out.
+    Nodes that y depends on only through a value in `names` are left out. The initializers of the graph are kept, except
+    those in `names`.
     """
     producers = {name: node for node in graph.nodes for name in node.outputs if name}
     needed, pending = set(), [y]

@@ -15,8 +15,9 @@ from onnx_compat.tracing.values import Tensor, lift
 def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Tensor]:
     """Return the distinct elements, or slices along `axis`; their first indices; the inverse indices; and their counts.
 
-    Without `axis`, X is flattened. If `sorted`, slices are in lexicographic order, else in order of their first index.
-    NaN equals NaN and comes last. Raises UnsupportedError for complex128.
+    Without `axis`, X is flattened. The indices and counts are int64 vectors. If `sorted`, elements or slices are in
+    ascending (lexicographic) order, where NaN comes last; else in order of their first index. NaN equals NaN. Raises
+    UnsupportedError for complex128.
     """
     axis_index = 0 if axis is None else p.axis_of(axis, X.rank)
     lines = p.reshape(X, (product(X.shape),)) if axis is None else X
@@ -78,9 +79,10 @@ def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 def _sort_keys(lines: Tensor) -> List[Tensor]:
-    """Return numeric tables [columns, lines]: the sort keys of the elements of `lines` [lines, ...], a line as a column.
+    """Return numeric tables [columns, lines]: sort keys of the elements of `lines` [lines, ...], a line as a column.
 
     Elements are compared by the first table, equal elements by the next. The next column counts only after all tables.
+    Raises UnsupportedError for complex128.
     """
     table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])
     kind = lines.dtype.kind
@@ -100,7 +102,7 @@ def _sort_keys_of_floats(table: Tensor) -> List[Tensor]:
 
 
 def _complex_part(x: Tensor, shift: int) -> Tensor:
-    """Return the real part of a complex64 tensor if `shift` is 0, the imaginary part if it is 32.
+    """Return the real part of a complex64 tensor if `shift` is 0, the imaginary part if it is 32, as float32.
 
     Raises UnsupportedError for a complex dtype of another width.
     """

@@ -18,11 +18,11 @@ def window_from_attributes(
     strides: Optional[Sequence[int]],
     dilations: Optional[Sequence[int]] = None,
 ) -> Window:
-    """Return the window that the attributes of a node define over an image of these spatial sizes.
+    """Return the window that the attributes of a node define over an image of the spatial sizes `extents`.
 
-    `auto_pad` is resolved; `pads` only has an effect for NOTSET. Absent strides and dilations are 1, absent pads 0.
-    Raises InvalidModelError for an unknown `auto_pad`, a kernel size below 1, a negative padding, and another number of
-    entries than axes.
+    `auto_pad` is resolved: SAME_UPPER and SAME_LOWER become pads; VALID means no pads; `pads` only has an effect for
+    NOTSET or "". Absent strides and dilations are 1, absent pads 0. Raises InvalidModelError for an unknown `auto_pad`,
+    a kernel size below 1, a negative pad, and a list that does not fit the number of axes.
     """
     rank = len(extents)
     if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
@@ -51,9 +51,10 @@ def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tup
 
 
 def round_up(window: Window, extents: Sequence[Extent]) -> Window:
-    """Return the window for ceil_mode: padding is added at the end, so that a partial last window counts too.
+    """Return the window for ceil_mode: the padding at the end is changed, so that a partial last window counts too.
 
-    A last window that would begin in the padding at the end is left out; the padding at the end may then shrink.
+    `window` has its padding already. A last window that would begin in the padding at the end is left out; the padding
+    at the end may then shrink.
     """
     rounded = map(_rounded_up, extents, window.spans, window.strides, window.pads)
     return window._replace(pads=tuple(rounded))

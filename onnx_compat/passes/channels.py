@@ -8,10 +8,10 @@ __all__ = ["channel_vector", "scale_channels"]
 
 
 def channel_vector(array: Any, axis: int, rank: int, size: int) -> Optional[np.ndarray]:
-    """Return a constant operand of a tensor as a vector along the channel axis of the tensor.
+    """Return a constant operand of a tensor as a vector along the channel axis: one number, or one for each channel.
 
-    The vector has one element, or one for each of the `size` channels. Returns None if the operand varies along another
-    axis, has another number of elements, or has more axes than the tensor, which has `rank` axes.
+    The tensor has `rank` axes, and `size` channels along `axis`. Returns None if the operand varies along another axis,
+    has another number of elements, or has more axes than the tensor.
     """
     array = np.asarray(array)
     if array.ndim > rank or array.size not in (1, size):
@@ -21,9 +21,9 @@ def channel_vector(array: Any, axis: int, rank: int, size: int) -> Optional[np.n
 
 
 def scale_channels(weights: Any, factor: Any, axis: int) -> np.ndarray:
-    """Return `weights` with each channel multiplied by its number in the vector `factor`.
+    """Return a new array: `weights` with each channel multiplied by its number in the vector `factor`.
 
-    The channels are along `axis` of the weights, which counts from the front.
+    The channels are along `axis` of the weights, which is not negative.
     """
     scaled: np.ndarray = weights * np.asarray(factor).reshape([-1 if k == axis else 1 for k in range(weights.ndim)])
     return scaled

@@ -52,8 +52,10 @@ class Pass:
 
 
 class ProgramPass(Pass):
-    """A pass over a recorded program. `apply(region, target)` returns the region and the number of rewrites, and
-    `example(target)` records a program for the emitter `target`.
+    """A pass over a recorded program, for an emitter `target`.
+
+    `apply(region, target)` returns the region, changed or new, and the number of rewrites. `example(target)` records a
+    program on which the pass acts.
     """
 
     kind = "program"

@@ -36,13 +36,16 @@ class PassReport:
         return list(self._entries.values())
 
     def add(self, pass_: Pass, rewrites: int, left_out: bool = False) -> None:
-        """Add the rewrites of one run of a pass to its entry. `left_out` replaces that of the entry."""
+        """Add the rewrites of one run of a pass to its entry, or to a new entry.
+
+        `left_out` replaces the `left_out` of the entry.
+        """
         earlier = self._entries.get(pass_.name)
         total = rewrites + (0 if earlier is None else earlier.rewrites)
         self._entries[pass_.name] = Entry(pass_.name, pass_.kind, pass_.summary, total, left_out)
 
     def to_list(self) -> List[Dict[str, Any]]:
-        """Return the entries as a list of dicts that JSON can hold."""
+        """Return the entries as a list of dicts that JSON can hold, with the fields of `Entry` as keys."""
         return [dict(entry._asdict()) for entry in self.entries]
 
 

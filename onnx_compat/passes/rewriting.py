@@ -10,7 +10,8 @@ __all__ = ["count_uses", "release_arguments", "take_outputs"]
 def count_uses(region: Region) -> "Counter[Ref]":
     """Return value -> number of reads by live nodes, their inner regions, and the outputs of the region.
 
-    An inner region counts once for each value that it captures. A value without reads counts 0.
+    An inner region counts once for each value that it captures. A value in a symbolic size of an argument counts as
+    well. A value without reads counts 0.
     """
     uses: Counter[Ref] = Counter(ref for node in region.live() for ref in node.uses())
     uses.update(ref for output in region.outputs for ref in refs(output))

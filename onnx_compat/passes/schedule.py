@@ -90,7 +90,8 @@ def leaving_out(names: Iterable[str]) -> Iterator[None]:
 def left_out() -> FrozenSet[str]:
     """Return the names of the passes to skip: those of `leaving_out`, else those in the variable ONNX_COMPAT_PASSES.
 
-    Raises InputError if the variable is malformed.
+    The variable has names with a minus before each, separated by commas; InputError is raised for another form. The
+    returned names have no minus.
     """
     names = _LEFT_OUT.get()
     if names is not None:
@@ -136,8 +137,9 @@ def naming(pass_: Pass) -> Iterator[None]:
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
     """Apply the selected passes of a schedule to a region, and return the rewritten region.
 
-    With ONNX_COMPAT_VERIFY=1, the region is verified after each pass that rewrote something: VerificationError is
-    raised for a defect. A pass may change `region` in place.
+    A pass may change `region` in place. An exception of a pass becomes VerificationError (see `naming`). With
+    ONNX_COMPAT_VERIFY=1, the region is verified after each pass that rewrote something: VerificationError is raised for
+    a defect. The rewrites are added to the open report.
     """
     for pass_ in schedule.select():
         with naming(pass_):

@@ -31,7 +31,7 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 
 
 class _Layer(NamedTuple):
-    """A linear `node`, and `cut`, the slice between this node and the scale or shift; None without a slice."""
+    """A node of a primitive in `_LINEAR`; `cut` is the slice between it and the scale or shift, or None."""
 
     node: Node
     cut: Optional[Node] = None
@@ -49,9 +49,9 @@ def _example(target: Emitter) -> Program:
 
 @program_pass("weight_folding", "mul(conv(x, w, b), scale) => conv(x, scale*w, scale*b); also add, matmul", _example)
 def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Fold scales and shifts into layers in place, under the conditions of this module.
+    """Fold scales and shifts into layers in place, under the conditions of this module. Dead nodes are removed.
 
-    Return the region and the number of rewrites: each removes a mul, div, add or sub.
+    Return the region and the number of rewrites: each removes a mul, div, add or sub. Nodes of inner regions stay.
     """
     nodes = region.remove_dead()
     uses = count_uses(region)
@@ -88,8 +88,9 @@ def _dropped_values(layer: _Layer, node: Node, result: Ref) -> Dict[Ref, Ref]:
 def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
     """Return the layer whose result `node` scales or shifts by a constant; None if there is no such layer.
 
-    None too if other nodes read the result of the layer or of the slice, or if `node` broadcasts the result. The weights
-    must be a constant of a native float dtype. The bias and the axis of the constant are not checked here.
+    `node` is a mul or add with a constant, or a div or sub by a constant. None too if other nodes read the result of
+    the layer or of the slice, or if `node` broadcasts the result. The weights must be a constant of a native float
+    dtype. The bias and the axis of the constant are not checked here.
     """
     if node.primitive not in ("mul", "div", "add", "sub"):
         return None
@@ -111,7 +112,9 @@ def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
 def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> Optional[Sequence[Arg]]:
     """Return the arguments of the layer with the scale or shift folded into weights and bias.
 
-    None if the constant varies along another axis than the channels, or if weights, bias or slice do not allow it.
+    The bias is missing if the layer has none and nothing is shifted. None if the constant varies along another axis
+    than the channels, or if the number of channels is symbolic. None also for a bias that is no constant, a slice that
+    cuts channels, and weights that `_scale_weights` refuses.
     """
     producer, shape = layer.node, layer.node.outputs[0].spec.shape
     channel = len(shape) - 1 if producer.primitive == "matmul" or layout == "channels_last" else 1
@@ -143,7 +146,7 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
 
 
 def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
-    """Whether the slice `cut` keeps all `size` channels, on the axis `channel`, in their order. True without a slice."""
+    """Whether the slice `cut` keeps all `size` channels, on the axis `channel`, in order. True without a slice."""
     return cut is None or (is_equal(cut.outputs[0].spec.shape[channel], size) and cut.params["steps"][channel] == 1)
 
 
@@ -166,7 +169,7 @@ def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: N
 
 
 def _scale_weights(weights: np.ndarray, factor: np.ndarray, producer: Node, filter_layout: str) -> Optional[np.ndarray]:
-    """Return the weights with each output channel multiplied by its factor.
+    """Return the weights of `producer` with each output channel multiplied by its number in the vector `factor`.
 
     None if no axis of the weights has exactly the output channels: batched matmul, grouped conv_transpose.
     """

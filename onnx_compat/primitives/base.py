@@ -83,7 +83,7 @@ RULES: Dict[str, Rule] = {}
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Return a decorator that registers a function as the type inference rule of the primitives `names`.
 
-    Recording applies the rule, and the verifier compares results with it.
+    Recording applies the rule, and the verifier compares results with it. The decorator returns the function unchanged.
     """
 
     def declare(function: Rule) -> Rule:
@@ -94,8 +94,9 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def primitive(kinds: str = "fiub", infer: Optional[Rule] = None) -> Callable[[F], F]:
-    """Return a decorator that adds a function to the catalogue as a primitive, and returns the function unchanged. The
-    function's docstring is the exact specification of the primitive.
+    """Return a decorator that adds a function to the catalogue as a primitive, and returns the function unchanged.
+
+    The function's docstring is the exact specification of the primitive.
 
     kinds: the dtype kinds for which the primitive is defined.
     infer: its type inference rule. None if a function in `primitives.rules` is the rule.
@@ -157,10 +158,11 @@ _SYMBOLIC = frozenset(
 def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any) -> Optional[Tuple[Tensor, ...]]:
     """Compute a primitive by the numpy reference while tracing (constant folding). Return its results, as a tuple.
 
-    None if any argument has an element that is not known. Symbolic sizes count as known for the primitives in
-    `_SYMBOLIC`, if no comparison depends on run-time values. `args` are Tensors, lists of Tensors, `Extents` or None.
-    `dtypes` are those of the results. Axes in `params` are logical. Raises InvalidModelError for values that the
-    reference refuses.
+    None if any argument has an element or a size that is not known. For the primitives in `_SYMBOLIC`, symbolic sizes
+    count as known, unless a comparison depends on run-time values or the result has a symbolic shape.
+
+    `args` are Tensors, lists of Tensors, `Extents` or None. `dtypes` are those of the results. Axes in `params` are
+    logical. Raises InvalidModelError for values that the reference refuses.
     """
     from onnx_compat.reference import REFERENCE
 
@@ -211,7 +213,10 @@ def _reference_arg(arg: object) -> Any:
 
 
 class KnownSizes:
-    """A list of sizes with the attributes of `emission.Sizes`, for the reference. Each attribute is the same tuple."""
+    """A list of sizes with the attributes of `emission.Sizes`, for the reference. Each attribute is the same tuple.
+
+    A symbolic size in it stays symbolic, also in `known`.
+    """
 
     def __init__(self, dims: Sequence[Extent]) -> None:
         self.dims = tuple(dims)
@@ -233,9 +238,10 @@ def apply_primitive(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a primitive on physical arguments. Return its results, with types by its inference rule.
+    """Record a primitive on physical arguments, or execute it if the trace executes at once.
 
-    `orders` has for each result the order in which the result is stored; None is the logical order.
+    Return its results as Tensors, with types by its inference rule. `orders` has for each result the order in which the
+    result is stored; None is the logical order.
     """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
@@ -250,7 +256,7 @@ def apply(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a native operator, which has no inference rule, on physical arguments. Return its results.
+    """Record a native operator, which has no inference rule, on physical arguments, or execute it. Return its results.
 
     `specs` has the logical type of each result, `orders` the order in which the result is stored; None is the logical
     order.
@@ -261,7 +267,7 @@ def apply(
 
 
 def result(ref: Ref, order: Order = None) -> Tensor:
-    """Return a recorded value that is stored in `order` as a Tensor with its logical shape."""
+    """Return a Tensor for a recorded value. The value is stored in `order`, and the Tensor has the logical shape."""
     shape = list(ref.spec.shape)
     if order is not None:
         for position, axis in enumerate(order):
@@ -270,10 +276,10 @@ def result(ref: Ref, order: Order = None) -> Tensor:
 
 
 def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
-    """Return the shape to which `shapes` broadcast by numpy's rule. None stands for a size that symbolic sizes do not
-    decide. Next to a static size other than 1, a symbolic size has no effect: the static size is returned.
+    """Return the shape to which `shapes` broadcast by numpy's rule; None for a size that symbolic sizes do not decide.
 
-    Raises InvalidModelError if two static sizes of an axis differ and neither is 1.
+    Next to a static size other than 1, a symbolic size has no effect: the static size is returned. Raises
+    InvalidModelError if two static sizes of an axis differ and neither is 1.
     """
     longest = max(shapes, key=len)
     if all(not shape or shape is longest or is_equal_shape(shape, longest) for shape in shapes):
@@ -289,7 +295,7 @@ def broadcast(*shapes: Sequence[Extent]) -> Tuple[Extent, ...]:
 def _merge_extents(extents: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Optional[Extent]:
     """Return the size to which the sizes `extents` of one axis broadcast; None if symbolic sizes do not decide it.
 
-    Raises InvalidModelError, which shows `shapes`, if two static sizes differ and neither is 1.
+    Raises InvalidModelError if two static sizes differ and neither is 1. `shapes` are only shown in the error.
     """
     different: List[Extent] = []
     for extent in extents:

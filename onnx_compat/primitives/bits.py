@@ -17,11 +17,11 @@ from onnx_compat.tracing.values import Tensor, TensorLike, lift
 
 @primitive("fiubc")
 def bitcast(x: TensorLike, dtype: DType) -> Tensor:
-    """The bits of each element as an element of another type of the same width. Nothing is rounded, and a NaN keeps its
-    payload. A shim gets only numpy's floats, integers and complex numbers (the real part is in the lower half).
+    """The bits of each element as an element of another type of the same width. Nothing is rounded.
 
-    A NaN of a type that is carried in another type may change its payload. In a bitcast to bool, bits that are not zero
-    give True. A type of another width, or string, raises InvalidModelError.
+    A NaN keeps its payload; only a NaN of a type that is carried in another type may change it. In a bitcast to bool,
+    bits that are not zero give True. A shim gets only numpy's floats, integers and complex numbers (the real part is in
+    the lower half). A type of another width, or string, raises InvalidModelError.
     """
     tensor = lift(x)
     if "s" in (tensor.dtype.kind, dtype.kind) or tensor.dtype.bits != dtype.bits:
@@ -40,7 +40,7 @@ def _is_reinterpretable(dtype: DType) -> bool:
 
 
 def _codes(x: Tensor) -> Tensor:
-    """Return the bits of each element as an unsigned integer of the same width."""
+    """Return the bits of each element as an unsigned integer of the same width. A bool gives 0 or 1."""
     unsigned = DType.of("uint%d" % x.dtype.bits)
     if x.dtype.format is not None:
         upper = shift_right(bitcast(cast(x, dtypes.float32), dtypes.uint32), 16)
@@ -58,14 +58,20 @@ def _from_codes(codes: Tensor, dtype: DType) -> Tensor:
 
 
 def _reinterpret(x: Tensor, dtype: DType) -> Tensor:
-    """Bitcast between an unsigned integer and a type that is no small float; a cast, which wraps, if numpy lacks a type."""
+    """Bitcast between an unsigned integer and a type that is no small float.
+
+    If numpy lacks one of the types, or one is bool, the bitcast is a cast, which wraps.
+    """
     native = _is_reinterpretable(x.dtype) and _is_reinterpretable(dtype)
     bits: Tensor = bitcast(x, dtype) if native else cast(x, dtype)
     return bits
 
 
 def _code_table(dtype: DType) -> Tensor:
-    """Return a vector of 65536 codes of `dtype`: entry k is the code of the number whose bfloat16 bits are k."""
+    """Return a vector of 65536 codes of the small float `dtype`: entry k is the code for the bfloat16 bits k.
+
+    A bfloat16 number that is no value of `dtype` has the code of the rounded number.
+    """
     bfloat16 = dtypes.bfloat16.format
     assert dtype.format is not None and bfloat16 is not None
     values = bfloat16.decode(np.arange(1 << 16))

@@ -31,12 +31,12 @@ _NAN = 0x7FC00000
 
 
 def narrow(x: TensorLike, dtype: DType) -> Tensor:
-    """Round a tensor of carrier values to values of `dtype`, a carried type. The result is still a tensor of the
-    carrier.
+    """Round a tensor of carrier values to values of `dtype`, a carried type. The result is a tensor of the carrier.
 
     An integer keeps its low bits. A small float rounds to the nearest value, half to even; for float8e8m0, see
     `power_of_two`. A number that is too large becomes infinity; in a format without infinity NaN; in a format without
-    both the largest value. The sign is kept. NaN stays NaN; in a format without NaN, it becomes negative zero.
+    both the largest value. The sign is kept, but fnuz formats have no negative zero. NaN stays NaN; in a format without
+    NaN, it becomes negative zero.
     """
     form = dtype.format
     if form is None:
@@ -48,7 +48,10 @@ def narrow(x: TensorLike, dtype: DType) -> Tensor:
 
 @functools.lru_cache(maxsize=None)
 def to_values(dtype: DType, rank: int) -> Region:
-    """Return the rounding `narrow` to `dtype` as a region. Its single input is a carrier tensor of rank `rank`."""
+    """Return the rounding `narrow` to `dtype` as a region. Its only input is a carrier tensor of rank `rank`.
+
+    The region is cached by dtype and rank.
+    """
     with Trace().active() as trace:
         carrier = DType.of(dtype.numpy)
         return trace.region([Spec(carrier, (None,) * rank)], lambda x: [narrow(x, dtype)])
@@ -57,7 +60,8 @@ def to_values(dtype: DType, rank: int) -> Region:
 def to_odd(x: Tensor) -> Tensor:
     """Convert numbers to float32 by rounding to odd, so that a later rounding to a small float gives the correct value.
 
-    The number is truncated, and the last bit of the mantissa is set if the conversion was not exact.
+    The number is truncated, and the last bit of the mantissa is set if the conversion was not exact. An integer beyond
+    2^53 is rounded to float64 first.
     """
     wide = e.cast(x, float64)
     near = e.cast(wide, float32)
@@ -68,7 +72,10 @@ def to_odd(x: Tensor) -> Tensor:
 
 
 def _wrap(x: TensorLike, dtype: DType) -> Tensor:
-    """Keep the low `dtype.bits` bits of integers (two's complement), with sign extension for a signed type."""
+    """Keep the low `dtype.bits` bits of integers (two's complement), with sign extension for a signed type.
+
+    `dtype` is an integer type that numpy lacks; the result has the dtype of x, its carrier.
+    """
     low = e.bitwise_and(x, (1 << dtype.bits) - 1)
     if dtype.kind == "u":
         return low
@@ -88,7 +95,7 @@ def _round_to_bfloat16(x: TensorLike) -> Tensor:
 
 
 def _round_to_nearest(x: TensorLike, form: Format) -> Tensor:
-    """Round float32 to the nearest values of a small float format.
+    """Round float32 to the nearest values of a small float format, half to even, with the special values of `narrow`.
 
     Its values are evenly spaced between two powers of two, and below the smallest normal number. So a number is rounded
     to a multiple of the spacing.
@@ -107,11 +114,13 @@ def _round_to_nearest(x: TensorLike, form: Format) -> Tensor:
 
 
 def power_of_two(x: TensorLike, saturate: bool = False, mode: str = "nearest") -> Tensor:
-    """Round float32 to values of the scale float8e8m0: to the nearest power of two (half upwards), or "up" or "down".
+    """Round float32 to values of the scale float8e8m0: powers of two from 2^-127 to 2^127, and NaN.
 
-    A number out of range becomes NaN, or with `saturate` the nearest limit of the range. NaN and a negative number
-    become NaN in any case. The arithmetic is on integers, because the least scale is a subnormal float32, which
-    frameworks may flush to zero.
+    mode: "nearest" (half upwards), "up" or "down".
+
+    A number out of range, such as zero, becomes NaN, or with `saturate` the nearest limit of the range. NaN and a
+    negative number become NaN in any case. The arithmetic is on integers, because the least scale is a subnormal
+    float32, which frameworks may flush to zero.
     """
     least, largest = 0x400000, _INFINITY - 0x800000
     added, last = {"nearest": (0x400000, 0x5FFFFF), "up": (0x7FFFFF, least), "down": (0, 0x7FFFFF)}[mode]

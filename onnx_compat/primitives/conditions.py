@@ -49,8 +49,8 @@ def _require(holds: bool, defect: str, *values: object) -> None:
 def _check_dtypes(at: Application) -> None:
     """Raise VerificationError unless the data operands have one dtype, of a kind that the primitive declares.
 
-    Control flow, natives and primitives without a tensor argument pass. Of `where`, the condition is no data operand;
-    of the other primitives in `_MIXED`, only the first tensor is.
+    Control flow, natives and primitives without a tensor argument pass; a list of tensors is no tensor argument. Of
+    `where`, the condition is no data operand; of the other primitives in `_MIXED`, only the first tensor is.
     """
     declared = PRIMITIVES.get(at.primitive)
     specs = [spec_of(arg) for arg in at.args if hasattr(arg, "spec")]
@@ -274,7 +274,7 @@ def _pool(at: Application) -> None:
 
 # -- control flow ------------------------------------------------------------------------------------------------------
 def _check_regions(at: Application, *counts: int) -> None:
-    """Raise VerificationError unless there is a region for each entry of `counts`, with that number of inputs."""
+    """Raise VerificationError unless the node has a region for each entry of `counts`, with that number of inputs."""
     given = [len(region.inputs) for region in at.regions]
     _require(given == list(counts), "its regions take %s values, not %s", given, list(counts))
 
@@ -282,7 +282,7 @@ def _check_regions(at: Application, *counts: int) -> None:
 def _check_flow(given: Sequence[Spec], declared: Sequence[Spec], role: str) -> None:
     """Raise VerificationError unless there are as many types in `given` as in `declared`, compatible pair by pair.
 
-    `role` completes the error: "enter its body as". See `_is_compatible`.
+    `role` completes the error: "enter its body as". For compatible types, see `_is_compatible`.
     """
     _require(len(given) == len(declared), "%d values %s, not %d", len(given), role, len(declared))
     for given_spec, declared_spec in zip(given, declared):

@@ -19,9 +19,11 @@ Body = Callable[..., Sequence[Tensor]]
 
 @primitive("b")
 def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
-    """The results of `then_body()` if the scalar `pred` is true, else those of `else_body()`. Only the chosen function
-    is executed. The two functions return equal numbers of tensors, with equal dtypes and ranks pair by pair; sizes may
-    differ. For a known `pred`, only the chosen function is traced.
+    """The results of `then_body()` if the scalar `pred` is true, else those of `else_body()`.
+
+    Only the chosen function is executed. The two functions return equal numbers of tensors, with equal dtypes and ranks
+    pair by pair; sizes may differ. If `pred` is known, or the trace executes at once, only the chosen function is
+    traced. Otherwise, other dtypes raise InvalidModelError, and other ranks NeedsKnownError.
 
     Emitter: cond(pred, bodies=[then, else], captures=[...]).
     """
@@ -37,8 +39,11 @@ def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
 
 @primitive("b")
 def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) -> List[Tensor]:
-    """The final state of `state = body(*state)`, repeated while `test(*state)` is true. The state stays as it is if the
-    first test is false. Sizes of the state may change between rounds; ranks and dtypes may not.
+    """The final state of `state = body(*state)`, repeated while `test(*state)` is true.
+
+    The state stays as it is if the first test is false. Sizes of the state may change between rounds; ranks and dtypes
+    may not. A recording traces `body` until the types of the state cover every round, and the loop is recorded also for
+    a known `test`. In the recording, another dtype raises InvalidModelError, and another rank NeedsKnownError.
 
     Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
     """
@@ -62,11 +67,13 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
 
 @primitive("b")
 def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, reverse: bool = False) -> List[Tensor]:
-    """`*state, *ys = body(*state, *slices)` for each of `length` slices of the xs along their first axis, from the last
-    slice if `reverse`. The results are the final states, then the ys stacked along a new first axis, in the order of
-    the slices. A state keeps its dtype and rank. A known `length` of 0 raises NeedsKnownError.
+    """`*state, *ys = body(*state, *slices)` for each of `length` slices of the xs along their first axis.
 
-    Emitter: scan(state, xs, sizes_of_length, count of states, reverse, bodies=[body], captures=[...]).
+    The results are the final states, then the ys stacked along a new first axis, in the order of the slices. If
+    `reverse`, the body runs from the last slice to the first. A known `length` of 1 is unrolled; a known `length` of 0
+    raises NeedsKnownError. A state keeps its dtype and rank; a recorded state that does not raises InvalidModelError.
+
+    Emitter: scan(state, xs, length, reverse=..., bodies=[body], captures=[...]), with lists of handles and a `Sizes`.
     """
     state, xs = [lift(value) for value in state], [lift(x) for x in xs]
     if current_trace().immediate is not None or (isinstance(length, int) and length <= 1):
@@ -85,7 +92,7 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
 
 
 def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
-    """Apply the body of a scan `length` times while tracing (loop unrolling). Return the results of the scan.
+    """Apply the body of a scan `length` times in the open trace (loop unrolling). Return the results of the scan.
 
     Raises NeedsKnownError if `length` is 0, because the shapes of the ys are then unknown.
     """
@@ -105,7 +112,10 @@ def result_specs(region: Region) -> List[Spec]:
 
 
 def specs_from_outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
-    """Return `specs` as seen outside of a region: a size that depends on a value of the region becomes None."""
+    """Return `specs` as seen outside of a region: a size that depends on a value of the region becomes None.
+
+    The values of the region are its inputs and the outputs of its nodes.
+    """
     own = set(region.inputs).union(*[node.outputs for node in region.nodes])
     return [
         Spec(spec.dtype, tuple(None if any(atom.args[0] in own for atom in atoms_of(d)) else d for d in spec.shape))

@@ -13,8 +13,9 @@ __all__ = ["gradient"]
 
 @primitive("f")
 def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
-    """The derivative of the sum of all elements of `body(*xs)` with respect to each x of `xs`, in the shape of x. The
-    derivative is zero for an x that the sum does not depend on, and for an x that is not a float.
+    """The derivative of the sum of all elements of `body(*xs)` with respect to each x of `xs`, in the shape of x.
+
+    The derivative is zero for an x that the sum does not depend on, and for an x that is not a float.
 
     Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). If the core
     has no rule for a primitive of the body, the second body is missing, and `refusal` names the rule. The default

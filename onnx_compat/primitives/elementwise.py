@@ -1,4 +1,4 @@
-"""Elementwise primitives with numpy's broadcasting. They keep a pending layout.
+"""Elementwise primitives with numpy's broadcasting. Results keep the pending order of the operands.
 
 All operands have one dtype: nothing is promoted, and integers wrap. A Python number takes the other operand's dtype.
 """
@@ -23,7 +23,7 @@ Binary = Callable[[Any, Any], Tensor]
 def elementwise(
     name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
 ) -> Tensor:
-    """Fold or record an elementwise primitive with result dtype `result`. InvalidModelError unless shapes broadcast."""
+    """Fold or record an elementwise primitive with result dtype `result`. Operand broadcasts sink below it if they can."""
     params = params or {}
     folded = fold(name, operands, [result], **params)
     if folded is not None:
@@ -40,7 +40,7 @@ def elementwise(
 
 
 def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Unary]:
-    """Return a decorator for a unary primitive of the kinds `kinds`. Its result has `dtype`, or the operand's dtype."""
+    """Return a decorator that makes a function's name and docstring a unary primitive. Its result has `dtype`, or x's."""
 
     def declare(function: _Meaning) -> Unary:
         name = function.__name__
@@ -270,7 +270,7 @@ def fmod(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiu", neutral=1)
 def pow(x: TensorLike, y: TensorLike) -> Any:
-    """x to the y."""
+    """x to the y. Integers wrap, and a negative exponent gives 1 / x^-y truncated toward zero."""
 
 
 @binary("f")
@@ -389,7 +389,7 @@ def cast(x: TensorLike, dtype: DType) -> Tensor:
 
 @primitive("fiu")
 def clip(x: TensorLike, low: Optional[float] = None, high: Optional[float] = None) -> Tensor:
-    """min(max(x, low), high) for Python numbers, so `high` if low > high; a bound of None is no bound. NaN stays NaN."""
+    """min(max(x, low), high) for Python numbers; None is no bound. NaN stays NaN; for integers, bounds round inward."""
     x = lift(x)
     return x if low is None and high is None else elementwise("clip", [x], x.dtype, {"low": low, "high": high})
 

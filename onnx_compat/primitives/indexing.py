@@ -1,4 +1,7 @@
-"""Primitives that select, scatter and sort elements. Indices are int32 or int64; a model must keep them in range."""
+"""Primitives that select, scatter and sort elements. Indices are int32 or int64; a model must keep them in range.
+
+A known index out of range raises InvalidModelError while tracing.
+"""
 
 from typing import List, Sequence
 
@@ -16,11 +19,11 @@ from onnx_compat.tracing.values import Tensor, TensorLike, lift, scalar_like
 
 
 def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Tensor:
-    """Convert indices of an axis of length `extent` to count from the front: -1, the last element in ONNX, -> extent -
-    1.
+    """Convert indices of an axis of length `extent` to count from the front: -1, the last element, becomes extent - 1.
 
     If `checked`, a known index that is out of range raises InvalidModelError. Otherwise indices may be out of range,
-    and an index below -extent stays negative.
+    and an index below -extent stays negative. Indices that are never negative, as an analysis proves, are returned
+    unchanged.
     """
     indices = lift(indices)
     if checked:
@@ -34,7 +37,8 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
 @primitive("fiubsc")
 def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """The slices of x at these indices along an axis, of shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
-    Indices are not negative; a negative axis counts from the end. x has at least one axis.
+
+    Indices are not negative; a negative axis counts from the end. A scalar x raises InvalidModelError.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -53,9 +57,10 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
-    """result[i, j, k] = x[i, indices[i, j, k], k] for axis 1. The result has the shape of `indices`, whose rank is that
-    of x. On the other axes, `indices` may be shorter than x. Indices are not negative; a negative axis counts from the
-    end.
+    """Elements of x: result[i, j, k] = x[i, indices[i, j, k], k] for axis 1. The result has the shape of `indices`.
+
+    The rank of `indices` is that of x; another rank raises InvalidModelError. On the other axes, `indices` may be
+    shorter than x. Indices are not negative; a negative axis counts from the end.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -71,9 +76,11 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
-    """The slices of x at coordinates. Each vector along the last axis of `indices` is a coordinate on the first axes of
-    x that follow `batch_dims` batch axes. x and `indices` share the batch axes. Coordinates are not negative. The shape
-    of the result is indices.shape[:-1] + x.shape[batch_dims + indices.shape[-1]:].
+    """The slices of x at coordinates: each vector along the last axis of `indices` is a coordinate on axes of x.
+
+    The first `batch_dims` axes of x and `indices` are batch axes, which both share. The coordinates are on the axes of
+    x that follow, from the first on, and are not negative. The shape of the result is indices.shape[:-1] +
+    x.shape[batch_dims + indices.shape[-1]:].
     """
     x, indices = lift(x), lift(indices)
     check_rows(indices, x.shape[batch_dims:])
@@ -88,9 +95,12 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
 
 @primitive("fiubsc")
 def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reduction: str = "none") -> Tensor:
-    """x with slices replaced by those of `updates` ('none'), or combined with them ('add', 'mul', 'max', 'min'). Each
-    vector along the last axis of `indices` is the coordinate of a slice, which is not negative. With 'none', the last
-    of two equal coordinates wins. `updates` has the shape indices.shape[:-1] + x.shape[indices.shape[-1]:].
+    """A copy of x with slices replaced by those of `updates`, or combined with them.
+
+    `reduction` is 'none' (replace), 'add', 'mul', 'max' or 'min'. Each vector along the last axis of `indices` is the
+    coordinate of a slice on the first axes of x, which is not negative. With 'none', the last of two equal coordinates
+    wins; otherwise both count. `updates` has the shape indices.shape[:-1] + x.shape[indices.shape[-1]:]; other static
+    sizes raise InvalidModelError.
     """
     x, indices, updates = lift(x), lift(indices), scalar_like(updates, lift(x))
     check_rows(indices, x.shape)
@@ -112,6 +122,7 @@ def _check_updates(shape: Sequence[Extent], expected: Sequence[Extent]) -> None:
 @primitive("fiub")
 def nonzero(x: TensorLike) -> Tensor:
     """The coordinates of the elements that are not zero, as int64 [rank, count]: a column for each, in row-major order.
+
     NaN is not zero. A scalar gives [0, count].
     """
     x = lift(x)
@@ -123,9 +134,10 @@ def nonzero(x: TensorLike) -> Tensor:
 
 @primitive("fiu")
 def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
-    """[elements, int64 indices] of the k largest (or smallest) elements along an axis, the largest (or smallest) first. Of
-    equal elements, the element with the lower index comes first. k is at least 0, and at most the length of the axis. A
-    negative axis counts from the end.
+    """A pair: the k largest (or smallest) elements along an axis, the largest (or smallest) first; their int64 indices.
+
+    Of equal elements, the element with the lower index comes first. k is at least 0, and at most the length of the
+    axis; another static k raises InvalidModelError. A negative axis counts from the end.
     """
     from onnx_compat.ir import Extents
 
@@ -168,8 +180,10 @@ def argmin(x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fi")
 def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along an axis (negative: from the end). `exclusive`: without the element itself, so that the first
-    sum is zero. `reverse`: from the end of the axis. Both can be set: [1, 2, 3] -> [5, 3, 0].
+    """The running sum along an axis (negative: from the end), in the shape of x.
+
+    `exclusive`: without the element itself, so that the first sum is zero. `reverse`: the sums begin at the end of the
+    axis. Both can be set: [1, 2, 3] -> [5, 3, 0].
     """
     x = lift(x)
     axis = axis_of(axis, x.rank)

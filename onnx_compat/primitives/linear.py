@@ -27,9 +27,11 @@ def matmul(
     transpose_x: bool = False,
     transpose_y: bool = False,
 ) -> Tensor:
-    """The matrix product over the last two axes, plus a bias. Ranks are at least two, and leading axes broadcast. The flags
-    first swap the last two axes of an operand. The bias is a vector along the last axis of the result; None is no bias.
-    The operands have one dtype, and integers wrap.
+    """The matrix product over the last two axes, plus a bias. Ranks are at least two, and leading axes broadcast.
+
+    The flags first swap the last two axes of an operand. The bias is a vector along the last axis of the result; None
+    is no bias. The operands have one dtype, and integers wrap. Different dtypes and different static inner sizes raise
+    InvalidModelError.
     """
     x, y = lift(x), lift(y)
     if x.dtype != y.dtype:
@@ -48,7 +50,11 @@ def matmul(
 
 
 def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
-    """Return (operand, transpose flag) for the emitter. A pending swap of the last two axes flips the flag: no transpose."""
+    """Return (operand, transpose flag) for the emitter.
+
+    If the pending order of x swaps only its last two axes, x is taken as it is stored and the flag is flipped: no
+    transpose is recorded.
+    """
     swapped = tuple(range(x.rank - 2)) + (x.rank - 1, x.rank - 2)
     if x.ref is not None and x.order == swapped:
         return current_trace().argument(x, swapped), not transposed
@@ -61,7 +67,10 @@ def spatial_order(rank: int) -> Order:
 
 
 def filter_axes(filter_layout: str, rank: int) -> List[int]:
-    """Return the logical axis (O, I, spatial...) of each physical axis of a filter: "HWIO" of rank 4 -> [2, 3, 1, 0]."""
+    """Return the logical axis (O, I, spatial...) of each physical axis of a filter: "HWIO" of rank 4 -> [2, 3, 1, 0].
+
+    "HW" stands for all spatial axes, also for one or three.
+    """
     letter_axes = {"O": [0], "I": [1], "H": list(range(2, rank)), "W": []}
     return [axis for letter in filter_layout for axis in letter_axes[letter]]
 
@@ -71,9 +80,10 @@ def _filter_order(rank: int) -> Order:
 
 
 def _pad_explicitly(x: Tensor, window: Window, value: float = 0) -> Tuple[Tensor, Window]:
-    """Apply the padding to x, with the element `value`, if any pad is symbolic or negative. A negative pad crops.
+    """Apply the padding to x, with the element `value`, if any pad is symbolic.
 
-    Return x and the window without padding then. Otherwise return x itself and the window with its padding as ints.
+    Return x and the window without padding then. Otherwise return x itself and the window with its padding as ints. A
+    negative pad raises InvalidModelError.
     """
     if all(is_static(size) and size >= 0 for pair in window.pads for size in pair):
         return x, window._replace(pads=tuple((int(low), int(high)) for low, high in window.pads))
@@ -105,7 +115,7 @@ def _check_filters(
 ) -> None:
     """Raise InvalidModelError unless image, filters, bias and groups fit. Symbolic sizes pass.
 
-    `channels` is the number that x must have, `outputs` the number of the result. `bias` has one tensor or none.
+    `channels` is the number of channels that x must have, `outputs` that of the result. `bias` has one tensor or none.
     """
     if w.rank != x.rank or groups < 1:
         raise InvalidModelError(
@@ -125,10 +135,11 @@ def _check_positions(name: str, x: Tensor, window: Window) -> None:
 
 @primitive("f")
 def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, window: Window, groups: int = 1) -> Tensor:
-    """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], padded with zeros, plus bias [M].
+    """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], zero-padded, plus bias [M].
 
-    A negative pad crops. The emitter gets x in the shim's layout and w in its filter layout. A channels-last emitter
-    gets a depthwise convolution (groups = C > 1) as `depthwise_conv`, with the filter [1, kernel..., M].
+    The emitter gets x in the shim's layout and w in its filter layout. A channels-last emitter gets a depthwise
+    convolution (groups = C > 1) as `depthwise_conv`, with the filter [1, kernel..., M]. Shapes that do not fit, a
+    negative pad, and a negative number of window positions raise InvalidModelError.
     """
     x, w = lift(x), lift(w)
     rank = x.rank
@@ -151,8 +162,9 @@ def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, win
 
 @primitive("f")
 def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, **params: Any) -> Tensor:
-    """A convolution in which every output channel reads a single input channel: M / C consecutive outputs share it. The
-    arguments are those of `conv`: w is [M, 1, kernel...], and `params` has `window` and `groups`, which must be C.
+    """A convolution in which every output channel reads a single input channel: M / C consecutive outputs share it.
+
+    The arguments are those of `conv`: w is [M, 1, kernel...], and `params` has `window` and `groups`, which must be C.
     """
     return conv(x, w, bias, **params)
 
@@ -161,10 +173,11 @@ def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = No
 def conv_transpose(
     x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, window: Window, groups: int = 1
 ) -> Tensor:
-    """The gradient of a convolution with respect to its input, without cropping, plus bias [M]. The window has no padding.
+    """The gradient of a convolution with respect to its input, without cropping, plus bias [M].
 
-    x is [N, C, spatial...] and w is [C, M / groups, kernel...]. The result is [N, M, spatial...] with the sizes
-    (size - 1) * stride + (kernel - 1) * dilation + 1. The filter is in the shim's filter layout; I is C, O is M / groups.
+    x is [N, C, spatial...] and w is [C, M / groups, kernel...]. The result is [N, M, spatial...] with the sizes (size -
+    1) * stride + (kernel - 1) * dilation + 1. The filter is in the shim's filter layout; I is C, O is M / groups. A
+    window with padding raises InvalidModelError.
     """
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
@@ -194,8 +207,10 @@ def _pool(name: str, x: Tensor, window: Window) -> Tensor:
 
 @primitive("fiu")
 def max_pool(x: TensorLike, window: Window) -> Tensor:
-    """The largest element under a window that slides over [N, C, spatial...]. Padding counts as -inf, or as the least
-    integer.
+    """The largest element under a window that slides over [N, C, spatial...].
+
+    Padding counts as -inf, or as the least integer. A negative pad, and a negative number of window positions, raise
+    InvalidModelError.
     """
     x = lift(x)
     return _pool("max_pool", *_pad_explicitly(x, window, x.dtype.min if x.dtype.kind != "f" else -float("inf")))
@@ -203,8 +218,9 @@ def max_pool(x: TensorLike, window: Window) -> Tensor:
 
 @primitive("f")
 def avg_pool(x: TensorLike, window: Window) -> Tensor:
-    """The mean under a window that slides over [N, C, spatial...], without padding: the window stays inside. A window
-    with padding raises InvalidModelError.
+    """The mean under a window that slides over [N, C, spatial...], without padding: the window stays inside.
+
+    A window with padding raises InvalidModelError.
     """
     _check_unpadded("avg_pool", window)
     return _pool("avg_pool", lift(x), window)

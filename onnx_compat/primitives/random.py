@@ -11,16 +11,18 @@ from onnx_compat.tracing.values import Tensor
 
 @primitive("f")
 def random_uniform(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
-    """A tensor of independent numbers from the uniform distribution over [0, 1). With a `seed`, each run of a framework
-    gives the same numbers.
+    """A tensor of independent numbers from the uniform distribution over [0, 1).
+
+    With a `seed`, each run of a framework gives the same numbers; another framework may give others.
     """
     return _random("random_uniform", shape, dtype, seed)
 
 
 @primitive("f")
 def random_normal(shape: Sequence[Extent], dtype: DType, seed: Optional[float] = None) -> Tensor:
-    """A tensor of independent numbers from the standard normal distribution. With a `seed`, each run of a framework
-    gives the same numbers.
+    """A tensor of independent numbers from the standard normal distribution.
+
+    With a `seed`, each run of a framework gives the same numbers; another framework may give others.
     """
     return _random("random_normal", shape, dtype, seed)
 

@@ -44,11 +44,11 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
 
 
 def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
-    """Raise InvalidModelError for a wrong coordinate along the last axis of `indices`: entry k is an index of axis k of
-    `shape`.
+    """Raise InvalidModelError for a wrong coordinate: a vector along the last axis of `indices`.
 
-    Wrong are an entry that is out of range (see `check_indices`, with `from_end`), more entries than axes, and scalar
-    indices. Of run-time indices, only the shape is checked.
+    Entry k of a coordinate is an index of axis k of `shape`. Wrong are an entry that is out of range (see
+    `check_indices`, with `from_end`), more entries than axes, and scalar indices. Of run-time indices, only the shape
+    is checked.
     """
     depth = indices.shape[-1] if indices.rank else 0
     if not indices.rank or (is_static(depth) and int(depth) > len(shape)):
@@ -79,7 +79,7 @@ def check_pieces(sizes: Sequence[Extent], extent: Extent) -> None:
 def check_same(subject: str, size: Extent, other_subject: str, expected: Extent) -> None:
     """Raise InvalidModelError if two static sizes differ. A symbolic size passes.
 
-    The subjects describe the two sizes in the error: "the bias length".
+    `subject` and `other_subject` describe the two sizes in the error: "the bias length".
     """
     if is_static(size) and is_static(expected) and size != expected:
         raise InvalidModelError("%s is %s, %s is %s: they must be equal" % (subject, size, other_subject, expected))

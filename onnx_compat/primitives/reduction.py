@@ -13,10 +13,11 @@ Reduction = Callable[..., Tensor]
 
 
 def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
-    """Return a decorator for a primitive f(x, axes, keepdims). `axes=None` reduces all axes; an empty list returns x
-    itself.
+    """Return a decorator for a primitive f(x, axes, keepdims) of the dtype kinds `kinds`.
 
-    `keepdims` keeps the reduced axes with length one; by default they are removed. A negative axis counts from the end.
+    Of the decorated function, only the name and the docstring count. `axes=None` reduces all axes; an empty list
+    returns x itself. `keepdims` keeps the reduced axes with length one; by default they are removed. A negative axis
+    counts from the end.
     """
 
     def declare(function: Callable[..., Any]) -> Reduction:
@@ -36,7 +37,8 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
 def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     """Fold or record a reduction over logical axes; None means all axes. x itself is returned if there are no axes.
 
-    reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) if no reduced axis is broadcast.
+    reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) if the broadcast adds no axis and repeats x along no reduced
+    axis.
     """
     logical_axes = sorted({axis_of(axis, x.rank) for axis in (range(x.rank) if axes is None else axes)})
     if not logical_axes:
@@ -63,13 +65,14 @@ def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) 
 
 @reduction("fiuc")
 def reduce_sum(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The sum over `axes`; zero without elements."""
+    """The sum over `axes`; zero without elements; integers wrap."""
 
 
 @reduction("fiu")
 def reduce_mean(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The mean over `axes`. The sum of integers is divided with truncation toward zero. Floats give NaN without
-    elements.
+    """The mean over `axes`. The sum of integers is divided with truncation toward zero.
+
+    Without elements, floats give NaN.
     """
 
 
@@ -85,7 +88,7 @@ def reduce_min(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bo
 
 @reduction("fiu")
 def reduce_prod(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The product over `axes`; 1 without elements."""
+    """The product over `axes`; 1 without elements; integers wrap."""
 
 
 def _apply_along_axis(name: str, x: TensorLike, axis: int) -> Tensor:

@@ -74,7 +74,8 @@ def _slice(at: Application) -> List[Spec]:
 def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Optional[Extent]:
     """Return the length of a slice of an axis of length `extent`; None if run-time values decide it.
 
-    `begin` and `stop` are bounds as `shape.slice` normalises them, so a `stop` of -FAR is the end of a backward slice.
+    `begin` and `stop` are bounds as `shape.slice` normalises them: a `stop` of -FAR is the end of a backward slice.
+    Other negative bounds count from the end.
     """
     if is_static(begin) and is_static(stop) and is_static(extent):
         return len(range(int(begin), -1 if stop == -FAR else int(stop), step))
@@ -115,7 +116,7 @@ def _arange(at: Application) -> List[Spec]:
 
 
 def _count(start: Optional[Extent], stop: Optional[Extent], step: Optional[Extent]) -> Optional[Extent]:
-    """Return the number of elements of a range; None if a bound is unknown, or the step is not a positive int."""
+    """Return the number of elements of a range; None for an argument of None, or a step that is not a positive int."""
     if start is None or stop is None or step is None or not is_static(step):
         return None
     return maximum(ceildiv(stop - start, int(step)), 0) if step > 0 else None
@@ -215,7 +216,11 @@ def image_specs(at: Application, batch: Extent, channels: Extent, spatial: Seque
 
 
 def filter_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
-    """Return (output channels, input channels, kernel sizes) of the second argument, a filter in the target's layout."""
+    """Return (output channels, input channels, kernel sizes) of the second argument, a filter in the target's layout.
+
+    For groups, these are the sizes of the filter: the channels that a group reads, and in conv_transpose those that it
+    writes.
+    """
     shape = at.spec(1).shape
     if at.primitive == "depthwise_conv":
         return shape[-1], shape[0], shape[1:-1]

@@ -26,7 +26,7 @@ Sizes = Sequence[Extent]
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Return a logical axis counted from the front: -1 for rank 4 -> 3. Rank 0 has the axis 0.
+    """Return a logical axis counted from the front: -1 for rank 4 -> 3. Rank 0 counts as one axis, 0.
 
     Raises InvalidModelError if the axis is out of range.
     """
@@ -37,9 +37,10 @@ def axis_of(axis: int, rank: int) -> int:
 
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
-    """The elements, in row-major order, in another shape with the same number of elements. A size of -1 stands for the
-    size that follows from the other sizes; an emitter never gets -1. Raises InvalidModelError for two
-    sizes of -1, a 0 beside a -1, or another number of elements.
+    """The elements, in row-major order, in another shape with the same number of elements.
+
+    A size of -1 stands for the size that follows from the others; an emitter never gets -1. Raises InvalidModelError
+    for two sizes of -1, a 0 beside a -1, another negative size, or another number of elements.
     """
     x = lift(x)
     shape = _without_wildcard(x, shape)
@@ -61,9 +62,7 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
 
 
 def _check_count(here: Sizes, there: Sizes) -> None:
-    """Raise InvalidModelError if two static element counts differ, or `there` has a negative size. Symbolic counts
-    pass.
-    """
+    """Raise InvalidModelError for a negative size in `there`, and for two static element counts that differ."""
     if any(is_static(size) and size < 0 for size in there):
         raise InvalidModelError("the shape %s has a negative size" % list(there))
     before: Extent = 1
@@ -79,7 +78,7 @@ def _check_count(here: Sizes, there: Sizes) -> None:
 def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
     """Return the shape with a size of -1 replaced by the size that the number of elements of x leaves for it.
 
-    Raises InvalidModelError if several sizes are -1, or if another size is 0.
+    Raises InvalidModelError if several sizes are -1, or if one is -1 and another is 0.
     """
     known = [size for size in shape if not is_equal(size, -1)]
     if len(known) == len(shape):
@@ -131,9 +130,7 @@ def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
 
 @primitive("fiubsc")
 def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
-    """Axis i of the result is axis perm[i] of x, and `perm` has each axis once. The permutation is pending: it is
-    recorded where an operation needs it.
-    """
+    """Axis i of the result is axis perm[i] of x. The permutation stays pending until a primitive needs the new order."""
     x = lift(x)
     perm = tuple(axis_of(axis, x.rank) for axis in perm)
     if sorted(perm) != list(range(x.rank)):
@@ -149,8 +146,9 @@ def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
-    """x repeated along axes of length one and along new leading axes, so that the result has this shape. Every other
-    axis of x has the length of its axis in `shape`.
+    """x repeated along axes of length one and along new leading axes, so that the result has this shape.
+
+    Each other axis of x has the length of its axis in `shape`; another static length raises InvalidModelError.
     """
     x = lift(x)
     shape = tuple(shape)
@@ -171,7 +169,8 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
 def broadcast_source(x: Tensor) -> Tensor:
     """Return the operand of the `broadcast_to` that computes x, or x itself.
 
-    x is returned if another primitive computes it, or if its pending order does not fit the operand.
+    x is returned if another primitive computes it, or if its pending order does not fit the operand. A constant of one
+    element is returned as a scalar.
     """
     node = None if x.ref is None else x.ref.node
     if node is None or node.primitive != "broadcast_to":
@@ -194,16 +193,16 @@ def is_broadcastable(narrow: Sequence[Any], wide: Sequence[Any]) -> bool:
 
 
 def full(shape: Sizes, value: TensorLike, dtype: DType) -> Tensor:
-    """Return a tensor of this shape, each element of which is the scalar `value`. A `value` that is a Tensor keeps its
-    dtype.
-    """
+    """Return a tensor of this shape, each element of which is the scalar `value`. A Tensor `value` keeps its dtype."""
     return broadcast_to(lift(value, dtype), shape)
 
 
 @primitive("fiubsc")
 def concat(xs: Sequence[Any], axis: int) -> Tensor:
-    """The tensors joined along an axis (negative: from the end). They have one dtype, one rank above 0, and equal sizes on
-    the other axes. A single tensor, of any rank, is returned as it is; an empty list is not allowed.
+    """The tensors joined along an axis (negative: from the end).
+
+    They have one dtype, one rank above 0, and equal sizes on the other axes. A single tensor, of any rank, is returned
+    as it is; an empty list is not allowed.
     """
     tensors = [lift(x) for x in xs]
     axis = axis_of(axis, tensors[0].rank)
@@ -236,8 +235,9 @@ def stack(xs: Sequence[Any], axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tensor:
-    """x[start:end:step] on every axis, by Python's rules: a negative bound counts from the end, and a bound that is out
-    of range is clamped. Steps are ints other than 0. With an end of None, the slice includes the last element in the
+    """x[start:end:step] on every axis, by Python's rules for negative bounds and bounds out of range.
+
+    Steps are ints; 0 raises InvalidModelError. With an end of None, the slice includes the last element in the
     direction of the step.
     """
     x = lift(x)
@@ -267,7 +267,7 @@ def _bounds(
     """Return the start and the end of a slice for each axis. Static bounds of static axes are clamped into range.
 
     An end of None becomes the end of the axis. A backward slice that includes element 0 ends at -FAR, which every
-    framework clamps to the position before element 0.
+    framework clamps to the position before element 0. Raises InvalidModelError for a step of 0.
     """
     begin: List[Extent] = []
     stop: List[Extent] = []
@@ -331,9 +331,7 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
-    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k. `repeats` has a count for
-    each axis, which is not negative.
-    """
+    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k; no count is negative."""
     x = lift(x)
     if len(repeats) != x.rank:
         raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))
@@ -351,10 +349,10 @@ def tile(x: TensorLike, repeats: Sizes) -> Tensor:
 def pad(
     x: TensorLike, before: Sizes, after: Sizes, mode: str = "constant", value: Optional[TensorLike] = None
 ) -> Tensor:
-    """x with elements added before and after each axis: `value` ('constant'), the edge element ('edge'), the mirror
-    image without the edge ('reflect'), or elements from the other end ('wrap'). `before` and `after` have a count for
-    each axis, which is not negative. `value` is a scalar of x's dtype, by default zero or the empty text; the other
-    modes ignore it.
+    """x with elements added before and after each axis. `before` and `after` have a count for each axis, 0 or more.
+
+    mode: 'constant' adds `value`; 'edge' the edge element; 'reflect' the mirror image without the edge; 'wrap' elements
+        from the other end. `value` is a scalar of x's dtype, by default zero or the empty text; other modes ignore it.
     """
     x = lift(x)
     if all(is_equal(size, 0) for size in (*before, *after)):
@@ -377,8 +375,9 @@ def pad(
 
 @primitive("fi")
 def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
-    """The vector start, start + step, … without `stop`; three scalars of one dtype. A negative step counts down. The
-    vector is empty if `stop` is not ahead of `start` in the direction of the step.
+    """The vector start, start + step, … without `stop`; three scalars of one dtype. A negative step counts down.
+
+    The vector is empty if `stop` is not ahead of `start` in the direction of the step. The step is not 0.
     """
     start, stop, step = lift(start), lift(stop), lift(step)
     folded = fold("arange", [start, stop, step], [start.dtype])

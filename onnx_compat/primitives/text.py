@@ -30,7 +30,7 @@ def string_concat(x: TensorLike, y: TensorLike) -> Tensor:
 
 @primitive("s")
 def string_match(x: TensorLike, pattern: str) -> Tensor:
-    """Whether the whole text of each element matches a regular expression in RE2's syntax. A bool for each element."""
+    """Whether the whole text of each element matches a regular expression in RE2's syntax, as a bool tensor."""
     return elementwise("string_match", [lift(x)], bool_, {"pattern": pattern})
 
 
@@ -39,9 +39,9 @@ def string_split(x: TensorLike, delimiter: Optional[str] = None, limit: Optional
     """The pieces of each text between delimiters along a new last axis, and the int64 number of pieces of each text.
 
     Without a delimiter (or with an empty one), white space separates: ASCII white space at both ends is removed, and a
-    run of it is one separator. A text is split at most `limit` times; None is no limit. The new axis is as long as the
-    largest number of pieces; shorter rows are filled with empty strings. An empty text has one piece with a delimiter,
-    and none without.
+    run of it is one separator. A text is split at most `limit` times, from the left; None is no limit. The new axis is
+    as long as the largest number of pieces; shorter rows are filled with empty strings. An empty text has one piece
+    with a delimiter, and none without.
     """
     x = lift(x)
     params = {"delimiter": delimiter or None, "limit": limit}
@@ -63,8 +63,9 @@ def string_rank(x: TensorLike) -> Tensor:
 
 @primitive("fiub")
 def to_text(x: TensorLike) -> Tensor:
-    """Each number as numpy prints it: integers in decimal, `True`, `False`, `1e-05`, `nan`, `-inf`. A float has the
-    fewest digits that read back as the same number of its type (for a carried type, of its carrier).
+    """Each number as numpy prints it: integers in decimal, `True`, `False`, `1e-05`, `nan`, `-inf`.
+
+    A float has the fewest digits that read back as the same number of its type (for a carried type, of its carrier).
     """
     x = lift(x)
     return elementwise("to_text", [x], string, {"dtype": x.dtype})
@@ -72,9 +73,11 @@ def to_text(x: TensorLike) -> Tensor:
 
 @primitive("s")
 def from_text(x: TensorLike, dtype: DType) -> Tensor:
-    """The number in each text: plain or scientific notation, `NaN`, `INF`, `+INF`, `-INF` in any case. For an integer
-    dtype, the text of a float is truncated. Any other text, NaN for an integer dtype, and a number that an integer
-    dtype cannot hold are errors of the model. To bool, every number but zero gives True.
+    """The number in each text: plain or scientific notation, or `NaN`, `INF`, `+INF`, `-INF` in upper or lower case.
+
+    For an integer dtype, the text of a float is truncated. Any other text, NaN for an integer dtype, and a number that
+    an integer dtype cannot hold are errors of the model. To bool, every number but zero gives True. A string or complex
+    dtype raises InvalidModelError.
     """
     if dtype.kind not in "fiub":
         raise InvalidModelError("text cannot be converted to %s" % dtype.name)

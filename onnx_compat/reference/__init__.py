@@ -42,9 +42,9 @@ class Reference(
         return array
 
     def finish(self, handle: Array, dtype: DType) -> Any:
-        """Convert a result to an array, and round it to the values of a dtype that numpy lacks.
+        """Convert a result to an array, and round it to the values of `dtype` if numpy lacks that dtype.
 
-        A result may be a numpy scalar. Object arrays (strings, symbolic sizes) and numpy's dtypes are not rounded.
+        A result may be a numpy scalar. Object arrays (strings, symbolic sizes) are not rounded.
         """
         array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)
@@ -54,7 +54,7 @@ class Reference(
         return int(handle.shape[axis])
 
     def element(self, handle: Array, index: Optional[int]) -> int:
-        """Return element `index` of an array, flattened, as an int; for None, the first element."""
+        """Return element `index` of a vector as an int; for None, the only element of a scalar."""
         return int(handle.reshape(-1)[index or 0])
 
     def stack(self, scalars: Sequence[Any]) -> Any:
@@ -62,7 +62,7 @@ class Reference(
         return np.asarray(scalars, self.index_dtype.numpy)
 
     def placeholder(self, spec: Spec) -> Any:
-        """Return an array of zeros of this spec.
+        """Return a read-only array of zeros of this spec.
 
         A symbolic size becomes 1. The array is broadcast, so it takes no memory.
         """

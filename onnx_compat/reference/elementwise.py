@@ -20,10 +20,10 @@ def _ufunc(function: Callable[..., Any]) -> Any:
 
 
 def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
-    """Return a method of two operands.
+    """Return a static method of two operands.
 
     It calls `sizes` for each pair of elements if an operand is an object array of ints and symbolic sizes, else
-    `numbers`.
+    `numbers` for the arrays. Numpy's floating-point warnings are off.
     """
     symbolic = np.frompyfunc(sizes, 2, 1)
 
@@ -37,7 +37,7 @@ def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], 
 def _divisor(x: Array, y: Array) -> Any:
     """Return y with 0, and for a signed x also -1, replaced by 1, so that an integer division cannot fail or overflow.
 
-    The primitive allows any quotient by 0. The least integer divided by -1 overflows, so the caller negates x instead.
+    The primitive allows any quotient by 0. The least integer divided by -1 overflows; `_quotient` negates x for -1.
     """
     unit = np.ones((), y.dtype)
     is_replaced = y == 0 if x.dtype.kind == "u" else (y == 0) | (y == -1)
@@ -45,7 +45,10 @@ def _divisor(x: Array, y: Array) -> Any:
 
 
 def _quotient(x: Array, y: Array, rounded_down: bool) -> Any:
-    """Return the integer quotient x / y, rounded down if `rounded_down`, else towards zero; x for a divisor of 0."""
+    """Return the integer quotient x / y, rounded down if `rounded_down`, else towards zero; x for a divisor of 0.
+
+    The least signed integer divided by -1 wraps to itself.
+    """
     safe = _divisor(x, y)
     quotient = np.floor_divide(x, safe)
     if x.dtype.kind == "u":

@@ -22,7 +22,8 @@ def _greatest(dtype: np.dtype) -> Any:
 def _reduce(ufunc: np.ufunc, x: Array, axes: Sequence[int], keepdims: bool, initial: float) -> Any:
     """Reduce x along the axes by a ufunc that starts with the value `initial`. The result has the dtype of x.
 
-    float16 is computed in float32; an object array of sizes stays an object array. An axis of size 0 gives `initial`.
+    float16 is computed in float32; an object array of sizes stays an object array. Without elements, the result is
+    `initial`.
     """
     dtype = None if x.dtype == object else x.dtype
     wide = None if dtype is None else widen(x).dtype

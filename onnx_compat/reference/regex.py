@@ -35,7 +35,8 @@ _GROUP = re.compile(r"\?(?:P?<(\w+)>|([imsU]*)(?:-([imsU]+))?([:)]))")
 def translate(pattern: str) -> str:
     r"""Return the RE2 pattern in Python's syntax, for `fullmatch`.
 
-    Raises InvalidModelError for a pattern that RE2 does not accept, and UnsupportedError for the escapes \p, \P and \C.
+    Raises InvalidModelError for a pattern that RE2 or Python's `re` does not accept, and UnsupportedError for the
+    escapes \p, \P and \C.
     """
     return _Translation(pattern).result
 
@@ -54,8 +55,9 @@ def _format_ranges(ranges: _Ranges) -> str:
 class _Translation:
     """The state of a walk over a pattern from left to right. `result` is the translated pattern.
 
-    groups: for each open group the flag groups "(?i:" inside of it. RE2 switches flags on until the end of the group.
-        Python needs a group for the flags, which is closed at the end of the group, and closed and opened again at `|`.
+    groups: for each open group, and for the pattern itself, the flag groups "(?i:" that are open inside of it. RE2
+        switches flags on until the end of the group. Python needs a group for the flags, which is closed at the end of
+        the group, and closed and opened again at `|`.
     multiline: for each open group whether ^ and $ also match at line ends.
     """
 

@@ -143,7 +143,7 @@ def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
 def _dense(x: Any, w: Array, window: Window, groups: int, out: Array) -> None:
     """Write a convolution to `out` [N, M, positions...], as matrix products with copies of the windows (im2col).
 
-    x [N, C, spatial...] is padded already; w is [M, C / groups, kernel...].
+    x [N, C, spatial...] is padded already; w is [M, C / groups, kernel...]. A kernel of one element needs no copy.
     """
     batch, channels = x.shape[:2]
     positions, (kernel, strides, dilations, _) = out.shape[2:], window

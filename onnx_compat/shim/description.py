@@ -9,8 +9,9 @@ __all__ = ["Description", "OpenedFile", "Step"]
 
 
 class Description(NamedTuple):
-    """The description of a file in plain JSON values: `facts` by name, and `tables` by name, as lists of rows with
-    equal keys.
+    """The description of a file in plain JSON values: facts and tables.
+
+    facts: name -> value. tables: name -> list of rows, which are dicts with equal keys.
 
     Names come from the file unchecked: escape them before they are printed.
     """
@@ -47,6 +48,6 @@ class OpenedFile(abc.ABC):
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
         """Compute the tensor `name` from the tensors `given`, by the operators between them. No other operator runs.
 
-        The arrays are in the file's order of axes. So errors of operators before the `given` tensors do not reach the
-        result.
+        `given` maps names of tensors to arrays, in the file's order of axes. Errors of operators before these tensors
+        do not reach the result.
         """

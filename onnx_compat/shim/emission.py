@@ -34,7 +34,7 @@ class Sizes:
         return len(self.dims)
 
     def also(self, dims: Sequence[Extent]) -> "Sizes":
-        """Return `dims`, sizes of the same program, as a `Sizes`: for example those of a result of the node."""
+        """Return other sizes of the same program as a `Sizes`: for example those of a result of the node."""
         return Sizes(dims, self._walk, self._emitter)
 
     @property
@@ -48,7 +48,8 @@ class Sizes:
     def with_wildcard(self) -> Optional[Tuple[int, ...]]:
         """All sizes as ints, with -1 for a single symbolic size, as Reshape takes them.
 
-        None if several sizes are symbolic, or if one is symbolic and another is 0.
+        None if several sizes are symbolic, or if one is symbolic and another is 0. A concrete emitter knows every size:
+        no -1 and no None.
         """
         known = self.known
         if known is not None:
@@ -60,7 +61,7 @@ class Sizes:
 
     @property
     def scalars(self) -> List[Handle]:
-        """Each size as an int, or as a scalar tensor of the emitter's index dtype."""
+        """Each size as an int if the emitter knows it, else as a scalar handle of the emitter's index dtype."""
         return [self._walk.size(dim, self._emitter) for dim in self.dims]
 
     @property
@@ -73,7 +74,8 @@ def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[
     """Emit the live nodes of a region for these inputs. Return a handle for each output.
 
     Raises TargetError if the region was recorded for another target, and UnsupportedError, with the origin of the node,
-    if a node cannot be emitted. If ONNX_COMPAT_VERIFY=1, a region with a defect raises VerificationError.
+    if a node cannot be emitted. With ONNX_COMPAT_VERIFY=1, a region with a target and a defect raises
+    VerificationError.
     """
     check_target(region, emitter)
     if region.target is not None and is_verifying():
@@ -84,8 +86,9 @@ def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[
 
 
 def check_target(region: Region, emitter: "Emitter") -> None:
-    """Raise TargetError if the region was recorded for another target than the emitter has. No target fits every
-    emitter.
+    """Raise TargetError if the region was recorded for another target than that of the emitter.
+
+    A region without a target fits every emitter.
     """
     if region.target is not None and region.target != emitter.target:
         raise TargetError(
@@ -95,7 +98,7 @@ def check_target(region: Region, emitter: "Emitter") -> None:
 
 
 def check_primitives(region: Region, emitter: "Emitter") -> None:
-    """Raise UnsupportedError if the emitter lacks a primitive of the region or of an inner region. Dead nodes pass."""
+    """Raise UnsupportedError if the emitter lacks a primitive of a live node of the region or of an inner region."""
     for node in region.live():
         if node.primitive != "extents" and not emitter.has(node.primitive):
             raise _add_origin(UnsupportedError(_MISSING_PRIMITIVE % node.primitive), node)
@@ -116,7 +119,8 @@ class _Unsupported:
 def emission_errors(region: Region, emitter: "Emitter") -> Dict[str, OnnxCompatError]:
     """Emit every live node of a region with placeholders as inputs. Return name of the ONNX node -> its first error.
 
-    The name is "" for a node without an origin, for example the transpose of an input.
+    The walk goes on after an error, with placeholders as the results of that node. The name is "" for a node without an
+    origin, for example the transpose of an input.
     """
     walk = _Walk(emitter, {})
     walk.failed = {}
@@ -125,9 +129,10 @@ def emission_errors(region: Region, emitter: "Emitter") -> Dict[str, OnnxCompatE
 
 
 def execute(node: Node, emitter: "Emitter") -> None:
-    """Execute a node at once. Set `Ref.handle` of its results, and replace the sizes in their types by actual sizes.
+    """Execute a node at once by a concrete emitter. The results are stored in `Ref.handle` of the node's outputs.
 
-    The arguments' values are read from `Ref.handle`. Raises UnsupportedError if the framework refuses the node.
+    The sizes in the types of the outputs are replaced by actual sizes. The arguments' values are read from
+    `Ref.handle`. Raises UnsupportedError if the framework refuses the node.
     """
     walk = _Walk(emitter, {})
     walk.node(node)
@@ -139,8 +144,9 @@ def execute(node: Node, emitter: "Emitter") -> None:
 class _Walk:
     """A walk that emits the nodes of a region, and keeps the handle of each value and of each symbolic size.
 
-    `failed`: ONNX node name -> first error, if the walk goes on after errors. None: the first error ends the walk and is
-    raised.
+    env: value -> handle. With a concrete emitter, a handle is dropped after the last node that reads the value.
+    failed: ONNX node name -> first error, if the walk goes on after errors. None: the first error ends the walk and is
+        raised.
     """
 
     def __init__(self, emitter: "Emitter", env: Dict[Ref, Handle]) -> None:
@@ -223,8 +229,9 @@ class _Walk:
         return body
 
     def placeholder(self, ref: Ref) -> Handle:
-        """Return a handle of an unknown value with the type of `ref`; an `_Unsupported` if the emitter cannot hold the
-        type.
+        """Return a handle of an unknown value with the type of `ref`.
+
+        Return an `_Unsupported` if the emitter raises UnsupportedError for the type.
         """
         try:
             return self.emitter.placeholder(ref.spec)
@@ -252,7 +259,7 @@ class _Walk:
         return arg
 
     def size(self, dim: Extent, emitter: "Emitter") -> Handle:
-        """Return a size as an int, or as a scalar of the emitter's index dtype."""
+        """Return a size as an int, or as a scalar of the emitter's index dtype. Each run-time atom is computed once."""
         if not isinstance(dim, Dim):
             return int(dim)
         total: Any = None
@@ -293,7 +300,10 @@ class _Walk:
 
 
 def _apply(operation: str, a: Handle, b: Handle, emitter: "Emitter") -> Handle:
-    """Apply an operation to two sizes: in Python if both are ints, else by the primitive."""
+    """Apply an operation to two sizes: in Python if both are ints, else by the primitive.
+
+    The operation is "add", "mul", "floordiv", "mod", "max" or "min". The result is an int or a scalar handle.
+    """
     python = {
         "add": lambda: a + b,
         "mul": lambda: a * b,
@@ -309,12 +319,15 @@ def _apply(operation: str, a: Handle, b: Handle, emitter: "Emitter") -> Handle:
 
 
 def _scalar(size: Handle, emitter: "Emitter") -> Handle:
-    """Return a size as a scalar of the emitter's index dtype."""
+    """Return a size as a scalar handle of the emitter's index dtype; a handle is returned unchanged."""
     return _constant_sizes(int(size), emitter) if isinstance(size, (int, np.integer)) else size
 
 
 def _constant_sizes(values: Union[int, Sequence[int]], emitter: "Emitter") -> Handle:
-    """Return known sizes as a constant. Raises UnsupportedError for a size that exceeds the index dtype."""
+    """Return a known size, or a list as a vector, as a constant of the emitter's index dtype.
+
+    Raises UnsupportedError for a size that exceeds the index dtype.
+    """
     index = emitter.index_dtype
     exact = np.asarray(values, np.int64)
     array = exact.astype(index.numpy)
