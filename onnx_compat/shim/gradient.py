@@ -15,10 +15,13 @@ def composed_gradient(
     captures: Sequence[Handle],
     refusal: str,
 ) -> Tuple[Handle, ...]:
-    """Return the results of the second body: the derivative of the first body for each of `xs`, in order.
+    """Call the second body on `xs` and `captures`. Return its results: the derivative for each of `xs`, in order.
 
-    If the core lacks a derivative rule, `refusal` is the reason, and is raised as an UnsupportedError. Otherwise `refusal`
-    is "". `captures`: the handles of the outer values that the bodies read.
+    They are the derivatives of the sum of all elements of the first body's result. The first body is not called.
+    `captures`: the handles of the outer values that the bodies read.
+
+    Raises UnsupportedError with the reason `refusal`, unless `refusal` is "". Then the core lacks a derivative rule, and
+    `bodies` has no second body.
     """
     if refusal:
         raise UnsupportedError(refusal, hint="compute this gradient outside of the model")

@@ -51,7 +51,7 @@ class Probe(NamedTuple):
     reason: why the framework is available, or why it is not.
     framework: the name of the framework: "tensorflow".
     version: the version of the framework; "" if the framework could not be imported.
-    features: name -> value, for what the framework can do.
+    features: name of a feature of the framework -> its value, such as {"back_end": "jax"}.
     """
 
     available: bool
@@ -99,8 +99,8 @@ class Program(NamedTuple):
 class Compiled(abc.ABC):
     """A runnable program.
 
-    native: the framework's own object.
-    scheme: the quantization scheme of a loaded file.
+    native: the framework's own object; None without such an object.
+    scheme: the quantization scheme of a loaded file; None if the file is not quantised.
     """
 
     native: Any = None
@@ -108,7 +108,7 @@ class Compiled(abc.ABC):
 
     @abc.abstractmethod
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the program on carrier arrays. Return the carrier arrays of the outputs, in the program's order.
+        """Run the program on the carrier arrays of its inputs, in order. Return those of its outputs, in order.
 
         Several threads may call `run` at once.
         """
@@ -157,7 +157,7 @@ class Emitter:
 
     # -- the primitives --------------------------------------------------------------------------------------------
     def at(self, node: Node) -> "Emitter":
-        """Return the emitter of a node: this emitter, which stores the node.
+        """Return the emitter of a node: by default this emitter, which stores the node as `self.node`.
 
         The walk calls this before it emits a node, and again for the enclosing node after the body of a loop or branch.
         """
@@ -170,15 +170,15 @@ class Emitter:
         return self._node
 
     def has(self, primitive: str) -> bool:
-        """Whether the emitter implements a primitive or a native."""
+        """Whether the emitter implements a primitive or a native: by default, whether it has an attribute of this name."""
         return hasattr(self, primitive)
 
     def apply(self, primitive: str, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Emit a primitive or a native, for the node or for a size that the node reads. Return its result."""
+        """Emit a primitive or a native, for the node or for a size that the node reads. Return its handle or handles."""
         return getattr(self, primitive)(*args, **params)
 
     def natives(self) -> Dict[Tuple[str, str], Native]:
-        """Return (domain, operator) -> `Native` for the native operators that the installed framework can run."""
+        """Return a dict (domain, operator) -> `Native` of the natives that the installed framework can run."""
         return declared_natives(self)
 
     @property
@@ -193,7 +193,7 @@ class Emitter:
 
     # -- methods of every emitter besides the primitives -----------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Handle:
-        """Return a handle of a known value."""
+        """Return a handle of a known tensor. `array` is its carrier array, in physical order."""
         raise NotImplementedError
 
     def dim(self, handle: Handle, axis: int) -> Handle:
@@ -201,7 +201,7 @@ class Emitter:
         raise NotImplementedError
 
     def element(self, handle: Handle, index: Optional[int]) -> Handle:
-        """Return an element of an integer vector; an `index` of None reads a scalar.
+        """Return the element number `index` of an integer vector; an `index` of None reads a scalar tensor.
 
         The result is an int if the emitter is concrete. Otherwise it is a scalar handle of `index_dtype`, or of the
         vector's dtype if that is wider (see `promote`).
@@ -209,15 +209,21 @@ class Emitter:
         raise NotImplementedError
 
     def stack(self, scalars: Sequence[Handle]) -> Handle:
-        """Stack scalar handles of `index_dtype` to a vector."""
+        """Return the vector of these scalar handles. The handles and the vector have the dtype `index_dtype`."""
         raise NotImplementedError
 
     def promote(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
-        """Return two scalar sizes, cast to a common dtype, if `element` has several. By default they stay unchanged."""
+        """Return two scalar sizes in a common dtype, before arithmetic on them. By default both stay unchanged.
+
+        Override it if `element` returns sizes of several dtypes.
+        """
         return a, b
 
     def placeholder(self, spec: Spec) -> Handle:
-        """Return a handle of an unknown value of this type, inside of `Shim.scratch`. Sizes that are not ints are unknown."""
+        """Return a handle of an unknown value of this type, inside of `Shim.scratch`. Sizes that are not ints are unknown.
+
+        Raises UnsupportedError if the framework cannot hold the type.
+        """
         raise NotImplementedError
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
@@ -236,9 +242,7 @@ class Emitter:
 
     @contextmanager
     def device_context(self) -> Iterator[None]:
-        """Return a context in which a concrete emitter executes a whole model on its device. By default it does
-        nothing.
-        """
+        """Return a context in which a concrete emitter runs a model on its device. By default it does nothing."""
         yield
 
     def name_value(self, handle: Handle, name: str) -> None:
@@ -252,7 +256,7 @@ class Emitter:
         captures: Sequence[Handle],
         refusal: str,
     ) -> Tuple[Handle, ...]:
-        """Return the derivative for each of `xs`, by the core's rules. The arguments are those of the primitive.
+        """Return the derivative for each of `xs`, by the core's rules: see `composed_gradient`.
 
         Raises UnsupportedError with the reason `refusal`, unless `refusal` is "". An emitter whose framework
         differentiates overrides this method.
@@ -303,28 +307,29 @@ class Shim(abc.ABC):
     def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
         """Return a new concrete emitter that executes each node at once, for models that no compiled form can express.
 
-        None if the framework has no such mode; the partition then runs in the fallback. Each run uses a new emitter.
+        None, the default, if the framework has no such mode: the partition then runs in the fallback. Each run uses a
+        new emitter.
         """
         return None
 
     def devices(self) -> Sequence[str]:
-        """Return the names of the framework's devices on this machine: "cpu:0", "cpu:1", "gpu:0". Logical devices are
-        included.
+        """Return the names of the framework's devices on this machine: "cpu:0", "cpu:1", "gpu:0". By default only "cpu".
 
-        A name without a number is the only device of its kind.
+        Logical devices are included. A name without a number is the only device of its kind.
         """
         return ("cpu",)
 
     def resolve_device(self, name: Optional[str]) -> Optional[str]:
-        """Return the entry of `devices()` that a name like "cpu", "CUDA:1" or "gpu" means; None for None.
+        """Return the entry of `devices()` that a name means, such as "CUDA:1" -> "gpu:1"; None for None.
 
-        Raises `ShimError`, which lists the devices, if no entry fits. Do not override it.
+        A name without a number means number 0. Raises `ShimError`, which lists the devices, if no entry fits. Do not
+        override it.
         """
         return None if name is None else devices.resolve(name, self.devices(), self.name)
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """Return a context with an emitter for trials: it leaves no state in the framework. By default: `emitter()`.
+        """Return a context that yields an emitter for trials: it leaves no state in the framework. By default `emitter()`.
 
         A symbolic emitter executes nothing. The caller must not execute with a concrete emitter.
         """
@@ -339,8 +344,7 @@ class Shim(abc.ABC):
         raise UnsupportedError("the shim %s writes no file format" % self.name)
 
     def portable(self) -> "Shim":
-        """Return a copy of the shim that writes files for the oldest supported runtime of the framework and all later
-        ones.
+        """Return a copy of the shim whose files run on the oldest supported runtime and on all later runtimes.
 
         Raises ConversionError if the shim cannot, which is the default.
         """
@@ -365,8 +369,7 @@ class Shim(abc.ABC):
         raise UnsupportedError("a file of the format '%s' holds one model" % form, hint="leave the signature out")
 
     def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
-        """Join files of the format `form` into the new file `path`. `parts` maps the name of each signature to its
-        file.
+        """Join files into the new file `path` of the same format, `form`. `parts`: signature name -> path of its file.
 
         Raises UnsupportedError by default: a file holds one model.
         """
@@ -375,7 +378,7 @@ class Shim(abc.ABC):
     def describe(self, path: str, form: str) -> Description:
         """Return the description of a file of the format `form`; by default its format, inputs and outputs.
 
-        Raises ShimError if the framework does not work.
+        By default, raises ShimError if the framework does not work, and the errors of `load_converted`.
         """
         probe = self.probe()
         if not probe.available:
@@ -388,9 +391,7 @@ class Shim(abc.ABC):
         return Description({"format": self.formats[form][1]}, {"inputs and outputs": rows})
 
     def look_inside(self, path: str, form: str) -> OpenedFile:
-        """Open a file of the format `form`, to run it and read its intermediate values. Raises UnsupportedError by
-        default.
-        """
+        """Open a file, to run it and read its intermediate values. Raises UnsupportedError by default."""
         raise UnsupportedError(
             "the shim %s cannot look inside a file" % self.name, hint="leave `--layers` out, or look at a .tflite file"
         )

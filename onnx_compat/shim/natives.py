@@ -25,16 +25,17 @@ def native(
     available: Optional[Callable[[Any], bool]] = None,
     stored: Optional[Tuple[int, ...]] = None,
 ) -> Callable[[Any], Any]:
-    """Declare a method of an emitter as a native operator. Where it does not apply, the composed meaning is used.
+    """Return a decorator that declares a method of an emitter as a native operator, and returns the method itself.
 
-    The method gets the handles of the inputs, and the attributes by name. It returns the results in order; it may omit
-    trailing results that no node reads.
+    The method gets the handles of the inputs, None for an omitted input, and the attributes that the node has by name.
+    It returns the results in order, up to the last result that is read; more results are ignored. The operator is
+    composed if the native does not accept the node, or if a result is known (see `Interpreter`).
 
     operator, domain: the ONNX operator.
     accepts: `accepts(node, inputs, attributes)` says whether the method can compute a node. `inputs` are Tensors, or
-        None for an omitted input. In `node.outputs`, an output that no node reads has the name "", unless the node has
+        None for an omitted input. In `node.outputs`, an output that is not read has the name "", unless the node has
         a single output. By default every node is accepted.
-    spatial: whether the first input and output are images in the shim's layout.
+    spatial: whether the first input, and a first output of rank 3 or more, are images in the shim's layout.
     available: `available(emitter)` says whether the installed framework can run the method; by default it can.
     stored: the order of axes of the first output, if `spatial` does not apply. All other tensors are in the logical
         order. None is the logical order.
@@ -48,14 +49,15 @@ def native(
 
 
 def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """Return (domain, operator) -> `Native` for the natives of an emitter's class that the installed framework can run."""
+    """Return a dict (domain, operator) -> `Native` of an emitter's methods that `native` declares, as `natives_of` does."""
     return natives_of({name: getattr(type(emitter), name) for name in dir(type(emitter))}, emitter)
 
 
 def natives_of(functions: Mapping[str, Any], emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """Return (domain, operator) -> `Native` for the natives among functions that the framework of the emitter can run.
+    """Return a dict (domain, operator) -> `Native` of the functions that `native` declares.
 
-    `functions` maps the name of a method to the method; those that are not declared by `native` are ignored.
+    `functions` maps the name of a method to the method. A function is left out if `native` does not declare it, or if its
+    `available(emitter)` is False. Of two functions for one operator, the last counts.
     """
     natives = {}
     for name, function in functions.items():

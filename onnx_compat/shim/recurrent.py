@@ -37,7 +37,7 @@ class StandardRecurrent(NamedTuple):
 
     @property
     def has_known_weights(self) -> bool:
-        """Whether all weights, the bias and the peepholes are known while tracing."""
+        """Whether all weights, the bias and the peepholes are known while tracing. Omitted tensors count as known."""
         return all(tensor.known for tensor in (*self.weights, self.peepholes) if tensor is not None)
 
     @property
@@ -55,9 +55,9 @@ def directions(attributes: Mapping[str, Any]) -> Tuple[bool, ...]:
 
 
 def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str, ...], ...]:
-    """Return for each direction its activations in lower case. Absent activations take ONNX's defaults.
+    """Return for each direction a tuple of its activations in lower case. Absent activations take ONNX's defaults.
 
-    ONNX's default for RNN lists two activations, also for one direction: the second is dropped.
+    `operator`: LSTM, GRU or RNN. Surplus names are dropped: ONNX's default for an RNN of one direction lists two.
     """
     default = _ACTIVATIONS[operator][0]
     count, size = len(directions(attributes)), len(default)
@@ -70,9 +70,13 @@ def standard_recurrent(
 ) -> Optional[StandardRecurrent]:
     """Return the directions, activations and inputs of an LSTM, GRU or RNN node; None if no fused kernel can compute it.
 
-    `inputs` are in ONNX's order, None if omitted. None is returned for sequence lengths, `clip`, a nonzero attribute of
-    `_UNUSUAL`, other activations or directions, or an omitted x, w or r. A kernel may decline more nodes: for a dtype,
-    weights that are computed at run time, peepholes, mixed activations.
+    `inputs` are in ONNX's order, None if omitted. None is returned in these cases:
+
+    - the node has the input sequence_lens or the attribute `clip`, or x, w or r is omitted;
+    - an attribute of `_UNUSUAL` is neither absent, empty nor 0;
+    - ONNX does not have the direction, or `_ACTIVATIONS` does not have the activations of a direction.
+
+    A kernel may decline more nodes: for a dtype, weights that are computed at run time, peepholes, mixed activations.
     """
     x, w, r, bias, lengths, _, _, peepholes = (*inputs, *[None] * 8)[:8]
     if x is None or w is None or r is None or lengths is not None:

@@ -12,7 +12,7 @@ class Scheme(NamedTuple):
 
     kind: its name.
     meaning: its description for users.
-    fidelity: the signal-to-noise ratio in dB that each output must reach against the model. A tolerance replaces it.
+    fidelity: the lowest SNR in dB of a floating point output against the model's output. A tolerance replaces it.
     calibrated: whether it needs calibration samples.
     blocks: whether each block of weights may have its own scale.
     """

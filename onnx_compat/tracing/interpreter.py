@@ -84,9 +84,9 @@ class Interpreter:
     def run(self, graph: Graph, inputs: Sequence[Any], outer: Optional[Scope] = None) -> List[Any]:
         """Return the values of the graph's outputs, in order.
 
-        Unless the interpreter is tolerant, the OnnxCompatError of the first node that fails is raised, and a required
-        input without a value raises KeyError. A tolerant interpreter returns a placeholder for an output that it cannot
-        compute.
+        Unless the interpreter is tolerant, the OnnxCompatError of the first node that fails is raised. So is a KeyError
+        if a node reads an input without a value. A tolerant interpreter returns a placeholder for an output that it cannot
+        compute, but raises InvalidModelError. Run-time values of the outermost graph get the model's names (`Ref.name`).
 
         inputs: the values in the order of `graph.inputs`. An input of None takes the initializer of its name.
         outer: the values of the enclosing graph by name, for a subgraph.
@@ -118,10 +118,9 @@ class Interpreter:
 
     @staticmethod
     def _last_uses(graph: Graph) -> Dict[int, List[str]]:
-        """Return node index -> names of the values whose last use is that node (liveness), so that they can be freed
-        after it.
+        """Return node index -> names of the values to free after that node, which is the last that uses them (liveness).
 
-        Outputs of the graph are not listed.
+        A value that no node reads is freed after its producer. Outputs of the graph are not listed.
         """
         last: Dict[str, int] = {}
         for k, node in enumerate(graph.nodes):
@@ -188,14 +187,14 @@ class Interpreter:
         attributes: Mapping[str, Any],
         composed: Sequence[Any],
     ) -> Sequence[Any]:
-        """Record the shim's native operator for a node, and return its results.
+        """Record the shim's native operator for a node. Return its results, up to the last output that is read.
 
-        `composed` is returned if the shim has no native for the operator, or if the native does not accept the node. It
-        is also returned if a result of the meaning is known, or is not a Tensor.
+        `composed` has the results of the node's meaning, which give the types of the native's results. `composed` is
+        returned if the shim has no native for the operator, or if the native does not accept the node. It is also
+        returned if one of these results is known, or is not a Tensor.
 
-        `composed` has the results of the node's meaning, which give the types of the native's results. Dead code
-        elimination drops the nodes of the meaning. So a size that depends on these nodes becomes a size of the native's
-        own result.
+        Dead code elimination drops the nodes of the meaning. So a size that depends on these nodes becomes a size of the
+        native's own result.
         """
         native = self.natives.get((node.domain, node.operator))
         if native is None:
@@ -229,7 +228,7 @@ def _depends_on(origin: Optional[Origin], size: Extent) -> bool:
 
 
 def _drop_unread_outputs(node: GraphNode, graph: Graph) -> GraphNode:
-    """Return a copy of the node in which outputs that nothing reads have the name "".
+    """Return a copy of the node in which outputs that nothing reads have the name "". A graph output counts as read.
 
     A node with one output is returned itself.
     """

@@ -81,10 +81,11 @@ def _element_count(tensor: Tensor) -> int:
 
 
 def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
-    """Return `tensor` as an argument for an operation that broadcasts to the rank `rank` and works in `order`.
+    """Return `tensor` as an argument, stored in `order`, for an operation that broadcasts to the rank `rank`.
 
-    If `order` is not None, an operand of lower rank gets leading axes of length one. A known operand with one element
-    and a lower rank becomes a scalar.
+    A known operand with one element and a lower rank becomes a scalar. Any other operand of lower rank gets leading axes
+    of length one; for an `order` of None it keeps its shape and the logical order. A transpose or a reshape is recorded
+    where it is needed.
     """
     if tensor.known and tensor.value is not None:
         array = tensor.value
@@ -136,7 +137,8 @@ def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Exten
     `order` is the order in which the operand is stored. The shapes are divided into groups of axes with equal products:
     [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N; C -> g, C/g; H, W -> H*W. If the axes of each group are
     contiguous in storage, both orders keep the storage order of the groups. Then the data mostly does not move.
-    Otherwise both orders are logical, or `_image_orders` finds a better pair.
+    Otherwise both orders are logical, or `_image_orders` finds a better pair. Both are logical too for an `order` of
+    None, and for products that differ.
     """
     if order is None:
         return None, None
@@ -163,15 +165,17 @@ def _image_orders(
     before: Sequence[Extent],
     after: Sequence[Extent],
 ) -> Tuple[Order, Order]:
-    """Return two orders, as `reshape_orders` does, for groups that are not contiguous in storage: (None, None) or a better
-    pair.
+    """Return two orders, as `reshape_orders` does, for groups of axes that are not contiguous in storage.
 
-    The data moves in any case: blocks of channels become pixels, or pixels become channels. So the result takes the
-    layout of the next convolution. This better pair is returned if
+    The data moves in any case: blocks of channels become pixels, or pixels become channels. So the result is stored
+    channels last, for the next convolution. The operand is read in the order of the groups in that result. The pair is
+    (None, None) unless
 
     - the target has channels last, and `after` has rank 4;
     - each group has a single axis of `after`;
     - batch and pixels are already stored in that order.
+
+    `physical` has the axes of `before` in storage order, without axes of length one.
     """
     last = channels_last_order(4)
     if current_trace().layout != "channels_last" or len(after) != 4 or any(len(group[1]) != 1 for group in groups):
@@ -203,7 +207,7 @@ def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tupl
     """Return pairs (axes of `before`, axes of `after`) whose sizes have equal products, in order.
 
     The groups are as small as the sizes can prove: if symbolic sizes do not decide where a group ends, it takes all axes
-    that are left. Axes of length one are in no group.
+    that are left. Axes that remain in one shape only join the last group. Axes of length one are in no group.
     """
     ins = [axis for axis in range(len(before)) if not _is_unit(before[axis])]
     outs = [axis for axis in range(len(after)) if not _is_unit(after[axis])]
@@ -235,7 +239,10 @@ def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tupl
 
 
 def _can_grow_to(part: Extent, whole: Extent) -> bool:
-    """Whether `part` times the sizes of further axes can be `whole`: `part` is smaller, or divides `whole` symbolically."""
+    """Whether `part` times the sizes of further axes can be `whole`.
+
+    Static sizes: `part` is above 0 and below `whole`. Else: `part` provably divides `whole`.
+    """
     if is_static(part) and is_static(whole):
         return 0 < int(part) < int(whole)
     quotient = floordiv(whole, part)

@@ -13,7 +13,7 @@ __all__ = ["check_program", "record_program", "start_trace"]
 
 
 def start_trace(emitter: Emitter, immediate: bool = False) -> Trace:
-    """Return a new trace for an emitter's target. With `immediate`, the emitter executes each node when it is recorded."""
+    """Return a new trace for an emitter's target. If `immediate`, the emitter executes each node when it is recorded."""
     return Trace(emitter.target, emitter if immediate else None)
 
 
@@ -27,9 +27,9 @@ def record_program(
 ) -> Program:
     """Call `function` with a Tensor for each port of `inputs`, and return the program that computes its results.
 
-    The outputs are named by `output_names`, in order; by default output_0, output_1, … `trace` records the program; by
-    default a new trace for `emitter`. An error of `function` is raised unchanged. Raises VerificationError: see
-    `check_program`.
+    The outputs are named by `output_names`, in order; by default output_0, output_1, … The output ports of the program have
+    None for a symbolic size. `trace` records the program; by default a new trace for `emitter`. An error of `function` is
+    raised unchanged. Raises VerificationError as `check_program` does.
     """
     trace = trace or start_trace(emitter)
     with trace.active():

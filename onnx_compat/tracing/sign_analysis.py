@@ -19,8 +19,8 @@ _MOST_VALUES = 64  # the analysis of a long computation gives up after this numb
 def is_nonnegative_tensor(x: Tensor) -> bool:
     """Whether no element of a tensor can be negative: by its values, its sizes, or the primitives that compute it.
 
-    True for an empty tensor and for unsigned and bool dtypes. False also means that no proof was found, for example
-    after a long computation, and for a run-time float.
+    The elements must be numbers. True for a known tensor without elements, and for unsigned and bool dtypes. False also
+    if no proof was found: for a run-time float, and after more than 64 values.
     """
     if x.value is None:
         return _is_nonnegative(x.ref, {})
@@ -30,7 +30,11 @@ def is_nonnegative_tensor(x: Tensor) -> bool:
 
 
 def _is_nonnegative(arg: Arg, known: Dict[Ref, bool]) -> bool:
-    """Whether no element of an argument can be negative. `known` caches the answers for run-time values."""
+    """Whether no element of an integer or bool argument, or of each argument in a tuple, can be negative.
+
+    False without a proof, and for any other argument. `known` caches the answers for run-time values. Once it has 64
+    entries, further values count as not proved.
+    """
     if isinstance(arg, tuple):
         return all(_is_nonnegative(item, known) for item in arg)
     if isinstance(arg, Const):
@@ -65,8 +69,10 @@ def _gives_nonnegative(node: Node, known: Dict[Ref, bool]) -> bool:
 
 
 def _is_widening(before: Arg, after: Ref) -> bool:
-    """Whether a cast from `before` provably keeps every integer that is not negative: to a wider type, or to a type of
-    the same width and kind. False if `before` is a constant or not an integer.
+    """Whether a cast of a run-time value provably keeps every integer that is not negative.
+
+    That is a cast of an integer or bool to a wider type, or to a type of the same width and kind. False if `before` is a
+    constant.
     """
     if not isinstance(before, Ref) or before.spec.dtype.kind not in "iub":
         return False

@@ -63,8 +63,7 @@ class Trace:
 
     # -- regions -------------------------------------------------------------------------------------------------------
     def region(self, specs: Sequence[Spec], body: Callable[..., Sequence[Tensor]]) -> Region:
-        """Call `body` with a Tensor for each spec. Return the nodes that it records, with its results as outputs, as a
-        region.
+        """Call `body` with a Tensor for each spec. Return a region of the nodes that it records; its results are outputs.
 
         The outputs are stored in logical order. A size in `specs` may be None, an unknown size, or a name: equal names
         are equal symbolic sizes. An error of `body` is raised unchanged.
@@ -93,9 +92,10 @@ class Trace:
         specs: Sequence[Spec],
         regions: Sequence[Region] = (),
     ) -> List[Ref]:
-        """Record a node that applies a primitive to physical arguments, or execute it. Return its results, in order.
+        """Record a node that applies a primitive to physical arguments. Return its results, in order.
 
-        A size of None in `specs` becomes symbolic: the length of the result's own axis.
+        `specs` are the physical types of the results. A size of None becomes symbolic: the length of the result's own
+        axis. An immediate trace executes the node instead, and the results have their actual sizes.
         """
         node = Node(primitive, args, params, specs, self.origin or _producer_origin(args), regions)
         if self.immediate is not None:
@@ -109,7 +109,7 @@ class Trace:
     def constant(self, array: np.ndarray, dtype: DType, order: Order = None) -> Const:
         """Return an array in logical order as a `Const` in the physical order `order`: a transposed view, no copy.
 
-        Calls with the same array object and the same order share one `Const`.
+        Calls with the same array object and the same order return the first call's `Const`, also for another dtype.
         """
         key = (id(array), order)
         if key not in self._constants:
@@ -117,7 +117,7 @@ class Trace:
         return self._constants[key][1]
 
     def argument(self, tensor: Tensor, order: Order = None) -> TensorArg:
-        """Return a tensor as an argument that is stored in `order`; None is the logical order.
+        """Return a tensor as an argument, a `Const` or a `Ref`, that is stored in `order`; None is the logical order.
 
         A known tensor gives a `Const`. For symbolic sizes, an `extents` node is recorded. A run-time value that is
         stored in another order is transposed once: a `transpose` node is recorded, or a `reshape` if only axes of
@@ -169,10 +169,9 @@ class Trace:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def peek(self, tensor: Tensor) -> Optional[np.ndarray]:
-        """Return the elements of a tensor, in the carrier dtype, if it is known or if the trace executes at once; else
-        None.
+        """Return the elements of a tensor as a carrier array in logical order; None if they are not available.
 
-        Symbolic sizes are not known.
+        They are available if the tensor is known, or if the trace executes at once. Symbolic sizes are not known.
         """
         if tensor.known:
             return tensor.value
@@ -182,7 +181,7 @@ class Trace:
         return array.astype(tensor.dtype.numpy, copy=False)
 
     def demand(self, tensor: Tensor, subject: str) -> np.ndarray:
-        """Return the elements of a tensor. Raises NeedsKnownError where `peek` returns None.
+        """Return the elements of a tensor, as `peek` does. Raises NeedsKnownError where `peek` returns None.
 
         `subject` describes the tensor in the error.
         """
@@ -202,7 +201,7 @@ class Trace:
 
 
 def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
-    """Return the origin of the node that computes the first argument that is the output of a node; None if none is.
+    """Return the origin of the producer of the first argument that a node computes; None if no node computes one.
 
     Nodes that are recorded outside of any ONNX node take this origin, such as the transpose of a graph output.
     """

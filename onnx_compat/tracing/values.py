@@ -30,7 +30,7 @@ Order = Optional[Tuple[int, ...]]
 
 
 def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Tensor"]:
-    """Return an operator method of Tensor that applies the primitive `name`; with `reflected`, to swapped operands."""
+    """Return a method for an operator of Tensor: it applies the primitive `name`; if `reflected`, to swapped operands."""
 
     def method(self: Any, operand: Any) -> "Tensor":
         from onnx_compat.primitives import elementwise
@@ -42,7 +42,10 @@ def _arithmetic(name: str, reflected: bool = False) -> Callable[[Any, Any], "Ten
 
 
 class Tensor:
-    """An n-dimensional value of an ONNX dtype, known or traced. Python operators on it apply primitives."""
+    """An n-dimensional value of an ONNX dtype, known or traced. See the module docstring.
+
+    Arithmetic operators and `<`, `<=`, `>`, `>=` apply primitives; `==` compares the identity of the objects.
+    """
 
     __slots__ = ("dtype", "order", "ref", "shape", "value")
 
@@ -142,7 +145,7 @@ EMPTY_OPTIONAL = _EmptyOptional()
 
 
 def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """Convert an array, a Python number, a text, a size or a flat list of sizes to a known or symbolic Tensor.
+    """Convert an array, a number, a text, a size or a list to a Tensor with a `value`. A list of sizes has to be flat.
 
     A Tensor is returned unchanged, whatever its dtype. `dtype` is the dtype of the result; by default that of the
     array, or int64 for symbolic sizes. Without `dtype`, a Python number has numpy's default: int64, float64 or bool.
@@ -171,7 +174,7 @@ def scalar_like(value: TensorLike, like: Tensor) -> Tensor:
 
 
 def known_array(tensor: Tensor, subject: str) -> np.ndarray:
-    """Return the elements of a tensor. Raises NeedsKnownError if they, or sizes in them, depend on run-time values.
+    """Return the elements of a tensor, in logical order. Raises NeedsKnownError if they depend on run-time values.
 
     A trace that executes at once computes every value, and raises nothing. `subject` describes the tensor in the error:
     "the axes of a Squeeze".
@@ -187,8 +190,8 @@ def known_array(tensor: Tensor, subject: str) -> np.ndarray:
 def as_sizes(tensor: Tensor) -> List[Extent]:
     """Return the elements of an integer vector or scalar as a list of sizes: ints if known, else symbolic sizes.
 
-    A known tensor of a higher rank is flattened. For a run-time tensor, raises InvalidModelError for a higher rank, and
-    NeedsKnownError if the number of elements is not known.
+    A tensor with a `value` is flattened if its rank is higher. For a run-time tensor, raises InvalidModelError for a higher
+    rank, and NeedsKnownError if the number of elements is not known.
     """
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]

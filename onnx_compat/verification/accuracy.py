@@ -31,7 +31,7 @@ class Accuracy(NamedTuple):
     equal: Optional[float] = None  # the share of equal elements, for an output that is not floating point
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return the figures as a dict of JSON values. An infinity is the string "inf" or "-inf"."""
+        """Return figure name -> value as JSON values. An infinity is the string "inf" or "-inf", NaN is "nan"."""
         return {
             name: str(value) if value is not None and not math.isfinite(value) else value
             for name, value in self._asdict().items()
@@ -41,8 +41,9 @@ class Accuracy(NamedTuple):
 def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue) -> Comparison:
     """Return the comparison of two tensors with its field `accuracy` set.
 
-    Return a comparison of other values unchanged. Empty tensors, and tensors of different dtypes or shapes, have no
-    accuracy either.
+    float16, float32 and float64 tensors get the figures of `_measure_floats`; tensors of any other dtype get the share of
+    equal elements. Return the comparison unchanged for sequences and None, for empty tensors, and for tensors of
+    different dtypes or shapes.
     """
     if comparison.verdict not in (MATCH, MISMATCH) or want is None or isinstance(want, (list, tuple)):
         return comparison
@@ -59,9 +60,13 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
 def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
     """Return the accuracy of a floating point output with elements: SNR, cosine similarity, range error, top-1 share.
 
-    A figure has the value None in these cases. Cosine similarity: a tensor is all zeros, or the quotient is not finite. Range
-    error: `want` is all zeros, or its range is not finite. Top-1 share: the output does not have rank 2 and more than two
-    classes. If all elements of `want` are equal, its largest magnitude replaces the range.
+    The arrays are float64, have one shape, and are not empty. A figure has the value None in these cases:
+
+    - cosine similarity: a tensor is all zeros, or the quotient is not finite;
+    - range error: `want` is all zeros, or its range is not finite;
+    - top-1 share: the rank is not 2, or there are fewer than three classes.
+
+    If all elements of `want` are equal, its largest magnitude replaces the range.
     """
     with np.errstate(all="ignore"):
         error = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0.0, got - want)
@@ -93,8 +98,8 @@ def _to_decibels(signal: float, noise: float) -> float:
 def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
     """Return a comparison with a verdict on its accuracy. Without an accuracy, return it unchanged.
 
-    A floating point output matches if the SNR is at least `fidelity` dB, any other output if 90 % of its elements are
-    equal.
+    An output with an SNR matches if the SNR is at least `fidelity` dB. An output with a share of equal elements matches if
+    the share is at least 90 %. The new verdict is "match" or "mismatch".
     """
     accuracy = comparison.accuracy
     if accuracy is None:
@@ -104,7 +109,7 @@ def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
 
 
 def format_accuracy(accuracy: Accuracy) -> str:
-    """Format the figures that are defined as text: `SNR 34.0 dB, cosine 0.99950`."""
+    """Format the defined figures as text: `SNR 34.0 dB, cosine 0.99950`, or only `95.0 % of the elements equal`."""
     if accuracy.equal is not None:
         return "%.1f %% of the elements equal" % (100 * accuracy.equal)
     parts = ["SNR %.1f dB" % (accuracy.snr or 0.0)]

@@ -18,7 +18,7 @@ __all__ = ["Bisection", "bisect_passes", "bisect_verification"]
 class Bisection(NamedTuple):
     """The result of a search for a wrong pass: its name (`culprit`, or None) and a text (`verdict`).
 
-    `trials` maps the names of the passes that were left out, joined by commas, to whether the outputs agreed.
+    `trials` maps the names of the passes that a trial left out, joined by commas, to whether the outputs agreed.
     """
 
     culprit: Optional[str]
@@ -43,8 +43,9 @@ def bisect_verification(
         again, in a temporary folder, without quantisation, `shapes` and `values`. None: each trial compiles the model
         for the shim.
 
-    A trial that raises another error than InputError counts as outputs that differ. Raise InputError for a bundle and
-    for inputs that do not fit; raise ConversionError or ShimError if no shim writes the format.
+    `options` are other arguments of `verify`. If a trial raises an OnnxCompatError other than InputError, its outputs
+    count as different. Raise InputError for a bundle and for inputs that do not fit. Raise ConversionError or ShimError
+    if no shim writes the format, and ShimError if a requested shim does not work.
     """
     if converted is None:
         target = selection.find(selection.decide(shim).name)
@@ -75,12 +76,12 @@ def bisect_verification(
 def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
     """Find the first pass with which `agrees` becomes False, by binary search.
 
-    `agrees` converts and verifies with the passes that are not left out. There is no culprit
-    if the outputs agree with all passes, or differ whichever passes are left out.
+    `passes` are in the order in which they run. `agrees` converts and verifies with the passes that are not left out.
+    Passes that the user leaves out run in no trial. There is no culprit if the outputs agree with all passes, or if they
+    differ in every trial. The first pass is meaningful only if the outputs stay wrong with every further pass.
 
-    The passes are in the order in which they run. Passes that legalize always run in the binary search: without them, a
-    runtime may compute wrong results. If the outputs differ without every other pass, each legalizing pass is left out
-    in a trial of its own.
+    Passes that legalize always run in the binary search: without them, a runtime may compute wrong results. If the
+    outputs differ although all other passes are left out, each legalizing pass is left out too, in a trial of its own.
     """
     search = _Search(agrees)
     candidates = [pass_.name for pass_ in passes if pass_.name not in search.base]
@@ -118,10 +119,7 @@ class _Search:
         self._trials: Dict[str, bool] = {}
 
     def agrees_without(self, names: List[str]) -> bool:
-        """Return whether the outputs agree without the passes `names`.
-
-        Passes that the user leaves out are left out too.
-        """
+        """Return whether the outputs agree without the passes `names`, and without those that the user leaves out."""
         key = ",".join(names)
         if key not in self._trials:
             with leaving_out([*self.base, *names]):

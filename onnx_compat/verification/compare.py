@@ -59,8 +59,8 @@ def format_verdict(comparison: Comparison) -> str:
 def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: float) -> Iterator[Comparison]:
     """Compare an output with the expected output.
 
-    Yield one comparison; for sequences, one for each element, named `name[i]`. Sequences of different lengths, and
-    empty sequences, also give a single comparison.
+    Yield one comparison; for two sequences, the comparisons of each pair of elements, named `name[i]`. Sequences of
+    different lengths, two empty sequences, and two values of None also give a single comparison.
     """
     if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)):
         if len(got) != len(want):
@@ -82,7 +82,7 @@ def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
     """Compare two tensors: the dtypes, then the shapes, then the elements.
 
     The first difference decides the verdict. The tolerance holds for floating point and complex elements; other elements
-    must be equal. Every two dtypes of strings are equal. Tensors without elements match.
+    must be equal. Every two dtypes of strings are equal. Tensors without elements match if dtypes and shapes are equal.
     """
     if _is_text(got) and _is_text(want):
         got, want = _to_text(got), _to_text(want)
@@ -116,7 +116,10 @@ def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
 
 
 def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
-    """Return the comparison of two tensors of one shape, which differ where `bad` is True; without a True, a match."""
+    """Return the comparison of two tensors of one shape, which differ where `bad` is True; without a True, a match.
+
+    It has the number of elements that differ, and the first of them in row-major order. Errors are not measured.
+    """
     wrong = int(np.count_nonzero(bad))
     result = _comparison_without_figures(name, MISMATCH if wrong else MATCH, got, want)._replace(
         size=want.size, mismatched=wrong

@@ -36,10 +36,12 @@ class ConvertedFile:
         self.outputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in outputs]
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """Run the file and return its outputs.
+        """Run the file and return its outputs; a sequence `s` as a list, besides its items `s.0`, `s.1`, …
 
         inputs: Arrays by name, or in the order of the file. Names that the file does not have are ignored: a converter
-            removes an input that no output depends on.
+            removes an input that no output depends on. By name, a sequence is a list, and None values are ignored.
+
+        Raises `InputError` if an input is missing or does not fit.
         """
         names = [info.name for info in self.inputs]
         if isinstance(inputs, Mapping):
@@ -59,7 +61,8 @@ def open_converted(
     signature: The signature to run; None: the default signature.
 
     Raises `InputError` if the file does not exist or lacks the signature, or if a signature is given for a bundle.
-    Raises `InputError` too for another format in a file named .tflite. Raises `ShimError` if no shim can open the file.
+    Raises `InputError` too for another format in a file named .tflite. Raises `ShimError` if no shim can open the file,
+    and `UnsupportedError` if a signature is given for a format without signatures.
     """
     target = Path(os.fspath(path))
     if not target.exists():
@@ -111,7 +114,10 @@ def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: S
 
 
 def match_format(shim: Shim, path: Union[str, "os.PathLike[str]"]) -> Optional[str]:
-    """Return the name of the shim's format whose suffix the path has, or None."""
+    """Return the name of the shim's format whose suffix the path has; None without such a format.
+
+    Case is ignored. A folder has the suffix "". The content is not read.
+    """
     return next((form for form, (suffix, _) in shim.formats.items() if suffix == _suffix_of(path)), None)
 
 
@@ -121,9 +127,9 @@ def _suffix_of(path: Union[str, "os.PathLike[str]"]) -> str:
 
 
 def flatten_sequences(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
-    """Return (name, tensor) pairs, with a sequence `s` replaced by its items `s.0`, `s.1`, …; leave out None values.
+    """Return a list of pairs (name, tensor), with a sequence `s` replaced by its items `s.0`, `s.1`, …
 
-    The items are separate inputs of a converted file.
+    The items are separate inputs of a converted file. None values are left out.
     """
     tensors: List[Tuple[str, Any]] = []
     for name, value in inputs.items():
@@ -137,7 +143,7 @@ def flatten_sequences(inputs: Mapping[str, Any]) -> List[Tuple[str, Any]]:
 def _join_sequences(outputs: Dict[str, Any]) -> Dict[str, Any]:
     """Return a copy of the outputs, plus a list `s` of the outputs `s.0`, `s.1`, … if no output has the name `s`.
 
-    The items stay in the result.
+    The items stay in the result. The lists come after all other outputs.
     """
     result = dict(outputs)
     for name in outputs:

@@ -24,9 +24,10 @@ Shape = Tuple[Any, ...]
 
 
 def add_refused_operator(error: OnnxCompatError, path: StrPath, shim: str) -> None:
-    """Append to an error the operator that the runtime refused and the operator's output tensor; replace the hint.
+    """Append to an error, in place, the operator that the runtime refused and its output tensors; replace the hint.
 
-    `path` and `shim`: the converted file that ran, and its reader. An error that names no operator keeps its hint.
+    `path` and `shim`: the converted file that ran, and its reader. The operator is read from the error and its
+    cause, which have LiteRT's message. Without such a message the error stays unchanged.
     """
     match = _REFUSED.search("%s\n%s" % (error.reason, error.__cause__))
     if match is None:
@@ -42,7 +43,10 @@ def add_refused_operator(error: OnnxCompatError, path: StrPath, shim: str) -> No
 
 
 def _outputs_of(path: StrPath, shim: str, number: int, operator: str) -> Sequence[str]:
-    """Return the names of the outputs of an operator of a file; empty if the file's operator `number` is another one."""
+    """Return the names of the output tensors of the operator number `number` (from 0) of a file.
+
+    Return no names if the file has another operator than `operator` there, or if the shim does not read the format.
+    """
     reader = selection.find(shim)
     form = match_format(reader, path)
     steps = reader.look_inside(str(path), form).steps if form is not None else ()
@@ -57,7 +61,7 @@ def input_hint(
     channels_last: Sequence[str],
     generated: bool,
 ) -> Optional[str]:
-    """Return the hint for a file that refuses the shapes of its inputs.
+    """Return the hint for a file that refuses the shapes of its inputs: give other sizes, or the file is of another model.
 
     None if the file takes every shape, or if an input does not fit the model either.
 
@@ -96,7 +100,7 @@ def input_hint(
 
 
 def _static_shapes(ports: Sequence[ValueInfo]) -> Dict[str, Shape]:
-    """Return name -> declared shape for the tensors of known rank. An open size is its name, or None."""
+    """Return input name -> declared shape, for the tensors of known rank. An open size is its name, or None."""
     return {
         port.name: tuple(port.type.shape)
         for port in ports

@@ -13,7 +13,7 @@ _LFS, _TEXT = "a Git LFS pointer (run `git lfs pull`)", "a text file"
 
 
 def format_by_content(path: Union[str, "os.PathLike[str]"]) -> Optional[str]:
-    """Return the format that the first bytes of a file show, with its article: "a .tflite file".
+    """Return the format that the first bytes of a file show, as a text for messages: "a .tflite file".
 
     Return None for an unknown format, a text of less than 16 bytes, a folder, and a path that cannot be read.
     """

@@ -1,8 +1,9 @@
 """Generate inputs for a model from a seed.
 
 Open sizes become small numbers; a dimension name has the same size in all inputs. Integers are mostly indices (token
-ids, positions), so they are 0 or 1, which are valid for every table of two rows. A name that says mask, length or shape
-has values of its own: ones, or in a mask a row of ones and then zeros.
+ids, positions), so they are 0 or 1, which are valid for every table of two rows. 8-bit integers of rank 3 or more are
+images, and take every value. An input whose name says length, shape, size or repeats is ones. One named mask has rows of
+ones and then zeros.
 """
 
 import re
@@ -67,7 +68,8 @@ def _dimension_names(kind: Optional[Type]) -> Iterator[str]:
 def _generate_value(name: str, kind: Optional[Type], sizes: Dict[str, int], random: np.random.RandomState) -> Any:
     """Generate a value of a type: a tensor, or a list of two elements for a sequence. An optional gets its element.
 
-    Raise `UnsupportedError` for any other type.
+    The sizes that are chosen for named dimensions are stored in `sizes`. Raise `UnsupportedError` for any other type, and
+    for a tensor of unknown dtype.
     """
     if isinstance(kind, TensorType) and kind.dtype is not None:
         return _generate_tensor(name, kind.dtype, _choose_shape(kind, sizes), random)
@@ -82,7 +84,10 @@ def _generate_value(name: str, kind: Optional[Type], sizes: Dict[str, int], rand
 
 
 def _choose_shape(kind: TensorType, sizes: Dict[str, int]) -> Tuple[int, ...]:
-    """Return a static shape for a tensor type. Store the sizes of named dimensions in `sizes`, and reuse them."""
+    """Return a static shape for a tensor type; () for an unknown rank.
+
+    Store the sizes of named dimensions in `sizes`, and reuse them.
+    """
     rank = len(kind.shape or ())
     result = []
     for axis, dim in enumerate(kind.shape or ()):
@@ -109,7 +114,12 @@ def _generate_tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np
 
 
 def _generate_numbers(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
-    """Generate numbers in a range that suits the name, the dtype and the rank of the input."""
+    """Generate numbers that suit the dtype, the name and the rank of an input: the first rule that fits decides.
+
+    A complex dtype: normally distributed. A name that a pattern of `_BY_NAME` matches: a mask or ones. A float dtype:
+    normally distributed. 8-bit integers of rank 3 or more: the whole range. Other integers and bools: 0 or 1. The result
+    is not cast to the dtype yet.
+    """
     if dtype.kind == "c":
         return np.asarray(random.standard_normal(shape)) + 1j * np.asarray(random.standard_normal(shape))
     for pattern, draw in _BY_NAME:
@@ -130,7 +140,7 @@ def _generate_text(shape: Tuple[int, ...], random: np.random.RandomState) -> Any
 
 
 def _generate_mask(random: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
-    """Generate a mask like that of a tokenizer: each row has one or more ones, and zeros after these."""
+    """Generate a mask like that of a tokenizer: along the last axis one or more ones, then zeros. A scalar mask is one."""
     # The softmax of an attention over a row of zeros is not defined.
     if not shape:
         return np.ones(shape)

@@ -43,7 +43,7 @@ def write_html(
     model: ModelSource,
     converted: Union[str, "os.PathLike[str]", None] = None,
 ) -> Path:
-    """Write the page of a report on `model`, or on a file converted from it, atomically. Return the page's path."""
+    """Write the page of a report on `model`, or on the file `converted` from it, atomically. Return the page's path."""
     from onnx_compat import load
     from onnx_compat.inspection.describe import describe
 
@@ -109,7 +109,10 @@ def _render_section(title: str, *parts: str, ident: str = "") -> str:
 def _render_table(
     label: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], attributes: Sequence[str] = ()
 ) -> str:
-    """Return a table in a box that scrolls; '>' right-aligns a column. `attributes` are HTML attributes of each row."""
+    """Return an HTML table in a box that scrolls. A title in `columns` that begins with ">" right-aligns its column.
+
+    `attributes`: for each row, a text of HTML attributes. A cell of None is empty.
+    """
     right = [column.startswith(">") for column in columns]
     head = "".join(
         '<th scope="col"%s>%s</th>' % (' class="n"' if number else "", _escape(column.lstrip(">")))
@@ -208,7 +211,7 @@ def _render_outputs(report: Report) -> str:
 
 
 def _render_layers(report: Report) -> str:
-    """Return the section "Layer by layer": the chart and the table of layers; "" if layers were not compared."""
+    """Return the section "Layer by layer": the chart and the table of layers; "" if no layer was compared."""
     layers = report.layers
     if layers is None or not layers.layers:
         return ""
@@ -236,7 +239,7 @@ def _render_layers(report: Report) -> str:
 
 
 def _layer_row(layer: Layer) -> List[str]:
-    """Return the cells of a layer's row in the table of layers."""
+    """Return the nine cells of a layer's row in the table of `_render_layers`."""
     comparison = layer.comparison
     verdict = "agrees" if comparison.ok else format_verdict(comparison)
     if comparison.verdict == "mismatch":
@@ -265,7 +268,7 @@ def _count_operators(operators: Sequence[str]) -> str:
 
 
 def _render_fused_nodes(layers: Optional[Layers]) -> str:
-    """Return the section of fused nodes and of values that the file does not hold; "" without both."""
+    """Return the section of fused nodes and of values that the file does not hold; "" if there are neither."""
     if layers is None:
         return ""
     fused = [layer for layer in layers.layers if len(layer.nodes) > 1]
@@ -318,7 +321,7 @@ def _render_operators(subject: _Subject) -> str:
 
 
 def _render_sizes(subject: _Subject) -> str:
-    """Return the section of the largest tensors: of the converted file if known, else the largest weights of the model.
+    """Return the section of the largest tensors of the converted file; if unknown, the model's 15 largest weights.
 
     "" without tensors.
     """
@@ -350,7 +353,7 @@ def _render_sizes(subject: _Subject) -> str:
 
 
 def _render_file(file: Optional[Description]) -> str:
-    """Return the section with the facts and remaining tables of the converted file; "" without a file."""
+    """Return the section with the file's facts and the tables that no other section has; "" without a file."""
     if file is None:
         return ""
     facts = [
@@ -372,7 +375,7 @@ def _render_file(file: Optional[Description]) -> str:
 
 
 def _format_fact(value: object) -> str:
-    """Format a fact as text: a number, a text, or a list or dict of facts."""
+    """Format a fact as text: a number, a text, None (as ""), or a list or dict of facts."""
     if isinstance(value, dict):
         return ", ".join("%s: %s" % (key, _format_fact(item)) for key, item in value.items())
     if isinstance(value, list):

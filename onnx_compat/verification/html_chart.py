@@ -16,14 +16,14 @@ _TOP, _HEIGHT, _LEFT, _RIGHT = 14, 220, 64, 24
 
 
 def draw_bar(part: float, whole: float) -> str:
-    """Return the HTML of a bar in a table cell, whose length is the share part / whole."""
+    """Return the HTML of a bar in a table cell, whose length is the share part / whole. A whole of 0 counts as 1."""
     return '<span class="bar" aria-hidden="true"><i style="width:%.1f%%"></i></span>' % (100.0 * part / (whole or 1))
 
 
 def draw_chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
     """Return a box that scrolls, with an SVG chart of the layers: a mark for the relative error of each layer.
 
-    The marks have the order of `layers`, which must not be empty. The layers of the node `culprit` get a line.
+    The marks have the order of `layers`, which must not be empty. The layers of the node `culprit` get a dashed line.
     """
     step = max(5.0, min(48.0, 1040.0 / len(layers)))
     width = _LEFT + step * len(layers) + _RIGHT
@@ -47,7 +47,11 @@ def draw_chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
 
 
 def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
-    """Return the SVG mark of a layer: a stem with a circle if the value agrees, else with a triangle."""
+    """Return the SVG mark of a layer: a stem with a circle if the value agrees, else with a triangle.
+
+    An arrow marks an error beyond the scale, a dashed line the culprit. The mark links to row `index` of the table of
+    layers. `step` is the distance of two marks.
+    """
     power, is_beyond = _power_of_error(layer)
     x, y, base = _LEFT + step * (index + 0.5), _y(power), _y(_LOW)
     size = max(2.5, min(5.0, step / 2.5))
@@ -77,7 +81,8 @@ def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
 def _power_of_error(layer: Layer) -> Tuple[float, bool]:
     """Return (log10 of the relative error of a layer, limited to the scale; whether the error exceeds the scale).
 
-    Without a signal-to-noise ratio, the verdict decides: the low end if the value agrees, else beyond the high end.
+    Without a signal-to-noise ratio, the verdict decides: the low end if the value agrees, else beyond the high end. An
+    infinite relative error of a value that agrees gives the low end too.
     """
     if layer.snr is None:  # a value that is no number: the mark only shows whether it agrees
         return (_LOW, False) if layer.ok else (_HIGH, True)
@@ -88,7 +93,7 @@ def _power_of_error(layer: Layer) -> Tuple[float, bool]:
 
 
 def _describe_error(layer: Layer) -> str:
-    """Format the relative error of a layer as text; without a signal-to-noise ratio, the verdict."""
+    """Format the relative error of a layer as text: "relative error 0.01". Without a signal-to-noise ratio, the verdict."""
     if layer.snr is None:
         return format_verdict(layer.comparison)
     if layer.snr == math.inf:
@@ -99,7 +104,7 @@ def _describe_error(layer: Layer) -> str:
 
 
 def _y(power: float) -> float:
-    """Return the vertical position in the chart of a power of ten."""
+    """Return the vertical position in the chart, in pixels from the top, of the relative error 10**power."""
     return _TOP + (_HEIGHT - _TOP) * (_HIGH - power) / (_HIGH - _LOW)
 
 
@@ -108,7 +113,7 @@ def _format_power(power: int) -> str:
 
 
 def _label_interval(count: int) -> int:
-    """Return n for a label at the first layer and at each n-th layer of `count`: about 18 labels at most."""
+    """Return n, so that labels at the first layer and at each n-th of `count` layers are about 18 at most."""
     intervals: List[int] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     return next((interval for interval in intervals if count / interval <= 18), 2000)
 

@@ -31,7 +31,8 @@ Values = Dict[str, Any]
 def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tuple[Values, Answer]:
     """Run the model on the oracle. Return (values by name, the oracle's answer).
 
-    The values are the inputs, and the outputs of every node. `outputs` of the answer has the outputs of every node.
+    The values are the inputs, and the outputs of every node. The answer's `outputs` are the outputs of every node too.
+    `oracle` is as for `run_oracle`, which raises the errors.
     """
     exposed = _expose_all_values(model)
     answer = run_oracle(exposed, inputs, oracle)
@@ -57,9 +58,9 @@ class _LazyProto:
 def _submodel(
     model: Model, inputs: Sequence[ValueInfo], nodes: Sequence[GraphNode], outputs: Sequence[ValueInfo]
 ) -> Model:
-    """Return a model of some nodes of a model, with these inputs and outputs.
+    """Return a new model of some nodes of a model, with these inputs and outputs.
 
-    The initializers are kept, except those with the name of an input that `model` itself does not have as an input.
+    All initializers are kept, except those with the name of an input that `model` itself does not have as an input.
     """
     graph = model.graph
     new_inputs = {port.name for port in inputs} - {port.name for port in graph.inputs}
@@ -71,7 +72,7 @@ def _submodel(
 
 
 def _expose_all_values(model: Model) -> Model:
-    """Return a model with the same nodes, whose outputs are all output values of its nodes."""
+    """Return a new model with the same nodes, whose outputs are all named outputs of its nodes, in node order."""
     graph = model.graph
     types = {port.name: port.type for port in graph.outputs}
     names = dict.fromkeys(name for node in graph.nodes for name in node.outputs if name)
@@ -114,7 +115,7 @@ class OnShim:
         return values
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run a single node from the expected values of its inputs; return its outputs by name."""
+        """Run a single node on the shim, from the expected values of its inputs; return its outputs by name."""
         from onnx_compat import prepare
 
         graph = self.model.graph
@@ -126,12 +127,12 @@ class OnShim:
         return dict(zip((port.name for port in outputs), results))
 
     def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
-        """Return the value unchanged: a shim returns values in the axis order of the model."""
+        """Return `got` unchanged: a shim returns values in the axis order of the model."""
         return got
 
 
 def _type_of(value: OutputValue) -> Optional[Type]:
-    """Return the ONNX type of a tensor or a sequence; None for None."""
+    """Return the ONNX type of a tensor, or of a sequence (with the type of its first element); None for None."""
     if isinstance(value, (list, tuple)):
         return SequenceType(_type_of(value[0]) if value else None)
     return None if value is None else TensorType(from_public(value)[1], tuple(np.shape(value)))
@@ -151,18 +152,18 @@ class InBundle:
         }
 
     def values(self, inputs: Values, expected: Values) -> Values:
-        """Run the bundle and return the outputs of its parts by name."""
+        """Run the bundle and return the inputs of the model and the outputs of all parts by name."""
         return self._bundle.values(inputs)
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run only the part that computes the outputs of a node, from the expected values of the part's inputs.
+        """Run only the parts that return outputs of a node, from the expected values of the inputs of the part.
 
-        Return these outputs by name. An output that its part does not return is left out.
+        Return these outputs by name. An output that no part returns is left out. A part runs once for each output.
         """
         return {name: self._bundle.alone(name, expected) for name in node.outputs if name in self.emitted}
 
     def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
-        """Return the value unchanged: the parts exchange values in the axis order of the model."""
+        """Return `got` unchanged: the parts exchange values in the axis order of the model."""
         return got
 
 
@@ -217,9 +218,10 @@ class InFile:
         return values
 
     def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
-        """Return a tensor of the file in the axis order and the dtype of `want`, and remember the axis order.
+        """Return a tensor `got` of the file in the axis order and the dtype of `want`, and remember the axis order.
 
-        Return a value that is no tensor unchanged.
+        `_find_axis_order` finds the order, and `_restore_infinities` restores infinities. A dtype of strings stays. If
+        `got` or `want` is no array, return `got` unchanged.
         """
         if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
             return got
@@ -229,12 +231,15 @@ class InFile:
         return _restore_infinities(got.transpose(order), want)
 
     def _to_file_order(self, name: str, value: OutputValue) -> np.ndarray:
-        """Return a value of the model as an array in the axis order of the file."""
+        """Return a value of the model as an array in the axis order of the file, as far as it is known.
+
+        Raise `UnsupportedError` for a sequence or None.
+        """
         array, order = _to_array(value), self._orders.get(name)
         return array if order is None else array.transpose(np.argsort(order))
 
     def _sources(self, name: str) -> Set[str]:
-        """Return the names of the model's values that the operators `_steps(name)` read, without `name` itself."""
+        """Return the names of the held values of the model that the operators `_steps(name)` read, without `name`."""
         inputs = {source for step in self._steps(name) for source in step.inputs}
         return {source for source in inputs if source in self._held and source != name}
 
@@ -242,9 +247,10 @@ class InFile:
         return [step.operator for step in self._steps(name)]
 
     def _steps(self, name: str) -> List[Step]:
-        """Return the operators of the file that compute a tensor, in the order in which they run.
+        """Return the operators of the file that compute a tensor from held values, in the order in which they run.
 
-        A value of the model that the file holds is an input of these operators: its own operators are left out.
+        A held value is a value of the model that the file has as a tensor. The operators that compute such an input are
+        left out.
         """
         needed, pending = set(), [name]
         while pending:
@@ -256,7 +262,7 @@ class InFile:
 
 
 def _to_array(value: OutputValue) -> np.ndarray:
-    """Return a tensor as a numpy array. Raise `UnsupportedError` for a sequence or None."""
+    """Return a tensor as its carrier array. Raise `UnsupportedError` for a sequence or None."""
     if value is None or isinstance(value, (list, tuple)):
         raise UnsupportedError(
             "the values inside a file can only be compared for tensors, not for sequences",
@@ -267,7 +273,7 @@ def _to_array(value: OutputValue) -> np.ndarray:
 
 
 def _restore_infinities(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Return `got` with each largest finite number replaced by infinity, where `want` has one of the same sign.
+    """Return `got` with its dtype's largest finite number, of either sign, replaced where `want` has that infinity.
 
     Return `got` unchanged if it is no float array, or if the shapes differ.
     """
@@ -304,7 +310,7 @@ def _find_axis_order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
 def _nearest_order(
     got: np.ndarray, want: np.ndarray, orders: Sequence[Tuple[int, ...]]
 ) -> Tuple[Optional[Tuple[int, ...]], float]:
-    """Return the permutation in `orders` with the smallest error, and that error; (None, 0) if no shape fits."""
+    """Return (the permutation in `orders` with the smallest error, that error); (None, 0.0) if no shape fits."""
     fitting = [order for order in orders if _can_transpose(got, want, order)]
     errors = [_measure_distance(got.transpose(order), want) for order in fitting]
     return (fitting[int(np.argmin(errors))], min(errors)) if fitting else (None, 0.0)
@@ -316,7 +322,10 @@ def _can_transpose(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> b
 
 
 def _measure_distance(got: np.ndarray, want: np.ndarray) -> float:
-    """Return the sum of the absolute differences; for dtypes other than numbers, the number of different elements."""
+    """Return the sum of the absolute differences of two arrays of one shape, where NaN counts as 0 and the most is 1e30.
+
+    For dtypes other than float16, float32, float64, integers and bool: the number of different elements.
+    """
     if want.dtype.kind not in "fiub":
         return float(np.count_nonzero(got != want))
     with np.errstate(all="ignore"):

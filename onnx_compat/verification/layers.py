@@ -19,9 +19,9 @@ __all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 
 
 class Layer(NamedTuple):
-    """The comparison of an output value of a node.
+    """The comparison of an output value of a node: `value` and `node` are their names, `operator` the ONNX operator.
 
-    `nodes`: the node, and the nodes before it that the file computes together with it (fused nodes).
+    `nodes`: the names of the node, and of the nodes before it that the file computes together with it (fused nodes).
     """
 
     value: str
@@ -40,9 +40,9 @@ class Layer(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """The comparison of every node of a model. `gone`: the values that a file does not hold; `verdict`: a text.
+    """The comparison of every node of a model: a layer for each output value that could be compared.
 
-    `culprit`: the name of a node, or None.
+    `gone`: the values that a file does not hold. `culprit`: the name of a node, or None. `verdict`: a text on the culprit.
     """
 
     layers: List[Layer]
@@ -53,7 +53,7 @@ class Layers(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Return whether every value agrees."""
+        """Return whether every compared value agrees; True without layers."""
         return all(layer.ok for layer in self.layers)
 
 
@@ -67,7 +67,8 @@ def examine_layers(
 ) -> Layers:
     """Compare the values of all nodes of a subject with the oracle's values, and find the culprit.
 
-    Values that the subject does not hold are listed in `Layers.gone`. `oracle`: as for `verify`.
+    Values that the subject does not hold are listed in `Layers.gone`. `oracle`: as for `verify`. `comparing`: see
+    `Comparing`. A sequence has a single layer: its first element that differs, else its first element.
     """
     expected, answer = expected_values(model, inputs, oracle)
     values = subject.values(inputs, expected)
@@ -89,7 +90,7 @@ def examine_layers(
 
 
 def _unnamed_notes(model: Model, layers: List[Layer], gone: List[MissingValue]) -> List[str]:
-    """Return a list with a note if only outputs of the model were compared and another value was fused; else []."""
+    """Return a list with a note if only outputs of the model were compared, and a value in `gone` was fused; else []."""
     outputs = {port.name for port in model.graph.outputs}
     if not layers or any(layer.value not in outputs for layer in layers):
         return []
@@ -112,7 +113,7 @@ def _subgraph_notes(model: Model) -> List[str]:
 def _find_culprit(
     layers: List[Layer], model: Model, subject: Subject, expected: Dict[str, Any], comparing: Comparing
 ) -> Tuple[Optional[str], str]:
-    """Run the departing nodes singly, in order, until a node departs again or cannot run.
+    """Run each departing node by itself, in order, until a node departs again or cannot run: the culprit.
 
     Return (the name of that node, the verdict as text); (None, the verdict) without such a node. The comparison of each
     single run replaces the field `alone` of the layer in `layers`.
@@ -150,7 +151,7 @@ _NO_VALUES = "no intermediate value can be compared: no tensor of the file has t
 
 
 def _place_culprit(text: str, layers: List[Layer], departing: List[int], culprit: int) -> str:
-    """Append to the verdict on a culprit which nodes depart before it, and that later nodes were not tried.
+    """Return the verdict on a culprit, plus the first node that departs before it, and a remark if later nodes depart.
 
     `departing` are the indices of the layers that depart, in order; `culprit` is one of these indices.
     """
@@ -181,18 +182,18 @@ def _describe_mismatch(layer: Layer, how: str = "") -> str:
 
 
 def _first_mismatch(name: str, items: List[Comparison]) -> Comparison:
-    """Return the first comparison that fails, else the first comparison, under `name`.
+    """Return the first comparison that fails, else the first comparison, renamed to `name`.
 
-    `items` are the comparisons of one value: one for a tensor, one for each element of a sequence.
+    `items`, which is not empty, has the comparisons of one value: one for a tensor, one for each element of a sequence.
     """
     return next((item for item in items if not item.ok), items[0])._replace(name=name)
 
 
 def _snr(got: OutputValue, want: OutputValue) -> Optional[float]:
-    """Return the signal-to-noise ratio in dB over the elements that are finite; infinite if the values are equal.
+    """Return the signal-to-noise ratio in dB over the elements that are finite in both; infinite if these are equal.
 
-    Return None if the values are no real numeric tensors of one shape, or have no elements. Return -infinity for an
-    error where all expected elements are 0.
+    Return None if the values are no arrays of one shape with elements, of integers, float16, float32 or float64. Return
+    -infinity for an error where all expected elements are 0.
     """
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:
         return None

@@ -8,7 +8,7 @@ __all__ = ["MissingValue", "MissingValues"]
 
 
 class MissingValue(NamedTuple):
-    """A value of the model that the file does not hold, its node, and the reason (`why`)."""
+    """A value of the model that the file does not hold: its name, its node's name and operator, the reason (`why`)."""
 
     value: str
     node: str
@@ -35,9 +35,10 @@ class MissingValues:
         ]
 
     def fused_nodes(self, node: GraphNode) -> List[str]:
-        """Return the names of the node, and of the earlier nodes that the file computes together with it.
+        """Return the names of the node, first, and of the earlier nodes that the file computes together with it.
 
-        An earlier node counts if the file does not hold its value.
+        These are the direct and indirect producers of its inputs. The search ends at values that the file holds, and at
+        values that are known before the model runs.
         """
         fused: Dict[str, None] = {node.name: None}
         pending = [node]
@@ -51,7 +52,10 @@ class MissingValues:
         return list(fused)
 
     def _known_values(self) -> Set[str]:
-        """Return the names of the values that are known before the model runs: constants, and functions of shapes."""
+        """Return the names of the values that are known before the model runs: constants, sizes, and functions of them.
+
+        Initializers that are also inputs do not count. Every Shape and Size counts, as does every node without inputs.
+        """
         fed = {port.name for port in self._graph.inputs}
         known = set(self._graph.initializers) - fed
         for node in self._graph.nodes:
@@ -62,7 +66,8 @@ class MissingValues:
     def _reason(self, name: str) -> str:
         """Return why the file does not hold a value: "known before the model runs", "fused into …", "not needed".
 
-        "lost" for an output of the model that none of these reasons explains.
+        "fused into" lists up to three of the nearest nodes after the value whose outputs the file holds. Without such a
+        node, the reason is "lost" for an output of the model, else "not needed".
         """
         if name in self._known:
             return "known before the model runs"
@@ -82,5 +87,5 @@ class MissingValues:
 
 
 def _input_names(node: GraphNode) -> List[str]:
-    """Return the names of the values that a node reads, in its subgraphs too."""
+    """Return the names of the values that a node reads, and of the outer values that its subgraphs read."""
     return [name for name in (*node.inputs, *node.captures()) if name]

@@ -22,7 +22,7 @@ _ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d+)\]$")
 
 
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
-    """Return the values of a .npz file by name, with sequences joined.
+    """Return the values of a .npz file by name: an array, or for the arrays `s[0]`, `s[1]`, … a list named `s`.
 
     Raise `InputError` if the file does not exist, is no .npz file or is truncated. Raise `InputError` too for pickled
     objects and for a sequence that lacks an element.
@@ -70,7 +70,10 @@ _HINT = "write it with numpy.savez(path, **{input_name: array}), of numbers, boo
 
 
 def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Path:
-    """Write values by name to a .npz file, atomically. Return the path of the file."""
+    """Write values by name to a .npz file, atomically. Return the path of the file.
+
+    None values and empty sequences are left out. Raise `InputError` if the path may not be written.
+    """
     target = Destination(path)
     with target.scratch() as scratch:
         unfinished = os.path.join(scratch, "outputs.npz")
@@ -84,7 +87,10 @@ def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Pa
 
 
 def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
-    """Yield (name, array) for each value; each element of a sequence is an entry `name[i]`. Leave out None values."""
+    """Yield (name, array) for each value; each element of a sequence is an entry `name[i]`. Leave out None values.
+
+    The arrays are carrier arrays; strings have numpy's fixed-width text dtype.
+    """
     for name, value in values.items():
         if isinstance(value, (list, tuple)):
             for index, element in enumerate(value):
@@ -97,7 +103,7 @@ def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]
 def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
     """Return the values with the entries `s[0]`, `s[1]`, …, which may be in any order, replaced by a list `s`.
 
-    Raise `InputError` if an index is missing.
+    The lists come after all other values. Raise `InputError` if an index is missing.
     """
     result: Dict[str, Any] = {}
     elements: Dict[str, List[Tuple[int, Any]]] = {}

@@ -12,7 +12,10 @@ REFERENCE = "reference"
 
 
 class Answer(NamedTuple):
-    """The answer of the oracle: its name, the expected outputs, and notes on the choice of the oracle."""
+    """The answer of the oracle: its name, the expected outputs, and notes on the choice of the oracle.
+
+    The name is "onnxruntime" with its version, or "shim" with the name of the shim.
+    """
 
     oracle: str
     outputs: List[Any]  # in graph order
@@ -44,7 +47,7 @@ def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
 
 
 def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
-    """Run the model in onnxruntime on the CPU. Inputs that onnxruntime does not know are ignored.
+    """Run the model in onnxruntime on the CPU. Inputs that the session does not have are ignored.
 
     Raise MissingDependencyError if onnxruntime cannot be imported, UnsupportedError for any failure of onnxruntime.
     """
@@ -72,7 +75,7 @@ def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
 
 
 def _session_source(source: object) -> Union[str, bytes]:
-    """Return a model as onnxruntime takes it: bytes for a proto or bytes, else the text of a path.
+    """Return the source of a model as onnxruntime takes it: bytes of a ModelProto or bytes, else a path as text.
 
     From a path, onnxruntime finds external data.
     """

@@ -62,7 +62,7 @@ class Report(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Return the verdict, the subject, the oracle and the criterion in one line."""
+        """Return one line of text: the verdict, the number of outputs that agree or differ, subject, oracle, criterion."""
         failed = [output for output in self.outputs if not output.ok]
         counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
         verb = "agree" if self.ok else "differ"
@@ -71,7 +71,7 @@ class Report(NamedTuple):
         )  # fmt: skip
 
     def _outcome(self) -> str:
-        """Return "OK" or "FAILED"; if the outputs agree and a node departs by itself, "OK, but the node … departs …"."""
+        """Return "OK" or "FAILED"; if the outputs agree and the layers have a culprit, "OK, but the node … departs …"."""
         if not self.ok or self.layers is None or self.layers.culprit is None:
             return "OK" if self.ok else "FAILED"
         culprit = self.layers.culprit
@@ -79,8 +79,10 @@ class Report(NamedTuple):
         return "OK, but the node '%s' departs%s (see the layers)" % (culprit, " by itself" if was_alone else "")
 
     def _criterion(self, failed: List[Comparison]) -> str:
-        """Format the criterion of the verdict: the tolerance; for a quantised file, the lowest accuracy and its
-        limit. If no output has elements, say that nothing was compared.
+        """Format the criterion of the verdict: the tolerance; with a `fidelity`, the lowest accuracy and its limit.
+
+        If the report is OK and no output has elements, say that nothing was compared. `failed`: the outputs that do not
+        agree; without any, the lowest accuracy of all outputs is given.
         """
         if self.ok and all(_is_empty(output) for output in self.outputs):
             return ": the outputs have no elements: nothing was compared but dtypes and shapes"
@@ -131,8 +133,9 @@ def _is_empty(output: Comparison) -> bool:
 def explain(output: Comparison) -> str:
     """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`.
 
-    For a wrong dtype, shape or kind: `wrong shape float32[3], expected float32[2, 3]`. With an accuracy, its figures
-    follow the verdict. The largest errors are appended if they are defined.
+    For a wrong dtype, shape or kind: `wrong shape float32[3], expected float32[2, 3]`. With an accuracy: the verdict and
+    the figures of `format_accuracy`. Without an accuracy: "match" if the output agrees. The largest errors are appended
+    if they are defined.
     """
     if output.verdict in WRONG_TYPE:
         expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))
@@ -176,7 +179,10 @@ def _output_to_dict(output: Comparison) -> Dict[str, Any]:
 
 
 def _replace_non_finite(fields: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return the fields with infinities and NaN replaced by strings, because JSON lacks these numbers."""
+    """Return a copy of the fields with infinities and NaN replaced by strings, because JSON lacks these numbers.
+
+    Numbers inside of lists and dicts stay.
+    """
     return {
         key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in fields.items()

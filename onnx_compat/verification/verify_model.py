@@ -72,6 +72,7 @@ def verify(
     Raises:
         InputError: An input does not fit the model, or the file was converted from another model.
         ShimError: The shim or the oracle is not installed or does not work.
+        UnsupportedError: The shim, the file or the requested oracle cannot run the model, or inputs cannot be generated.
 
     Examples:
         >>> report = onnx_compat.verify("digits.onnx", shim="reference", oracle="reference")
@@ -163,7 +164,7 @@ def _check_channels_last(
 ) -> Sequence[str]:
     """Return the checked `names`; an empty tuple for no names.
 
-    Raise `InputError` for a name that is no input or output with channels, and for names without a converted file.
+    Raise `InputError` for a name that is no input or output of rank 3 or more, and for names without a converted file.
     """
     if names and converted is None:
         raise InputError(
@@ -180,10 +181,11 @@ def _run_subject(
     channels_last: Sequence[str],
     converted: Union[str, "os.PathLike[str]", None],
 ) -> Union[Outputs, Mapping[str, Any]]:
-    """Run the shim or the converted file, and return its outputs; with `channels_last`, as a dict by name.
+    """Run the shim or the converted file, and return its outputs; if `channels_last` has names, as a dict by name.
 
     Inputs in `channels_last` are transposed to the layout of the file; outputs are transposed back. For a converted file,
-    an InputError gets a hint on the sizes of the file, and an UnsupportedError names the operator that does not run.
+    an InputError gets the hint of `input_hint`, and an UnsupportedError that of `add_refused_operator`. Both are raised
+    again.
     """
     try:
         results = runnable.run(port_layout.move_channels(feeds.values, channels_last, "last"))
@@ -210,8 +212,8 @@ class _Feeds(NamedTuple):
 def _select_inputs(inputs: Inputs, model: Model, seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
     """Return the inputs of a verification: generated from the seed, read from a .npz file, or as they are given.
 
-    Raise `InputError` if `dims` are given with inputs, or if a sequence is longer than the model's inputs.
-    The same holds for a .npz file that is not readable or lacks a required input.
+    Raise `InputError` if `dims` are given with inputs, or if a sequence is longer than the model's inputs. Raise it too
+    for a .npz file that is not readable or lacks a required input. Errors of `generate` pass.
     """
     if inputs is None:
         return _Feeds(generate(model.inputs, seed, dims), seed)
@@ -233,7 +235,7 @@ def _compare_output(
 ) -> Iterator[Comparison]:
     """Compare an output with the expected output within the tolerance; yield a comparison, for a sequence several.
 
-    For a quantised file, the accuracy is measured. With a `fidelity`, the accuracy decides, not the tolerance.
+    For a quantised file, the accuracy is measured. With a `fidelity` in dB, the accuracy decides, not the tolerance.
     """
     for comparison in compare(name, got, want, rtol, atol):
         measured = measure_accuracy(comparison, got, want) if quantised else comparison
