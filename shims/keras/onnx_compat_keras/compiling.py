@@ -19,7 +19,10 @@ __all__ = ["Functional", "build_model", "compile_program"]
 
 
 class Functional(Body):
-    """The body of a loaded Keras model. Its weights are the current values of the model's variables."""
+    """The body of a loaded Keras model. Its weights are the current values of the model's variables.
+
+    On JAX it computes with the weights that are passed; on other back ends with the model's variables.
+    """
 
     def __init__(self, model: KerasModel) -> None:
         self.model = model
@@ -40,7 +43,7 @@ class Functional(Body):
 
 
 class Emission(keras.Model):  # type: ignore[misc]  # Keras ships no types, so the base class is Any
-    """A subclassed Keras model that runs an emitted program: for programs that no functional model of layers can express.
+    """A subclassed Keras model that runs an emitted program: for programs that no functional Keras model can express.
 
     It cannot be saved: `get_config` raises NotImplementedError.
     """
@@ -60,7 +63,7 @@ class Emission(keras.Model):  # type: ignore[misc]  # Keras ships no types, so t
 
 
 def build_model(program: Program, body: Emitted) -> KerasModel:
-    """Return a functional Keras model of the program; if stock Keras cannot express the program, return an `Emission`."""
+    """Return a functional Keras model of the program; an `Emission` of `body` if `functional` raises an OnnxCompatError."""
     try:
         return functional(program)
     except OnnxCompatError:
@@ -68,9 +71,11 @@ def build_model(program: Program, body: Emitted) -> KerasModel:
 
 
 def compile_program(program: Program, device: Optional[str] = None) -> Compiled:
-    """Compile a program for the back end of Keras, on a device; None leaves the choice to the back end.
+    """Return a runner of a program on the back end of Keras, on a device; None leaves the choice to the back end.
 
-    Raises UnsupportedError if an input or output has strings and the back end is not TensorFlow.
+    TensorFlow traces the program at once, JAX compiles it in the first run, and torch executes it eagerly. A second runner,
+    built when it is needed, runs inputs without elements. Raises UnsupportedError if an input or output has strings and the
+    back end is not TensorFlow, and if TensorFlow cannot express a node.
     """
     for port in (*program.inputs, *program.outputs):
         if port.dtype.kind == "s" and back_end() != "tensorflow":

@@ -41,7 +41,7 @@ def _jax_devices() -> List[str]:
 
 
 def _torch_devices() -> List[str]:
-    """Return the names of the devices that torch can use, in the form of `resolve`: 'cpu:0', then 'gpu:N', 'mps:0', 'xpu:N'."""
+    """Return the core's names of the devices that torch can use: "cpu:0", then "gpu:N" (CUDA), "mps:0", "xpu:N"."""
     import torch
 
     names = ["cpu:0"] + ["gpu:%d" % number for number in range(torch.cuda.device_count())]
@@ -95,9 +95,9 @@ def scope(device: Optional[str]) -> ContextManager[Any]:
 
 
 def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
-    """Return the Keras model `build()` with its variables on a device, and with `call` wrapped to compute on this device.
+    """Return the Keras model `build()` with its variables on a device, and with `call` replaced to compute on this device.
 
-    For a device of None, the model is returned as `build` creates it.
+    On torch, `call` also moves its inputs to the device. For a device of None, the model is returned as `build` creates it.
     """
     with scope(device):
         model = build()
@@ -120,7 +120,7 @@ def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
 
 
 def _commit(model: KerasModel, device: BackEndDevice) -> None:
-    """Move the variables of a model to a JAX device, so that JAX runs functions of them there, as in `model.fit`."""
+    """Move the variables of a model, in place, to a JAX device, so that JAX runs functions of them there: `model.fit`."""
     import jax
 
     with wide():
@@ -129,5 +129,5 @@ def _commit(model: KerasModel, device: BackEndDevice) -> None:
 
 
 def _infers_shapes(inputs: Sequence[Array]) -> bool:
-    """Whether Keras calls a model only to infer shapes: on torch, an input is then on the device "meta"."""
+    """Whether Keras on torch calls a model only to infer shapes: an input is then on the device "meta". Else False."""
     return back_end() == "torch" and any(getattr(tensor, "is_meta", False) for tensor in keras.tree.flatten(inputs))

@@ -19,7 +19,7 @@ _LARGE = 256  # elements; a smaller constant is part of the compiled function
 def emitter(device: Optional[str] = None) -> Emitter:
     """Return a new emitter for compiled programs: of JAX tracers, torch tensors or TensorFlow graph tensors.
 
-    `device` has an effect on torch only. None there: the device on which Keras creates its variables.
+    `device` has an effect on torch only. On torch, None means the device on which Keras creates its variables.
     """
     name = back_end()
     if name == "jax":
@@ -52,7 +52,7 @@ def executor(device: Optional[str] = None) -> Emitter:
 
 @contextmanager
 def open_scratch() -> Iterator[Emitter]:
-    """Yield an emitter that raises UnsupportedError for unsupported nodes. Its other results are of no use.
+    """Return a context that yields an emitter for trials: it raises UnsupportedError for unsupported nodes.
 
     On JAX and torch the handles are specs. On TensorFlow they are tensors of a new graph, the default graph in the block.
     """
@@ -67,9 +67,10 @@ def open_scratch() -> Iterator[Emitter]:
 
 
 class Emitted(Body):
-    """The body of a recorded program. Its weights are the constants of 256 elements or more; on TensorFlow it has no weights.
+    """The body of a recorded program, whose primitives it emits. On TensorFlow it has no weights.
 
-    `empty`: the body must accept inputs without elements. On JAX and torch every body accepts them.
+    On JAX and torch its weights are the constants of 256 elements or more that are no strings. `empty`: the body must accept
+    inputs without elements. It has an effect on TensorFlow only; on JAX and torch every body accepts them.
     """
 
     def __init__(self, program: Program, device: Optional[str] = None, empty: bool = False) -> None:

@@ -72,10 +72,10 @@ def find_obstacle() -> Optional[str]:
 
 
 def is_exact(name: str, dtype: str) -> bool:
-    """Whether keras.ops.<name> accepts a dtype, and computes 64-bit numbers in 64 bits. Tried once, on a 2x2 matrix.
+    """Whether keras.ops.<name> computes a 64-bit dtype in 64 bits, by the dtype of the result for a 2x2 matrix.
 
-    True without a trial for float32, int32 and bool. True too if the operation accepts neither one matrix nor two of them, or
-    if keras.ops has no such name (the name of a layer).
+    A bool result is exact too. True for other dtypes, and for an operation that accepts neither one matrix nor two. True if
+    keras.ops has no such name (the name of a layer). For `tile`: whether it accepts the dtype. The answer is cached.
     """
     if (name, dtype) not in _EXACT:
         _EXACT[name, dtype] = dtype in _PLAIN or _probe(name, dtype)
@@ -116,7 +116,7 @@ def _result_dtype(call: Callable[[Any, Any], Any], function: Optional[Callable[.
 
 
 def has_type(dtype: str) -> bool:
-    """Whether Keras keeps the dtype of a numpy array: `convert_to_tensor` accepts the array, and returns the same dtype."""
+    """Whether Keras keeps the dtype of a numpy array: `convert_to_tensor` accepts it, and returns the same dtype. Cached."""
     if dtype not in _TYPES:
         import keras
         import numpy as np
@@ -136,7 +136,7 @@ _TYPES: Dict[str, bool] = {}
 def keeps_keys() -> bool:
     """Whether this Keras can load a saved model with `ops.get_item`.
 
-    A file stores the key, a tuple, as a list, and some releases do not accept a list as the key.
+    A file stores the key, a tuple, as a list, and some releases do not accept a list as the key. The answer is cached.
     """
     if "list" not in _KEYS:
         import keras

@@ -36,7 +36,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
 
     # -- for each back end -----------------------------------------------------------------------------------------
     def array(self, values: np.ndarray, dtype: DType) -> Array:
-        """Return a handle with the values of a carrier array (the numpy array in which the core stores `dtype`).
+        """Return a handle with the values of a carrier array, the numpy array in which the core stores `dtype`.
 
         Raises UnsupportedError for strings.
         """
@@ -53,7 +53,8 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
         """Return the error to raise for an unsupported node; None if the node is supported for all values.
 
-        A node with a string argument or result is unsupported. A back end may refuse more nodes.
+        A node with a string argument or result is unsupported; tensors in a list argument are not checked. A back end
+        overrides this method to refuse more nodes.
         """
         specs = [arg.spec for arg in node.args if isinstance(arg, (Ref, Const))] + [ref.spec for ref in node.outputs]
         return self.unsupported_error("strings") if any(spec.dtype.kind == "s" for spec in specs) else None
@@ -64,7 +65,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.array(array, dtype) if held is None else held
 
     def hold(self, held: Dict[int, Array]) -> None:
-        """Use existing handles for constants: {id(constant array): handle}. Other constants get a new handle at each use."""
+        """Set the existing handles that `constant` returns: {id(constant array): handle}.
+
+        They replace those of an earlier call. Other constants get a new handle at each use.
+        """
         self.held = held
 
     def dim(self, handle: Array, axis: int) -> int:
@@ -87,7 +91,7 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return handle if dtype.name == "bfloat16" else super().finish(handle, dtype)
 
     def like(self, number: Number, handle: Array) -> Array:
-        """Return a number as a scalar array with the dtype of `handle`."""
+        """Return a Python or numpy number as an array of rank 0 with the dtype of `handle`."""
         return self.xp.asarray(number, dtype=handle.dtype)
 
     def zeros(self, spec: Spec) -> Array:
@@ -104,12 +108,12 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.zeros(spec)
 
     def unsupported_error(self, kind: str, hint: Optional[str] = None) -> UnsupportedError:
-        """Return the UnsupportedError "Keras on <back end> has no <kind>", with an optional hint."""
+        """Return, without raising it, the UnsupportedError "Keras on <back end> has no <kind>", with an optional hint."""
         return UnsupportedError("Keras on %s has no %s" % (self.back_end, kind), hint=hint)
 
 
 def constants(region: Region) -> Dict[int, Const]:
-    """Return {id(array): constant} of the constants that live nodes and outputs of a region read, in branches and loops too."""
+    """Return {id(array): `Const`} of the constants that live nodes and outputs of a region read, in inner regions too."""
     by_identity: Dict[int, Const] = {}
     for node in region.live():
         _collect(node.args, by_identity)

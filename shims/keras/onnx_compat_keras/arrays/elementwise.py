@@ -13,10 +13,10 @@ __all__ = ["Elementwise", "clip_bound"]
 
 
 def clip_bound(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
-    """Return a function that converts a bound of `clip` to a scalar array of the dtype: `clip_bound(low, dtype)(math.ceil)`.
+    """Return a function that converts the bound `value` of `clip` to a numpy array of rank 0 and of the dtype.
 
-    For an integer dtype, the bound is clamped to the dtype's range, then rounded by the argument of the returned function.
-    For a float dtype, that argument is not used.
+    Its argument is a rounding: `clip_bound(low, dtype)(math.ceil)`. For an integer dtype, the bound is clamped to the dtype's
+    range, then rounded. For a float dtype, the argument is not used.
     """
 
     def bound(rounding: Callable[[float], float]) -> np.ndarray:
@@ -59,7 +59,7 @@ class Elementwise(Pointwise):
         raise NotImplementedError
 
     def _divisor(self, y: Array) -> Array:
-        """Return the divisors with 0 replaced by 1; for signed integers, -1 too: the least integer / -1 overflows."""
+        """Return the divisors y with 0 replaced by 1. For signed integers, -1 is replaced too: least integer / -1 overflows."""
         unfit = self.xp.equal(y, self.like(0, y))
         if self.is_signed(y):
             unfit = self.xp.logical_or(unfit, self.xp.equal(y, self.like(-1, y)))

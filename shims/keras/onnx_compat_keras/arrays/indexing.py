@@ -35,7 +35,8 @@ class Indexing:
     def _rows(self, indices: Array, shape: Sequence[int]) -> Array:
         """Return the row-major position in an array of this shape, as int64, for each coordinate vector of `indices`.
 
-        The last axis of `indices` has the coordinates; the result is a vector. For an empty `shape`, it is all zeros.
+        The last axis of `indices` has the coordinates, which are not negative. The result is a vector; for an empty `shape`,
+        it is all zeros.
         """
         strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
         if not shape:
@@ -68,7 +69,7 @@ class Indexing:
         return self.xp.reshape(self.scatter_rows(table, rows, new, reduction), tuple(sizes))
 
     def scatter_rows(self, table: Array, rows: Array, new: Array, reduction: str) -> Array:
-        """Return a copy of a matrix with `new` written to the rows `rows`, or combined with them by `reduction`.
+        """Return a copy of the matrix `table` with `new` written to its rows `rows`, or combined with them by `reduction`.
 
         `table` is [n, width], `rows` has numbers from 0 to n - 1, and `new` is [len(rows), width]. `reduction`: "none", "add",
         "mul", "max" or "min". With "none", the last of several updates of a row is kept.
@@ -97,7 +98,7 @@ class Indexing:
         return self.xp.take_along_axis(x, order, axis), order
 
     def argsort(self, x: Array, axis: int, descending: bool) -> Array:
-        """Return the int64 indices that sort x along an axis. The sort is stable; NaN counts as the largest element."""
+        """Return the int64 indices, along an axis, that sort x. The sort is stable; NaN counts as the largest element."""
         raise NotImplementedError
 
     def cumsum(self, x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:

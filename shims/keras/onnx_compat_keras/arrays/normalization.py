@@ -16,7 +16,7 @@ __all__ = ["Normalization", "first_result_only"]
 def _is_frozen(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether a BatchNormalization is in inference mode, with one output and known scale, bias, mean and variance.
 
-    False for spatial=0 of the first opsets.
+    False if the attribute `spatial` of the first opsets is 0.
     """
     training = attributes.get("training_mode", 0) or not attributes.get("spatial", 1)
     return not training and len(node.outputs) == 1 and all(p is not None and p.known for p in inputs[1:5])
@@ -58,9 +58,9 @@ class Normalization:
     def batch_normalization(
         self, x: Array, scale: Array, bias: Array, mean: Array, var: Array, epsilon: float = 1e-5, **_: object
     ) -> Array:
-        """Return x * factor + shift, with constants per channel that are computed from the known parameters.
+        """Return x * factor + shift: factor = scale / sqrt(var + epsilon), shift = bias - mean * factor.
 
-        The channels are the last axis.
+        Both are constants, computed in float64 from the arguments of the node. The channels are the last axis of x.
         """
         dtype = self.node.args[1].spec.dtype
         scale, bias, mean, var = [np.asarray(arg.array, np.float64) for arg in self.node.args[1:5]]

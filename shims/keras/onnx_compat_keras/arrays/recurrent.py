@@ -26,7 +26,7 @@ def _has_keras_layer(node: GraphNode, inputs: Sequence[Any], attributes: Attribu
 
 
 def uses_relu(attributes: Attributes) -> bool:
-    """Whether a native RNN has the activation Relu. False means Tanh, the default: `_has_keras_layer` admits no other."""
+    """Whether an RNN that `_has_keras_layer` accepts has the activation Relu. Otherwise it has Tanh, the default."""
     return str((attributes.get("activations") or ["tanh"])[0]).lower() == "relu"
 
 
@@ -48,10 +48,10 @@ class Recurrent:
     def over_time(
         self, step: Callable[..., Tuple[List[Array], List[Array]]], state: List[Array], xs: List[Array], backwards: bool
     ) -> Tuple[List[Array], List[Array]]:
-        """Run a loop over the first axis of `xs`: `state, ys = step(state, slices)` for each index.
+        """Run a loop over the first axis of each array in `xs`: `state, ys = step(state, slices)` for each index.
 
-        `slices`: xs[k][index] for each k. Returns (last state, ys stacked along a new first axis). `backwards`: from the last
-        index to the first; the stacked ys are in the order of `xs`.
+        `slices`: the list of xs[k][index] for each k. Returns (last state, for each y its values stacked along a new first
+        axis). `backwards`: from the last index to the first; the stacked values are in the order of `xs`.
         """
         raise NotImplementedError
 

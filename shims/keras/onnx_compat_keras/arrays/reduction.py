@@ -36,7 +36,7 @@ class Reduction:
     int64: Any
 
     def _empty_result(self, x: Array, axes: Sequence[int], keepdims: bool, value: float) -> Array:
-        """Return the result of a reduction over an empty axis, filled with `value`; None if no axis in `axes` has length 0."""
+        """Return the result of a reduction of x over an empty axis, filled with `value`; None if no axis in `axes` is empty."""
         if all(x.shape[axis] for axis in axes):
             return None
         kept = [1 if k in axes else int(n) for k, n in enumerate(x.shape) if keepdims or k not in axes]

@@ -29,7 +29,8 @@ def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Att
     """Whether a Resize enlarges the spatial axes of a float32 image by integer factors, in a mode of Keras' UpSampling layers.
 
     These modes are nearest in one to three axes, asymmetric with floor or half_pixel with round_prefer_*, and linear in two
-    axes with half_pixel. False before opset 11, with antialias or axes, and for factors that are unknown or below 1.
+    axes with half_pixel. pytorch_half_pixel counts as half_pixel. The factors must be known and at least 1, and for batch and
+    channels 1. False before opset 11, and with antialias or axes.
     """
     x = inputs[0]
     space = x.rank - 2
@@ -48,9 +49,10 @@ def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Att
 
 
 def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
-    """Return the factor of each axis from the input `scales` or `sizes`.
+    """Return the factor of each logical axis of x from the inputs of a Resize: from `scales` if known, else from `sizes`.
 
-    None if a factor is unknown or not an integer, and for `sizes` of an x with an empty axis.
+    None if a factor is unknown or not an integer, and for `sizes` of an x with an empty axis. None too without an entry for
+    each axis.
     """
     scales, sizes = (list(inputs[2:4]) + [None, None])[:2]
     if scales is not None and scales.known and scales.value.size == x.rank:
@@ -69,9 +71,9 @@ def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
 
 
 def sampling(node: Node) -> Tuple[str, Tuple[int, ...]]:
-    """Return (mode, factor of each spatial axis) of a native Resize that `_is_whole_upsampling` accepted.
+    """Return (mode, tuple of the factors of the spatial axes) of a native Resize that `_is_whole_upsampling` accepted.
 
-    The mode is "bilinear" or "nearest".
+    The mode is "bilinear" or "nearest". The node's image has its channels last.
     """
     mode = "bilinear" if node.params.get("mode", "nearest") == "linear" else "nearest"
     scales, sizes = (*node.args[2:4], None, None)[:2]

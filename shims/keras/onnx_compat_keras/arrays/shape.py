@@ -73,7 +73,7 @@ class Shape:
         return x
 
     def pad_constant(self, x: Array, around: Pads, value: Array) -> Array:
-        """Pad each axis of x with a scalar: `around` has the counts (before, after) of each axis."""
+        """Return x padded with the scalar tensor `value`. `around`: for each axis the counts (before, after)."""
         raise NotImplementedError
 
     def arange(self, start: Array, stop: Array, step: Array) -> Array:

@@ -10,7 +10,7 @@ __all__ = ["numbers"]
 
 
 def numbers(sizes: Sizes) -> Tuple[int, ...]:
-    """Return the sizes as ints; raise UnsupportedError if a size is only known at run time."""
+    """Return the sizes as a tuple of ints; raise UnsupportedError if a size is not available as an int."""
     values = sizes.scalars
     if not all(isinstance(value, (int, np.integer)) for value in values):
         raise UnsupportedError(

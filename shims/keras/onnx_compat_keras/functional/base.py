@@ -88,10 +88,10 @@ class Base(Emitter):
 
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
-        """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly in a dtype of the current node.
+        """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly in a dtype of `types()`.
 
-        These are dtypes that Keras lacks, complex dtypes, uint64, float64 outside of TensorFlow, and dtypes for which
-        `is_exact` returns False.
+        These are carried dtypes, dtypes that Keras lacks (see `has_type`), complex dtypes, uint64, float64 outside of
+        TensorFlow, and dtypes for which `is_exact` returns False.
         """
         for dtype in self.types():
             if not dtype.native:
@@ -115,13 +115,13 @@ class Base(Emitter):
         return self.unchecked_ops.cast(result, dtype.name)
 
     def types(self) -> List[DType]:
-        """Return the dtypes of the tensor arguments, then of the results, of the current node."""
+        """Return the dtypes of the tensor arguments, then of the results, of the current node. Lists of tensors are skipped."""
         specs = [arg.spec for arg in self.node.args if isinstance(arg, (Ref, Const))]
         return [spec.dtype for spec in specs + [output.spec for output in self.node.outputs]]
 
     # -- names and layers --------------------------------------------------------------------------------------------
     def name(self, result: Handle) -> Handle:
-        """Name the operation that computed `result` after the current node, if `names` has not named it yet. Return `result`.
+        """Give the operation that computed `result` a name from the current node, unless it is in `names`. Return `result`.
 
         A handle that is no symbolic tensor is returned unchanged.
         """
@@ -146,7 +146,8 @@ class Base(Emitter):
         """Create a layer `keras.layers.<kind>(**config)`, call it on `inputs`, and return the result.
 
         `weights`: the layer's weights, set after the call, which builds the layer; None keeps the initial weights. `call`:
-        keywords of the call. The layer computes in the dtype `self.computed`; None: the dtype of the node's first output.
+        keywords of the call. The layer computes in the dtype `self.computed`; None: the dtype of the node's first output. Its
+        dtype policy is that of `policy`.
         Raises UnsupportedError as `check` does.
         """
         self.check(kind)
@@ -163,7 +164,7 @@ class Base(Emitter):
         return Known(array, dtype)
 
     def tensor(self, handle: Handle) -> Handle:
-        """Return a handle as a symbolic tensor. A constant becomes the result of a layer; a symbolic tensor is returned."""
+        """Return a handle as a symbolic tensor. A constant becomes the result of a layer, by `constant_tensor`."""
         return self.constant_tensor(handle) if isinstance(handle, Known) else handle
 
     def operand(self, handle: Handle) -> Handle:
@@ -181,7 +182,7 @@ class Base(Emitter):
         return self.tensor(handle)
 
     def operands(self, *handles: Handle) -> List[Handle]:
-        """Return handles as arguments of an operation (see `operand`). If all are constants, the first becomes a tensor."""
+        """Return handles as a list of arguments of an operation (see `operand`). Of constants only, the first is a tensor."""
         if is_known(*handles):
             return [self.tensor(handles[0])] + [self.operand(handle) for handle in handles[1:]]
         return [self.operand(handle) for handle in handles]
@@ -189,8 +190,9 @@ class Base(Emitter):
     def constant_tensor(self, known: Known) -> Handle:
         """Return a constant as a symbolic tensor: row 0 of an Embedding layer with a single row, reshaped.
 
-        Of the layers of Keras, only Embedding can store any array exactly. Bools, and integers up to 2**24, are stored as
-        float32 and cast. An array gets a single layer, also if it is used twice. Raises UnsupportedError for an empty array.
+        Of the layers of Keras, only Embedding can store any array exactly. An array of bools, or of integers of at most 2**24
+        in magnitude, is stored as float32, not trainable, and cast. Any other array keeps its dtype, and is trainable. An
+        array gets a single layer, also if it is used twice. Raises UnsupportedError for an empty array.
         """
         if id(known.array) not in self._held:
             array, dtype = known.array, known.dtype
@@ -217,7 +219,7 @@ class Base(Emitter):
     def zero(self) -> Handle:
         """Return the int32 tensor [0], computed from an element of an input: Keras requires that tensors depend on inputs.
 
-        Raises UnsupportedError if the model has no input.
+        It is created once for the model. Raises UnsupportedError if the model has no input.
         """
         if self._zero is None:
             if self.source is None:

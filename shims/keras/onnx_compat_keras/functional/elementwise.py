@@ -77,7 +77,10 @@ class Elementwise(Pointwise, Sizing):
         return self._extreme("maximum", *self.operands(x, y))
 
     def _extreme(self, name: str, x: Handle, y: Handle) -> Handle:
-        """Return the elementwise `name`, "maximum" or "minimum". For int64, by `where` if keras.ops computes in fewer bits."""
+        """Return the elementwise `name` of x and y: "maximum" or "minimum".
+
+        For int64, it is computed by `less` and `where` if keras.ops.<name> computes in fewer bits.
+        """
         if self.out.dtype.name != "int64" or self.back_end == "tensorflow" or is_exact(name, "int64"):
             return getattr(self.ops, name)(x, y)
         below = self.ops.less(x, y)
@@ -100,7 +103,10 @@ class Elementwise(Pointwise, Sizing):
         return chosen
 
     def _slope(self) -> Optional[np.ndarray]:
-        """Return the constant a if the current node is where(x < 0, x * a, x), a leaky or parametric ReLU; else None."""
+        """Return the constant a if the current node is where(x < 0, x * a, x) of a float, a leaky or parametric ReLU.
+
+        Else return None. a is as for `_factor_of`.
+        """
         condition, scaled, x = self.node.args
         test = condition.node if isinstance(condition, Ref) else None
         if test is None or test.primitive != "less" or test.args[0] is not x or self.out.dtype.kind != "f":
@@ -119,11 +125,10 @@ class Elementwise(Pointwise, Sizing):
         return factor.array
 
     def _can_merge(self, x: Handle, y: Handle) -> bool:
-        """Whether an Add layer can add x and y: different float tensors of rank 2 or more and of one shape.
+        """Whether an Add layer can add x and y: two different float tensors of rank 2 or more and of one shape.
 
-        The shape must be static except for the batch.
-
-        A merging layer declares the dtype of its policy for its result: float32 for integers.
+        The shape must be static except for axis 0. False for a constant, and for integers: the layer declares the dtype of
+        its policy for its result, float32.
         """
         if self.out.dtype.kind != "f":
             return False

@@ -66,7 +66,10 @@ class Recurrent(Base):
         return parts[0] if len(parts) == 1 else self.ops.concatenate(parts, axis=axis)
 
     def _initial(self, states: Handle, direction: int) -> Handle:
-        """Return the initial state [batch, hidden] of a direction; None if `states` is absent (None), or a constant of zeros."""
+        """Return the initial state [batch, hidden] of a direction from `states`, which is [directions, batch, hidden].
+
+        None without `states`, and for a constant of zeros: the layer then begins with zeros.
+        """
         if states is None or (isinstance(states, Known) and not states.array.any()):
             return None
         return cut(self.ops, self.tensor(states), (direction,))
@@ -82,8 +85,8 @@ def _weights(
 ) -> Tuple[np.ndarray, ...]:
     """Return (kernel, recurrent kernel, bias) of a Keras layer for a direction: gates reordered, matrices transposed.
 
-    ONNX has two biases. Keras has their sum, except for a GRU with the option reset_after, which has both, stacked. A bias of
-    None gives zeros.
+    w and r are ONNX's matrices of this direction, [gates * hidden, ...]; b has the biases of all directions, None for zeros.
+    ONNX has two biases. Keras has their sum, except for a GRU with the option reset_after, which has both, stacked.
     """
     order = _GATES[kind]
 

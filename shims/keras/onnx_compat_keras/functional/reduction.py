@@ -13,10 +13,10 @@ class Reduction(Base):
     """Emitter methods for the primitives of `onnx_compat.primitives.reduction` that Keras computes exactly."""
 
     def _global_pool(self, kind: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Optional[Any]:
-        """Return a reduction of a float image over all its spatial axes as a Global<kind>Pooling layer.
+        """Reduce a float image over all its spatial axes by a Global<kind>Pooling layer. Return the layer's result.
 
-        `kind`: "Average" or "Max". None for other dtypes or axes, and unless the image has two or three spatial axes. The
-        channels are the last axis.
+        `kind`: "Average" or "Max". The channels are the last axis. Return None for other dtypes or axes, and unless the image
+        has two or three spatial axes.
         """
         rank = len(x.shape)
         if rank not in (4, 5) or tuple(axes) != tuple(range(1, rank - 1)) or self.out.dtype.kind != "f":

@@ -22,7 +22,7 @@ _AxisSlice = Union[slice, str]
 
 
 def known_sizes(sizes: Sizes) -> Optional[Tuple[int, ...]]:
-    """Return the sizes as ints; None if a size is only known at run time."""
+    """Return the sizes as a tuple of ints; None if a size is only known at run time."""
     values = sizes.scalars
     return tuple(map(int, values)) if all(isinstance(v, (int, np.integer)) for v in values) else None
 
@@ -52,7 +52,10 @@ class Shape(Sizing):
         return self._gather_rows(x, shape)
 
     def _batch_stays(self, shape: Sizes, x: Handle) -> bool:
-        """Whether a reshape of x to `shape` keeps the first axis, and this axis has a symbolic size: then a layer can do it."""
+        """Whether a reshape of x to `shape` keeps the first axis, and this axis has a symbolic size.
+
+        Then the axis can be the batch of a Reshape or Flatten layer.
+        """
         if not len(x.shape) or x.shape[0] is not None or not len(shape):
             return False
         source = self.node.args[0]
@@ -67,7 +70,7 @@ class Shape(Sizing):
         return None if values.count(-1) > 1 or (-1 in values and 0 in values) else tuple(map(int, values))
 
     def _gather_rows(self, x: Handle, shape: Sizes) -> Handle:
-        """Reshape x to a shape with at least one size that is only known at run time, by a gather.
+        """Return x reshaped, by a gather, to a shape with at least one size that is only known at run time.
 
         x is reshaped to a table, whose rows have the known trailing sizes. The rows are gathered by a tensor of row numbers
         that has the leading sizes. Raises UnsupportedError if a known size is 0, or if a size is a computed number and no
@@ -111,9 +114,10 @@ class Shape(Sizing):
         return self.ops.where(self.ops.equal(grid, 0), self.tensor(x), self.tensor(x))
 
     def _zeros_grid(self, values: Sequence[Scalar]) -> Handle:
-        """Return an int32 tensor of zeros with these sizes, for a broadcast by `where`. At least one size must be symbolic.
+        """Return an int32 tensor of zeros with the shape `values`, for a broadcast by `where`.
 
-        Raises UnsupportedError for a size of 0, and for a size that is a computed number and no size of an axis.
+        `values`: ints and `Length`s; at least one must be a `Length`. Raises UnsupportedError for a size of 0, and for a size
+        that is a computed number and no size of an axis.
         """
         grid: Any = None
         for k, value in enumerate(values):
@@ -134,9 +138,8 @@ class Shape(Sizing):
     def _can_concatenate(self, parts: List[Handle], axis: int) -> bool:
         """Whether a Concatenate layer can join the tensors: distinct float tensors, equal shapes except along `axis`.
 
-        False for axis 0. Unknown sizes count as equal.
-
-        The layer declares the dtype of its policy for its result: float32 for integers.
+        False for axis 0, and for integers: the layer declares the dtype of its policy for its result, float32. An unknown
+        size counts as equal to another unknown size.
         """
         if self.out.dtype.kind != "f" or len({id(part) for part in parts}) < len(parts) or axis == 0:
             return False
@@ -161,16 +164,17 @@ class Shape(Sizing):
         return x if all(part == slice(None) for part in key) else cut(self.ops, x, tuple(key))
 
     def _is_axis_length(self, x: Handle, axis: int, end: Extent) -> bool:
-        """Whether the end of a slice is the length of the axis, so that nothing is cut at the end."""
+        """Whether `end`, the end of a slice, is provably the length of the axis of the node's first argument.
+
+        False if that argument is a constant.
+        """
         source = self.node.args[0]
         return isinstance(source, Ref) and is_equal(source.spec.shape[axis], end)
 
     def _axis_slice(self, x: Handle, axis: int, start: int, end: int, step: int) -> _AxisSlice:
         """Return the slice object for an axis with known bounds, or "backward" for the whole axis in reverse order.
 
-        For the whole axis in order, the slice object is slice(None).
-
-        Raises UnsupportedError for a negative step over a part of the axis.
+        For the whole axis in order, the slice object is slice(None). Raises UnsupportedError for any other negative step.
         """
         size = x.shape[axis]
         if step < 0:
@@ -187,7 +191,7 @@ class Shape(Sizing):
         return self._flip(self.tensor(x), axes)
 
     def _flip(self, x: Handle, axes: Sequence[int]) -> Handle:
-        """Reverse the order of elements along axes, by a flip for each: Keras 3.0 on TensorFlow accepts no tuple of axes."""
+        """Return x reversed along axes, by a flip for each axis: Keras 3.0 on TensorFlow accepts no tuple of axes."""
         for axis in axes:
             x = self.ops.flip(x, axis)
         return x
@@ -215,10 +219,10 @@ class Shape(Sizing):
         return x
 
     def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Handle) -> Handle:
-        """Pad axis k by around[k] = (before, after) with a constant scalar; raise UnsupportedError for a computed scalar.
+        """Return x with axis k padded by around[k] = (before, after) with the constant scalar `value`.
 
-        Zeros around one to three spatial axes of a float image become a ZeroPadding layer. Integers of any magnitude stay
-        exact.
+        Raises UnsupportedError for a scalar that is no constant. Zeros around one to three spatial axes of a float image become
+        a ZeroPadding layer. Integers of any magnitude stay exact.
         """
         if not isinstance(value, Known):
             raise UnsupportedError("a Keras model pads with a known number only")

@@ -83,7 +83,10 @@ class Sizing(Base):
         return Counted(tuple(scalars), (len(scalars),), self.index_dtype)
 
     def combine_sizes(self, operation: str, x: Handle, y: Handle) -> Handle:
-        """Return the size `operation(x, y)` as a `Length`; raise UnsupportedError unless both operands are sizes or numbers."""
+        """Return the size `operation(x, y)` as a `Length`: "mul", "add", "floordiv" or "min".
+
+        Raises UnsupportedError unless each operand is a `Length`, an int or a scalar integer constant.
+        """
         x, y = (part.array.item() if isinstance(part, Known) and part.array.ndim == 0 else part for part in (x, y))
         if all(isinstance(part, Length) or _is_int(part) for part in (x, y)):
             return Length(operation, (x, y))
@@ -95,7 +98,7 @@ class Sizing(Base):
         return self.unchecked_ops.cast(self.unchecked_ops.sum(self.ones_vector(length)), "int64")
 
     def positions(self, length: Scalar) -> Handle:
-        """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`.
+        """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`, for which the tensor is cached.
 
         Raises UnsupportedError for 0, and for any other handle, such as a computed number.
         """
@@ -119,7 +122,8 @@ class Sizing(Base):
     def ones_vector(self, length: Scalar) -> Handle:
         """Return an int32 tensor of ones of the shape [length], which represents the size `length`: an int or a `Length`.
 
-        Raises UnsupportedError for 0, for a quotient by a symbolic size, and for a minimum of two symbolic sizes.
+        The tensor of a `Length` is cached. Raises UnsupportedError for 0. A quotient raises it unless the divisor is an int
+        above 0, and a minimum unless an operand is an int of at least 0.
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))
