@@ -1,7 +1,7 @@
 """The emitter for JAX: it applies primitives as functions of jax.numpy and jax.lax.
 
-JAX computes in 32 bits by default. All tracing and execution here runs inside `wide()`, which enables 64 bits in this thread
-only. The user's own setting is not changed.
+JAX computes in 32 bits by default. So tracing and execution have to run inside `wide()`, which enables 64 bits in this
+thread only. `JaxExecutor` enters it by itself; for `JaxArrays` the caller does. The user's own setting is not changed.
 """
 
 import math
@@ -29,7 +29,10 @@ def new_entropy() -> np.uint32:
 
 
 class _Namespace:
-    """The namespace `xp` of the emitter: jax.numpy, plus functions that JAX has elsewhere or not exactly."""
+    """The namespace `xp` of the emitter: jax.numpy, plus functions of other JAX modules.
+
+    The static methods add `trunc_divide`, and replace functions of jax.numpy where the emitter needs other behaviour.
+    """
 
     erf = staticmethod(jax.scipy.special.erf)
     sigmoid = staticmethod(jax.nn.sigmoid)
@@ -75,7 +78,10 @@ class _Namespace:
 
 
 class JaxArrays(Arrays):
-    """An emitter whose handles are JAX arrays: with values if `concrete` (execution), else tracers (compilation)."""
+    """An emitter whose handles are JAX arrays, or numpy arrays for constants.
+
+    With `concrete`, the handles have values (execution). Otherwise inputs and computed handles are tracers (compilation).
+    """
 
     xp = _Namespace()
     back_end = "JAX"
@@ -178,7 +184,10 @@ class JaxArrays(Arrays):
         groups: int,
         spread: Optional[Ints] = None,
     ) -> Array:
-        """Convolve. `spread`: for each spatial axis, the distance of the elements of x, with zeros between them; None: 1."""
+        """Convolve x [batch, spatial..., channels] by w [spatial..., input channels of a group, output channels].
+
+        `spread`: factors by which zeros first spread the elements of x along each spatial axis (lhs dilation). None: no zeros.
+        """
         space = "012345678"[: x.ndim - 2]
         numbers_of = ("N%sC" % space, "%sIO" % space, "N%sC" % space)
         out = lax.conv_general_dilated(
@@ -272,10 +281,10 @@ class JaxArrays(Arrays):
         return (*state, *ys)
 
     def gradient(self, *xs: Array, bodies: Bodies, captures: Sequence[Array], refusal: str) -> Tuple[Array, ...]:
-        """Compute the gradients of the body's first output with respect to `xs`, by jax.grad.
+        """Return the gradient of the sum of the output of `bodies[0]` for each of `xs`, by jax.grad.
 
-        The gradient of an x that is no float is 0. If jax.grad refuses the body, such as a loop of unknown length, use the
-        derivatives of `onnx_compat.autodiff`; raise UnsupportedError with the reason `refusal` if that is not empty.
+        The gradient of an x that is no float is 0. If jax.grad raises ValueError, as for a loop of unknown length, use the
+        derivatives of `onnx_compat.autodiff`. They raise UnsupportedError with the reason `refusal`, unless it is "".
         """
         xs = tuple(map(jnp.asarray, xs))
         floats = [k for k, x in enumerate(xs) if jnp.issubdtype(x.dtype, jnp.floating)]
@@ -323,7 +332,7 @@ class JaxArrays(Arrays):
 
 
 def _power_by_squaring(x: Array, y: Array) -> Array:
-    """Return x ** y for integers with y >= 0, by exponentiation by squaring."""
+    """Return x ** y for integers, broadcast, by exponentiation by squaring. y must be >= 0: else the loop does not end."""
 
     def step(state: Tuple[Array, Array, Array]) -> Tuple[Array, Array, Array]:
         total, factor, left = state
@@ -334,7 +343,7 @@ def _power_by_squaring(x: Array, y: Array) -> Array:
 
 
 def _keep_rounding(x: Array) -> Array:
-    """Return x through a `where`, so that XLA rounds the value before a later subtraction.
+    """Return the values of x unchanged, through a jnp.where, so that XLA rounds them before a later subtraction.
 
     XLA rewrites the division of a mean as a product, and may fuse it with a subtraction without rounding. For huge numbers
     the difference is then arbitrary.
@@ -343,7 +352,7 @@ def _keep_rounding(x: Array) -> Array:
 
 
 def _storage(dtype: DType) -> DTypeOfBackEnd:
-    """Return the JAX dtype in which handles store an ONNX dtype: bfloat16, else the carrier dtype of the core."""
+    """Return the dtype in which handles store an ONNX dtype: jnp.bfloat16 for bfloat16, else `dtype.numpy`."""
     return jnp.bfloat16 if dtype.name == "bfloat16" else dtype.numpy
 
 
@@ -356,7 +365,10 @@ def _in_wide(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JaxExecutor(JaxArrays):
-    """Execute each primitive eagerly, with 64-bit dtypes enabled during its method only (`wide`)."""
+    """Execute each primitive eagerly on `device`; None leaves the choice to JAX.
+
+    Each call of a public method runs inside `wide()`: 64-bit dtypes are enabled during the call only.
+    """
 
     def __init__(self, device: Optional[str] = None) -> None:
         super().__init__(concrete=True)

@@ -86,7 +86,10 @@ class _Namespace:
 
 
 class _Tensors(Windows):
-    """An emitter whose handles are torch tensors on a device. It computes uint64 as int64; see `TorchArrays`."""
+    """An emitter whose handles are torch tensors on `device`; None: the CPU.
+
+    It computes uint64 as int64, with wrong results where the magnitude matters: see `TorchArrays`.
+    """
 
     xp = _Namespace()
     back_end = "torch"
@@ -98,7 +101,7 @@ class _Tensors(Windows):
 
     @property
     def node(self) -> Node:
-        """The node that is being emitted. Setting it to an unsupported node raises UnsupportedError."""
+        """The node that is being emitted. Setting a node raises the UnsupportedError of `refusal(node)`, if there is one."""
         return self._node
 
     @node.setter
@@ -173,9 +176,10 @@ class _Tensors(Windows):
         return x.to(_storage(dtype))
 
     def bitcast(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
-        """Reinterpret the bits of a tensor as another dtype.
+        """Reinterpret the bits of x, the first argument of the current node, as another dtype of the same width.
 
-        A dtype that is stored in a wider one (uint16 in int32) is first cast to its own width, and the result cast back.
+        Some dtypes are stored in a wider dtype (uint16 in int32). Such an x is first cast to its own width, and such a result
+        is cast to its storage dtype.
         """
         (source,) = self.node.args
         assert isinstance(source, (Ref, Const))
@@ -183,9 +187,9 @@ class _Tensors(Windows):
         return narrow.view(_same_width(dtype)).to(_storage(dtype))
 
     def reduce_mean(self, x: torch.Tensor, axes: Sequence[int], keepdims: bool = False) -> torch.Tensor:
-        """Return the mean over axes. float32 means over other axes than the last are computed in float64, except on "mps".
+        """Return the mean over axes. If `axes` lacks the last axis, a float32 mean is computed in float64, except on "mps".
 
-        torch sums adjacent columns in different orders, so that equal columns would have different means.
+        In float32, torch sums adjacent columns in different orders, so that equal columns would have different means.
         """
         if x.dtype is torch.float32 and x.ndim - 1 not in axes and x.device.type != "mps":
             return torch.mean(x, tuple(axes), keepdim=keepdims, dtype=torch.float64).to(torch.float32)
@@ -273,11 +277,11 @@ class _Tensors(Windows):
     def gradient(
         self, *xs: torch.Tensor, bodies: Bodies, captures: Sequence[torch.Tensor], refusal: str
     ) -> Tuple[torch.Tensor, ...]:
-        """Compute the gradients of the body's first output with respect to `xs`, by torch.autograd.
+        """Return the gradient of the sum of the output of `bodies[0]` for each of `xs`, by torch.autograd.
 
-        The gradient of an x that is no float, or that the output does not depend on, is 0. For a kernel without a gradient, use
-        the derivatives of `onnx_compat.autodiff`; raise UnsupportedError with the reason `refusal` if that is not empty. The
-        tensors are cloned, because torch does not differentiate tensors that were created in inference mode.
+        The gradient of an x that is no float, or that the output does not depend on, is 0. If torch raises RuntimeError, as for
+        a kernel without a gradient, use the derivatives of `onnx_compat.autodiff`. They raise UnsupportedError with the reason
+        `refusal`, unless it is "". The tensors are cloned: torch does not differentiate tensors created in inference mode.
         """
         with torch.inference_mode(False), torch.enable_grad():
             variables = [x.clone().requires_grad_(x.is_floating_point()) for x in xs]
@@ -343,14 +347,14 @@ class _Tensors(Windows):
 
 
 class TorchArrays(Unsigned64, _Tensors):
-    """The complete emitter for torch: `_Tensors`, plus the methods of `Unsigned64` that compute uint64 correctly."""
+    """The complete emitter for torch: `_Tensors`, with methods of `Unsigned64` in front that compute uint64 correctly."""
 
 
 def _same_width(dtype: DType) -> DTypeOfBackEnd:
-    """Return a torch dtype of the same width as an ONNX dtype: int16 for uint16, the dtype itself for float32."""
+    """Return a torch dtype of the width of an ONNX dtype: intN for uint16, uint32, uint64 and bool, else the same dtype."""
     return getattr(torch, "int%d" % dtype.bits if dtype.name in _STORAGE else dtype.numpy.name)
 
 
 def _storage(dtype: DType) -> DTypeOfBackEnd:
-    """Return the torch dtype in which handles store an ONNX dtype: int32 for uint16, float32 for float32."""
+    """Return the torch dtype in which handles store an ONNX dtype: by `_STORAGE` (uint16 in int32), else the same dtype."""
     return torch.bfloat16 if dtype.name == "bfloat16" else _STORAGE.get(dtype.name) or getattr(torch, dtype.numpy.name)

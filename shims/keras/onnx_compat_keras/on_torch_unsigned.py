@@ -31,7 +31,7 @@ def _is_below(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _unsigned_divmod(x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Return (quotient, remainder) of the uint64 numbers that x and y store; a divisor of 0 counts as 1."""
+    """Return (quotient, remainder) of the uint64 numbers that the int64 tensors x and y store; a divisor of 0 counts as 1."""
     y = torch.where(torch.eq(y, 0), 1, y)
     small = torch.where(torch.lt(y, 0), 1, y)
     near = torch.bitwise_left_shift(torch.div(_half(x), small, rounding_mode="floor"), 1)  # at most 1 too small
@@ -42,7 +42,10 @@ def _unsigned_divmod(x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, to
 
 
 class Unsigned64(Windows):
-    """Emitter methods that depend on magnitude, for uint64 stored in int64. For other dtypes they call the base class."""
+    """Emitter methods that depend on magnitude, for uint64 stored in int64. For other dtypes they call the base class.
+
+    `cast` also converts floats to uint64.
+    """
 
     @property
     def unsigned(self) -> bool:
@@ -115,9 +118,10 @@ class Unsigned64(Windows):
         return super().cast(x, dtype)
 
     def _to_float(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
-        """Convert uint64, stored in int64, to a float dtype. A number of 2**63 or more is converted as 2 * float(half).
+        """Convert uint64, stored in int64, to a float or complex dtype.
 
-        The last bit of the half is 1 if the bit that is shifted out is 1 (sticky bit), so the rounding is correct.
+        A number from 2**63 on is converted as 2 * float(half). The last bit of the half is also set if the bit that is shifted
+        out is 1 (sticky bit), so the rounding is correct.
         """
         half = torch.bitwise_or(_half(x), torch.bitwise_and(x, 1))
         plain, doubled = (super(Unsigned64, self).cast(part, dtype) for part in (x, half))

@@ -53,9 +53,10 @@ class Windows(Arrays):
             self._lasting = frozenset(map(id, held.values()))
 
     def _filter(self, w: torch.Tensor, form: str, arrange: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        """Return `arrange(w)`, the filter in torch's axis order. For a weight of the program, the result is cached.
+        """Return `arrange(w)`, the filter in torch's axis order. For a weight of the program, a contiguous copy is cached.
 
-        `form`: the kind of the convolution, a part of the cache key.
+        The weights of the program are the tensors of the first call of `hold`. `form`: the kind of the convolution, a part of
+        the cache key.
         """
         if id(w) not in self._lasting:
             return arrange(w)
@@ -115,7 +116,7 @@ class Windows(Arrays):
 def _convolve(
     x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor], window: Window, groups: int
 ) -> torch.Tensor:
-    """Convolve an image, of one to three spatial axes and channels last, by a filter in the order of torch.
+    """Convolve an image of one to three spatial axes by a filter in torch's axis order. Image and result are channels last.
 
     The filter is [output channels, input channels of a group, spatial...]. A bias of None adds nothing.
     """
@@ -130,7 +131,7 @@ def _convolve(
 def _combine_windows(
     combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], x: torch.Tensor, window: Window
 ) -> torch.Tensor:
-    """Reduce each window of a channels-last tensor by `combine` (maximum or addition), without padding.
+    """Reduce each window of a channels-last tensor by `combine` (maximum or addition). The pads of the window are ignored.
 
     For each spatial axis, the strided slices for its kernel positions are combined. So a k x k pool takes 2 k slices.
     """

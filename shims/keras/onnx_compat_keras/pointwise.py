@@ -8,7 +8,7 @@ __all__ = ["Pointwise", "namespace_function"]
 
 
 def namespace_function(name: str) -> Any:
-    """Return an emitter method that calls the function `name` of the namespace with its operands, and returns the result."""
+    """Return an emitter method that returns `self.call_namespace(name, *operands)` for its operands."""
 
     def call_function(self: "Pointwise", *operands: Handle) -> Handle:
         return self.call_namespace(name, *operands)
@@ -18,10 +18,10 @@ def namespace_function(name: str) -> Any:
 
 
 class Pointwise:
-    """The primitives that every namespace has, by the name of the function in numpy."""
+    """Emitter methods for the elementwise primitives that every namespace computes by a function with numpy's name."""
 
     def call_namespace(self, name: str, *operands: Handle) -> Handle:
-        """Call the function `name` of the namespace with the operands, and return the result."""
+        """Call the function `name` of the namespace with the operands, and return the result. Each subclass defines it."""
         raise NotImplementedError
 
     exp = namespace_function("exp")

@@ -1,7 +1,7 @@
 """The base classes `Body` and `Runner`: a runner compiles a body for a back end, and runs it on numpy arrays.
 
-A body is a recorded program (`Emitted`) or a loaded Keras model (`Functional`). Its weights are arguments of the compiled
-function, not constants: training the model later changes the results of the runner.
+A body is a recorded program (`Emitted`) or a loaded Keras model (`Functional`). The variables of a Keras model are read at each
+run, so training the model later changes the results of the runner.
 """
 
 import abc
@@ -23,13 +23,14 @@ class Body(abc.ABC):
 
     @abc.abstractmethod
     def weights(self) -> List[Array]:
-        """Return the current weights as tensors of the back end."""
+        """Return the current weights as tensors of the back end: values of variables, or large constants of a program."""
 
     @abc.abstractmethod
     def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
-        """Return the outputs, as tensors of the back end, for these weights and inputs.
+        """Return the outputs for these inputs. Weights, inputs and outputs are tensors of the back end.
 
-        `entropy`: the seed for random primitives that have no seed; None lets the back end choose it.
+        `weights`: the result of `weights()`, or tracers in its place. On TensorFlow and torch, a Keras model reads its own
+        variables instead. `entropy`: the seed for random primitives that have no seed; None lets the back end choose it.
         """
 
 
@@ -79,7 +80,10 @@ class Runner(Compiled):
 
     @abc.abstractmethod
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the body on numpy arrays, and return its outputs. `run` passes no empty arrays if `for_empty` is set."""
+        """Run the body on numpy arrays, and return its outputs as numpy arrays.
+
+        If `for_empty` is set, `run` passes no empty array.
+        """
 
 
 def make_runner(

@@ -44,8 +44,8 @@ def save(program: Program, path: str) -> None:
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load a `.keras` file in safe mode, which runs no code of the file. Return (compiled model, input ports, output ports).
 
-    Raises InvalidModelError if Keras cannot load the file, or if the file has no functional model. The runner leaves the device
-    to Keras, and `native` is the loaded model.
+    Raises InvalidModelError if Keras cannot load the file, or if the file has no functional model. The compiled model leaves the
+    device to Keras, and its `native` is the loaded model.
     """
     try:
         with wide():

@@ -19,8 +19,9 @@ __all__ = ["trial_emitter"]
 def trial_emitter(arrays: Arrays) -> Emitter:
     """Return an emitter of a subclass of `type(arrays)` whose methods only check that their node is supported.
 
-    The handles of the emitter are specs. It computes no values. A method that emits the current node raises
-    UnsupportedError if the node is not supported. Else it returns a tuple of the specs of the node's results.
+    The handles of the emitter are specs. It computes no values. The method of the current node's primitive raises
+    UnsupportedError if the node is not supported. Else it returns a tuple of the specs of the node's results. The method of
+    another primitive, which computes a size, returns its first argument; None without arguments.
     """
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in declared_natives(arrays).values())]

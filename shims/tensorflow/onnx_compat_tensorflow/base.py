@@ -17,7 +17,11 @@ _OTHER_RESULT_DTYPE = frozenset("Equal NotEqual Less LessEqual ArgMax ArgMin IsN
 
 
 class Base(Emitter):
-    """The base class of emitters whose handles are TensorFlow tensors."""
+    """The base class of emitters whose handles are TensorFlow tensors.
+
+    `read_variable` maps the array of a constant to the value of its tf.Variable; to None for an array without a variable.
+    Such an array, and every array without `read_variable`, becomes a constant of the graph.
+    """
 
     #: The inputs of the model, if none of them is ever empty; else the empty set.
     model_inputs: FrozenSet[Ref] = frozenset()
@@ -35,10 +39,11 @@ class Base(Emitter):
 
     # -- raw ops -------------------------------------------------------------------------------------------------------
     def op(self, name: str, *tensors: TfTensor, **attributes: Any) -> Any:
-        """Apply the raw op `name` to tensors of the same dtype, and return its result. `attributes`: its other parameters.
+        """Apply the raw op `name` to tensors of the same dtype, and return its result: a tensor or a named tuple of tensors.
 
-        If TensorFlow has no kernel for the dtype, convert the tensors by the op's `Route`, and convert the first result back.
-        A result of its own dtype (bools, indices) is not converted. Raises UnsupportedError if the op has no route.
+        `attributes`: its other parameters. If `Features.route` returns a `Route` for the dtype, convert the tensors by it, and
+        convert the first result back. The results of comparisons, IsNan, IsInf, ArgMax and ArgMin are not converted back.
+        float32 has no route. Raises UnsupportedError if the op has neither a kernel for the dtype nor a route.
         """
         dtype = tensors[0].dtype.base_dtype
         if dtype.name == "float32":
@@ -91,7 +96,7 @@ class Base(Emitter):
         return self._constants[key][1]
 
     def number(self, value: Union[bool, float, np.generic], dtype: TfDType) -> TfTensor:
-        """Return a scalar constant tensor with this value and TensorFlow dtype."""
+        """Return a scalar constant tensor with this value, cast to this TensorFlow dtype."""
         return self.tf.constant(np.asarray(value).astype(dtype.as_numpy_dtype))
 
     def known_value(self, handle: TfTensor) -> Optional[np.ndarray]:
@@ -107,9 +112,9 @@ class Base(Emitter):
     def derive_constant(
         self, handle: TfTensor, rewrite: Key, compute: Callable[[np.ndarray], np.ndarray]
     ) -> Optional[Any]:
-        """Return a constant tensor with the value `compute(value of handle)`; None if `known_value(handle)` has none.
+        """Return a constant tensor with the value `compute(known_value(handle))`; None where `known_value` returns None.
 
-        The computed array is cached by the value's identity and the key `rewrite`, such as ("swap channels",).
+        The computed array is cached by the identity of the known array and the key `rewrite`, such as ("swap channels",).
         """
         known = self.known_value(handle)
         if known is None:
@@ -120,9 +125,9 @@ class Base(Emitter):
         return self.constant(array, DType.of(array.dtype))
 
     def reshape_to(self, handle: TfTensor, shape: Sequence[Size]) -> TfTensor:
-        """Reshape a tensor; the sizes are ints (at most one -1) or scalar tensors.
+        """Reshape a tensor. The sizes are ints (at most one is -1, the wildcard) or scalar tensors.
 
-        With int sizes, the result for a constant of the graph is a constant too.
+        If all sizes are ints, the result for a constant of the graph is a constant too.
         """
         if all(isinstance(size, (int, np.integer)) for size in shape):
             constant = self.derive_constant(handle, ("reshaped", *shape), lambda array: array.reshape(shape))
@@ -153,7 +158,10 @@ class Base(Emitter):
         return self.raw.Pack(values=list(scalars), axis=0)
 
     def vector(self, sizes: Sequence[Size], dtype: Optional[TfDType] = None) -> TfTensor:
-        """Return sizes, which are ints or scalar tensors, as a tensor of rank 1. `dtype` defaults to int64."""
+        """Return sizes (ints or scalar tensors) as a tensor of rank 1: a constant if all are ints.
+
+        `dtype` defaults to int64.
+        """
         dtype = dtype or self.tf.int64
         if all(isinstance(size, (int, np.integer)) for size in sizes):
             return self.tf.constant(np.asarray(sizes, dtype.as_numpy_dtype).reshape(-1))

@@ -100,10 +100,10 @@ class Control(Base):
         return (*states, *(self._stack_elements(array, rounds, length, spec) for array, spec in zip(collected, specs)))
 
     def gradient(self, *xs: TfTensor, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[TfTensor, ...]:
-        """Compute the gradients of the body's first output with respect to `xs`, by TensorFlow's automatic differentiation.
+        """Return the gradient of the sum of the output of `bodies[0]` for each of `xs`, by TensorFlow's differentiation.
 
-        The gradient of an x that the output does not depend on is 0. If an op has no registered gradient, use the derivatives
-        of `onnx_compat.autodiff`; raise UnsupportedError with the reason `refusal` if that is not empty.
+        The gradient of an x that the output does not depend on is 0. If an op has no registered gradient (LookupError), use the
+        derivatives of `onnx_compat.autodiff`. They raise UnsupportedError with the reason `refusal`, unless it is "".
         """
         tf = self.tf
         try:
@@ -124,7 +124,8 @@ class Control(Base):
         """Stack the elements of a TensorArray along a new first axis.
 
         `rounds` and `length`: the number of elements as a tensor and as recorded. `spec`: of the result. TensorArray.stack
-        fails for no elements of a shape with unknown sizes: the result is then empty, and the unknown sizes become 0.
+        fails for an array without elements whose element shape has unknown sizes. For that case, known at run time only, a
+        cond returns an empty tensor, in which the unknown sizes are 0.
         """
         sizes = static_shape(spec.shape[1:])
         if None not in sizes or length.known:
@@ -138,7 +139,7 @@ class Control(Base):
         return self.tf.compat.v1.cond(has_elements, array.stack, empty_stack)
 
     def _set_shape(self, handle: TfTensor, shape: TfShape) -> TfTensor:
-        """Set the static shape of a tensor of a graph, and return the tensor. An eager tensor is returned unchanged."""
+        """Set the static shape of a graph's tensor in place, and return the tensor. On an eager emitter, only return it."""
         if not self.concrete:
             handle.set_shape(shape)
         return handle

@@ -113,9 +113,9 @@ class Convolution(Windows):
         return self.add_bias(self.apply_on_plane(window, apply, x, w), bias)
 
     def _swap_channels(self, w: TfTensor) -> TfTensor:
-        """Swap the input and output channels (the last two axes) of a filter. A constant stays a constant.
+        """Return a filter with the input and output channels (its last two axes) swapped. A constant stays a constant.
 
-        The kernel Conv2DBackpropInput expects the filter of the convolution whose gradient it computes.
+        The kernels Conv2DBackpropInput and Conv3DBackpropInputV2 expect the filter of the convolution that they differentiate.
         """
         constant = self.derive_constant(w, ("swap channels",), lambda array: np.swapaxes(array, -1, -2))
         if constant is not None:

@@ -124,7 +124,8 @@ class Elementwise(Base):
     def _quotient(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
         """Divide integers by `op`: TruncateDiv or FloorDiv. A divisor 0 counts as 1; a signed x / -1 is computed as -x.
 
-        The kernels end the process for a division by 0 and for the least integer divided by -1.
+        The kernels end the process for a division by 0 and for the least integer divided by -1. A divisor that is a constant
+        without 0 and -1 is used as it is. uint64 is divided by `_unsigned_quotient` if `op` has no kernel for it.
         """
         if x.dtype == self.tf.uint64 and not self.features.can_run(op, "uint64", 2):
             return self._unsigned_quotient(x, self._divisor(y))
@@ -145,7 +146,7 @@ class Elementwise(Base):
         return self.op(op, x, safe)
 
     def _divisor(self, y: TfTensor) -> TfTensor:
-        """Return the divisors with 0 replaced by 1; for signed integers, -1 too."""
+        """Return the integer divisors y with 0 replaced by 1. In a signed dtype, -1 is replaced by 1 too."""
         unfit = self.equal(y, self._zero(y))
         if not y.dtype.is_unsigned:
             unfit = self.raw.LogicalOr(x=unfit, y=self.equal(y, self.number(-1, y.dtype)))
@@ -210,7 +211,7 @@ class Elementwise(Base):
         return self.op("Equal", x, y)
 
     def logical_not(self, x: TfTensor) -> TfTensor:
-        """Return x == False. TensorFlow's optimiser rewrites LogicalNot(Less) to GreaterEqual, which is wrong for NaN."""
+        """Return not x, as x == False: TensorFlow's optimiser rewrites LogicalNot(Less) to GreaterEqual, wrong for NaN."""
         return self.raw.Equal(x=x, y=self.number(False, x.dtype))
 
     def logical_xor(self, x: TfTensor, y: TfTensor) -> TfTensor:

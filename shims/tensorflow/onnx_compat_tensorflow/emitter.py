@@ -30,13 +30,16 @@ __all__ = ["EagerEmitter", "GraphEmitter"]
 class GraphEmitter(
     FastGrid, FastLstm, FastPaths, FastResize, Convolution, Pooling, Indexing, Reduction, Control, Random, Text
 ):
-    """Add the operations of each primitive to the default graph, in a name scope with the name of the ONNX node."""
+    """Add the operations of each primitive to the default graph, in a name scope with the name of the ONNX node.
+
+    Each result gets the static shape that the program declares.
+    """
 
     _entered_node: Any = None
 
 
 class EagerEmitter(GraphEmitter):
-    """Execute each primitive eagerly: handles are eager tensors, whose values are available."""
+    """Execute each primitive eagerly on `device` (None: TensorFlow chooses). Handles are eager tensors."""
 
     concrete = True
 
@@ -62,8 +65,8 @@ class EagerEmitter(GraphEmitter):
 def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the emitter method of a primitive: run it in the name scope of its node, and set the static shapes of its results.
 
-    The wrapper does this only when the method emits a node of its name in a graph. On an eager emitter, or when another
-    method calls it, the wrapper only calls the method.
+    The wrapper does this only on a graph emitter, and only in the first call for a node whose primitive is `name`. In another
+    call, as by the method of another primitive, the wrapper only calls the method.
     """
 
     @functools.wraps(method)
@@ -85,7 +88,7 @@ def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_native_operator(name: str) -> bool:
-    """Whether GraphEmitter's method of this name has the decorator @native: it computes a whole ONNX operator."""
+    """Whether GraphEmitter has a method of this name with the decorator @native: it computes a whole ONNX operator."""
     return isinstance(getattr(getattr(GraphEmitter, name, None), "native", None), tuple)
 
 

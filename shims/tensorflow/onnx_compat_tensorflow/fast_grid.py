@@ -28,7 +28,7 @@ def _can_use_probability(_: object, inputs: Sequence[Any], attributes: Attribute
 
 
 class FastGrid(Base):
-    """Native GridSample. The image is padded with two zeros on each side, and outer positions are clamped to this border."""
+    """Native GridSample for zero padding: the image gets a border of two zeros, to which outer positions are clamped."""
 
     @native("GridSample", _can_use_probability, spatial=True, available=lambda _: is_installed())
     def grid_sample(self, X: TfTensor, grid: TfTensor, **attributes: Any) -> TfTensor:
@@ -50,10 +50,11 @@ class FastGrid(Base):
         return raw.Reshape(tensor=sampled, shape=self.vector([batch, *points, self.lengths(X)[-1]]))
 
     def _pixel_positions(self, grid: TfTensor, last: TfTensor, aligned: bool) -> TfTensor:
-        """Convert grid coordinates in [-1, 1] (x, y order) to pixel positions (y, x order). NaN becomes -2, in the zero border.
+        """Convert grid coordinates, -1 to 1 inside the image, to pixel positions. NaN becomes -2, in the zero border.
 
-        `last`: the index of the last pixel of each axis, as floats. `aligned`: -1 and 1 are the centres of the first and last
-        pixel: (g + 1) / 2 * last. Otherwise they are the outer edges of these pixels: ((g + 1) * (last + 1) - 1) / 2.
+        The last axis of `grid` has the order x, y(, z), that of the result the reverse order. `last`: the index of the last
+        pixel of each axis, as floats. `aligned`: -1 and 1 are the centres of the first and last pixel: (g + 1) / 2 * last.
+        Otherwise they are the outer edges of these pixels: ((g + 1) * (last + 1) - 1) / 2.
         """
         raw = self.raw
         unit, half = self.number(1, grid.dtype), self.number(0.5, grid.dtype)

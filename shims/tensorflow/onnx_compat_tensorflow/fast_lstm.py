@@ -20,7 +20,7 @@ def _can_use_block_lstm(_: object, inputs: Sequence[Any], attributes: Attributes
 
 
 class FastLstm(Elementwise):
-    """Native LSTM. The kernel has the gate order input, forget, cell, output; ONNX has input, output, forget, cell."""
+    """Native LSTM by BlockLSTMV2. Its gate order is input, forget, cell, output; ONNX has input, output, forget, cell."""
 
     @native("LSTM", _can_use_block_lstm, available=lambda emitter: emitter.features.has("BlockLSTMV2"))
     def lstm(

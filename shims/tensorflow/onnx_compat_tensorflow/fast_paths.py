@@ -28,9 +28,9 @@ def _is_paper_selu(node: GraphNode, inputs: Sequence[Any], attributes: Attribute
 
 
 def _has_matrices(_: object, inputs: Sequence[Any], __: object) -> bool:
-    """Whether MatMulInteger has A and B of rank 2 or more, and zero points that `matmul_integer` accepts.
+    """Whether `matmul_integer` accepts a MatMulInteger: A and B have rank 2 or more, and the zero points fit.
 
-    The zero point of A has a single element, that of B has at most rank 1; either may be absent.
+    The zero point of A must have a single element, that of B at most rank 1. Either may be absent.
     """
     a, b, a_zero, b_zero = (*inputs, None, None)[:4]
     is_scalar = a_zero is None or all(size == 1 for size in a_zero.shape)
@@ -42,7 +42,7 @@ def _is_float_matrix(_: object, inputs: Sequence[Any], __: object) -> bool:
 
 
 class FastPaths(Linear):
-    """Native methods of ONNX operators. The predicate of each @native returns False where the kernel differs from ONNX."""
+    """Native methods of ONNX operators. The predicate of each @native accepts only nodes that the kernel computes as ONNX."""
 
     @native("Elu", _is_unit_elu)
     def elu(self, X: TfTensor, **_: object) -> TfTensor:

@@ -1,4 +1,4 @@
-"""Feature detection: run each kernel of the imported TensorFlow once, in a tiny graph on the CPU.
+"""Feature detection: when a kernel is first needed, run it once in a tiny graph on the CPU.
 
 A probe compares the numbers, since some releases ignore an option, such as a dilation, or lose NaN. The version is not used: a
 kernel may not do what its release documents.
@@ -32,7 +32,7 @@ class Features:
     def runs(self, op: str, dtype: str, operands: int) -> bool:
         """Whether TensorFlow has a CPU kernel of the raw op for this dtype. For float32: whether the op exists, without a probe.
 
-        `operands`: the number of the op's tensor arguments.
+        False for an op that does not exist. `operands`: the number of the op's tensor arguments.
         """
 
         def probe_answer() -> bool:
@@ -70,7 +70,8 @@ class Features:
     def holds(self, behaviour: str, dtype: str = "float32") -> bool:
         """Whether a graph of `BEHAVIOURS`, such as "Maximum keeps NaN", returns the expected numbers and signs in this dtype.
 
-        False if `run` returns None. Raises KeyError for a name that `BEHAVIOURS` lacks.
+        Numbers are compared by np.allclose, signs only if no NaN is expected. False if `run` returns None. Raises KeyError for
+        a name that `BEHAVIOURS` lacks.
         """
         build, feeds, expected = BEHAVIOURS[behaviour]
 
@@ -84,7 +85,7 @@ class Features:
         return bool(self._answer_once((behaviour, dtype), probe_answer))
 
     def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
-        """Run `build(*tensors)` in a new graph on the CPU, with `arrays` as the tensors; return its first result.
+        """Build a graph by `build(*tensors)`, run it on the CPU with `arrays` as the tensors, and return its first result.
 
         Returns None if an OpError, a TypeError or a ValueError is raised, or if the inferred shape contradicts the result's.
         """

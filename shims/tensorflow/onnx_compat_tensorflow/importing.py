@@ -17,7 +17,7 @@ __all__ = ["import_or_reason", "import_tensorflow", "silence_stderr"]
 def import_tensorflow() -> TensorFlow:
     """Return the module `tensorflow`. If it is not imported yet, import it without warnings and output on standard error.
 
-    Any error of the import passes; the captured output is then written out.
+    Raises any error of the import; the captured output is then written to standard error.
     """
     if "tensorflow" in sys.modules:
         return importlib.import_module("tensorflow")
@@ -27,7 +27,7 @@ def import_tensorflow() -> TensorFlow:
 
 
 def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
-    """Return (module `tensorflow`, ""), or (None, reason) if it cannot be imported.
+    """Return (module `tensorflow`, ""); (None, reason as text for the user) if the import raises any error.
 
     `extra` is the extra of onnx-compat that the reason tells the user to install, such as "tf2".
     """
@@ -43,9 +43,9 @@ def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
 
 @contextmanager
 def silence_stderr() -> Iterator[None]:
-    """Capture standard error, also of native code, while the body runs. Discard the output if the body does not raise.
+    """Context manager that captures standard error, also of native code. The output is discarded if the body does not raise.
 
-    If the body raises, write the captured output to standard error. Do nothing if the process has no standard error.
+    If the body raises, the captured output is written to standard error. A process without standard error captures nothing.
     """
     try:
         standard_error = os.dup(2)

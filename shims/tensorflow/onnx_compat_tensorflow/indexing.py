@@ -26,7 +26,8 @@ class Indexing(Elementwise):
     def take_along(self, x: TfTensor, indices: TfTensor, axis: int) -> TfTensor:
         """Gather elements along an axis: result[i, j] = x[i, indices[i, j]] for axis 1. The result has the shape of `indices`.
 
-        The position in the flattened tensor is index * stride of the axis, plus position * stride of each other axis.
+        Indices are not negative; on the other axes, `indices` may be shorter than x. The position in the flattened tensor is
+        index * stride of the axis, plus position * stride of each other axis.
         """
         raw, rank = self.raw, self.rank(x)
         strides = self._strides(self.sizes(x))
@@ -74,10 +75,10 @@ class Indexing(Elementwise):
         return self.raw.Cast(x=self.scatter_nd(both[0], indices, both[1], name), DstT=x.dtype)
 
     def _combine_updates(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
-        """Compute scatter_nd with a reduction ("mul", "max", "min") by a segment reduction. NaN in an update is kept.
+        """Compute scatter_nd with the reduction "mul", "max" or "min" by a segment reduction. NaN in an update is kept.
 
         The updates of each slice of x are reduced first, and the result is then combined with the slice. A slice without
-        updates is returned unchanged.
+        updates is unchanged in the result.
         """
         raw, tf = self.raw, self.tf
         depth = self.shape_list(indices)[-1] or 0

@@ -88,17 +88,20 @@ _PLAIN = Kernel()
 
 
 def kernel(op: str) -> Kernel:
-    """Return the table entry of a raw op. An op that is not in the table has the parameters x and y, or x alone: `Add`, `Exp`."""
+    """Return the table entry of a raw op; for an op that is not in the table, an entry with the parameters x and y.
+
+    That entry serves ops with x alone too, such as `Exp`: `call` and `trial` use only the first parameters.
+    """
     return _KERNELS.get(op, _PLAIN)
 
 
 def call(raw: RawOps, op: str, tensors: Sequence[TfTensor], attributes: Dict[str, Any]) -> Any:
-    """Call the raw op `op`: the tensors are its `Kernel.inputs`, in order, and `attributes` its other parameters."""
+    """Return `raw.<op>(...)`: the tensors are passed as the op's `Kernel.inputs`, in order, `attributes` by their names."""
     return getattr(raw, op)(**dict(zip(kernel(op).inputs, tensors)), **attributes)
 
 
 def trial(op: str, operands: int, dtype: np.dtype) -> List[np.ndarray]:
-    """Return the first `operands` tensors of an op's trial case: arrays of ones in this dtype, or of b"a" for strings."""
+    """Return arrays for the first `operands` inputs of an op's trial case: ones in this dtype, or b"a" for strings."""
     fill: Any = b"a" if dtype.kind == "O" else 1
     return [np.full(shape, fill, dtype) for shape in kernel(op).shapes[:operands]]
 
@@ -149,7 +152,10 @@ _WIDER = {
 
 
 def routes(op: str, dtype: str) -> List[Route]:
-    """Return the routes to try if an op has no kernel for a dtype; the first with a kernel is used. [] if there is no route."""
+    """Return the routes to try, in order, if an op has no kernel for a dtype. Whether a route has a kernel is not checked.
+
+    [] if there is no route.
+    """
     candidates = [Route(wider, "cast") for wider in _WIDER.get(dtype, ())]
     same = _SAME_BITS.get(dtype)
     if same is not None and (op in _MOVES or (op in _RINGS and dtype.startswith("u"))):

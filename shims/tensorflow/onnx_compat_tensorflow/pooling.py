@@ -42,7 +42,7 @@ class Pooling(Windows):
     def _combine_windows(
         self, combine: Callable[[TfTensor, TfTensor], TfTensor], x: TfTensor, window: Window
     ) -> TfTensor:
-        """Reduce each window of x by `combine` (maximum or addition), without padding.
+        """Reduce each window of a channels-last x by `combine` (maximum or addition). The pads of the window are ignored.
 
         For each spatial axis, the strided slices for its kernel positions are combined. So a k x k pool takes 2 k slices.
         """

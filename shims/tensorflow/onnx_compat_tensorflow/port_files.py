@@ -24,7 +24,10 @@ def port_to_data(port: Port) -> Dict[str, Any]:
 
 
 def port_from_data(data: Mapping[str, Any]) -> Port:
-    """Return the port of a JSON object that `port_to_data` returned. Other keys are ignored; a missing key raises KeyError."""
+    """Return the port of a JSON object that `port_to_data` returned. Other keys are ignored; a missing key raises KeyError.
+
+    An unknown dtype raises UnsupportedError.
+    """
     return Port(data["name"], DType.of(data["dtype"]), tuple(data["shape"]))
 
 
@@ -54,7 +57,8 @@ def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
 def read_ports(folder: str) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
     """Return (inputs, outputs) that `write_ports` wrote to a SavedModel folder; None if the folder has no such file.
 
-    Both are lists of (key in the signature, port) pairs. A damaged file raises ValueError, KeyError or TypeError.
+    Both are lists of (key in the signature, port) pairs. A damaged file raises ValueError, KeyError,
+    TypeError, or UnsupportedError for an unknown dtype.
     """
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path):

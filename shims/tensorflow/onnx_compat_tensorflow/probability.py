@@ -44,9 +44,9 @@ def is_installed() -> bool:
 
 
 def interpolation() -> Interpolation:
-    """Return the interpolation function of TensorFlow Probability, if it works and is faster here. Detected once.
+    """Return the `Interpolation` of this process. It is detected at the first call, and cached.
 
-    Otherwise the field `function` has the value None. The field `reason` says why.
+    Its `function` is that of TensorFlow Probability if the function works and is faster here, else None. `reason` says why.
     """
     with _LOCK:
         if not _CACHE:
@@ -79,7 +79,7 @@ def _detect() -> Interpolation:
 def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
     """Whether `function` interpolates correctly between the pixels of a 2x2 image, and repeats the border outside of it.
 
-    False if TensorFlow refuses the graph.
+    False if `Features.run` returns None, because TensorFlow refuses the graph.
     """
 
     def build(points: TfTensor, image: TfTensor) -> TfTensor:

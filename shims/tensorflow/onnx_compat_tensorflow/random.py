@@ -14,7 +14,7 @@ __all__ = ["Random"]
 class Random(Base):
     """Emitter methods for the primitives of `onnx_compat.primitives.random`.
 
-    With a seed, each run draws the same numbers (stateless ops). With the seed None, each run draws other numbers.
+    With a seed, each run draws the same numbers (stateless ops). With the seed None, each run draws different numbers.
     """
 
     def random_uniform(self, shape: Sizes, dtype: DType, seed: Optional[float]) -> TfTensor:

@@ -11,7 +11,7 @@ __all__ = ["run_errors"]
 
 @contextmanager
 def run_errors(tf: TensorFlow) -> Iterator[None]:
-    """Context manager that converts a tf.errors.OpError of the body to an OnnxCompatError. Other errors pass.
+    """Context manager that converts a tf.errors.OpError of the body to an OnnxCompatError. Other errors are not caught.
 
     The new error has the first line of TensorFlow's message, which names the operation. The operation's name begins with the
     name of the ONNX node.

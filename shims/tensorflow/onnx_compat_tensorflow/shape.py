@@ -28,10 +28,10 @@ class Shape(Base):
         return self.raw.ConcatV2(values=list(xs), axis=axis)
 
     def slice(self, x: TfTensor, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> TfTensor:
-        """Slice a tensor by StridedSlice.
+        """Slice x, the first argument of the current node, by StridedSlice.
 
-        For a positive step, a start of 0 and an end equal to the size become mask bits. So TensorFlow does not compute a
-        symbolic size for a bound at the edge.
+        Bits of begin_mask stand for starts of 0, bits of end_mask for ends at the size, both for positive steps only. So
+        TensorFlow does not compute a symbolic size for a bound at the edge.
         """
         (source, *_) = self.node.args
         assert isinstance(source, (Ref, Const))
@@ -72,7 +72,7 @@ class Shape(Base):
         return x
 
     def pad_with(self, x: TfTensor, before: Sequence[Size], after: Sequence[Size], value: TfTensor) -> TfTensor:
-        """Pad each axis with the scalar tensor `value`: before[k] and after[k] elements at the ends of axis k."""
+        """Pad each axis with the scalar tensor `value`: before[k] elements before and after[k] elements after axis k."""
         pairs = [size for pair in zip(before, after) for size in pair]
         paddings = self.raw.Reshape(tensor=self.vector(pairs), shape=[-1, 2])
         if all(isinstance(size, (int, np.integer)) for size in pairs):

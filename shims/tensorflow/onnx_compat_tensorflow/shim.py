@@ -30,7 +30,7 @@ class TensorFlowShim(Shim):
 
     @property
     def features(self) -> Features:
-        """The features of TensorFlow, which is imported at the first use. Any error of the import passes."""
+        """The `Features` of TensorFlow, created when first read. Imports TensorFlow; raises any error of the import."""
         if self._features is None:
             self._features = Features(import_tensorflow())
         return self._features
@@ -57,6 +57,6 @@ class TensorFlowShim(Shim):
 
 
 def executes_eagerly(tf: TensorFlow) -> bool:
-    """Whether this TensorFlow executes eagerly by default (TensorFlow 2). Correct also if the caller is building a graph."""
+    """Whether this TensorFlow executes eagerly by default (TensorFlow 2), also if the caller is building a graph."""
     with tf.init_scope():
         return bool(tf.executing_eagerly())

@@ -11,7 +11,7 @@ __all__ = ["decode", "encode", "static_shape", "tf_dtype"]
 
 
 def tf_dtype(tf: TensorFlow, dtype: DType) -> TfDType:
-    """Return the TensorFlow dtype in which tensors of this ONNX dtype are stored: tf.string for strings."""
+    """Return the TensorFlow dtype that stores tensors of this ONNX dtype: that of the carrier, tf.string for strings."""
     return tf.string if dtype.kind == "s" else tf.as_dtype(dtype.numpy)
 
 
@@ -24,7 +24,10 @@ def encode(array: np.ndarray) -> np.ndarray:
 
 
 def decode(value: Union[bytes, np.ndarray]) -> np.ndarray:
-    """Return a numpy value of TensorFlow as a carrier array: an array of bytes, or a bytes object, becomes an array of str."""
+    """Return a numpy value of TensorFlow as a carrier array.
+
+    An object array of bytes, or a bytes object, becomes an object array of str. Bytes that are no UTF-8 become surrogates.
+    """
     if isinstance(value, bytes) or getattr(getattr(value, "dtype", None), "kind", "") == "O":
         return np.asarray(_DECODE(value), object)
     return np.asarray(value)

@@ -46,9 +46,9 @@ class Windows(Linear, Shape):
         return self.raw.Squeeze(input=apply(plane, tall, *wide), axis=[1])
 
     def in_accumulation_dtype(self, convolve: Callable[..., Any], *tensors: TfTensor) -> TfTensor:
-        """Cast the tensors to the accumulator dtype (float32 for float16), call `convolve`, and cast its result back.
+        """Call `convolve` on the tensors, cast to the accumulator dtype (float32 for float16), and cast its result back.
 
-        Tensors of the accumulator dtype are not cast.
+        The first tensor's dtype decides. If it is the accumulator dtype, nothing is cast.
         """
         dtype = tensors[0].dtype
         wide = self.tf.as_dtype(self.accumulation_dtype(tensors[0]))
@@ -57,10 +57,10 @@ class Windows(Linear, Shape):
         return self.raw.Cast(x=convolve(*[self.raw.Cast(x=t, DstT=wide) for t in tensors]), DstT=dtype)
 
     def with_nonempty_batch(self, convolve: Callable[[TfTensor], TfTensor], x: TfTensor) -> TfTensor:
-        """Return convolve(x), also for a batch without images.
+        """Return convolve(x), correct also for a batch without images.
 
         Some releases return a wrong shape for an empty batch, or end the process. There, if the batch may be empty, an image of
-        zeros is appended before the call, and its result removed.
+        zeros is appended before the call, and its result removed. The batch size is that of the current node's first argument.
         """
         if self.features.holds("empty Conv2D"):
             return convolve(x)
@@ -72,9 +72,9 @@ class Windows(Linear, Shape):
         return convolve(self.raw.ConcatV2(values=[x, image], axis=0))[:-1]
 
     def _may_be_empty(self, batch: Extent) -> bool:
-        """Whether the batch size may be 0: True for 0, and for a symbolic size other than a product of input sizes.
+        """Whether the batch size may be 0: an int if it is 0, a symbolic size unless it is a product of input sizes.
 
-        Sizes of tensors in `model_inputs` are never 0; a size of an input outside of it may be 0.
+        These are sizes of tensors in `model_inputs`, which are never 0. A size of an input outside of it may be 0.
         """
         if not isinstance(batch, Dim):
             return batch == 0
@@ -107,9 +107,9 @@ class Windows(Linear, Shape):
         return self.pad_with(x, before, after, self.number(value, x.dtype)), "VALID", window.without_pads()
 
     def options(self, padding: str, window: Window, dilations: bool = True) -> Dict[str, Any]:
-        """Return the attributes strides and padding of a raw op for this window.
+        """Return a dict with the attributes strides and padding of a raw op for this window.
 
-        For the padding "EXPLICIT", also explicit_paddings; for a dilated window and `dilations`, also dilations.
+        For the padding "EXPLICIT", also explicit_paddings. If the window is dilated and `dilations` is true, also dilations.
         """
         options: Dict[str, Any] = {"strides": full(window.strides), "padding": padding}
         if padding == "EXPLICIT":
@@ -128,18 +128,18 @@ class Windows(Linear, Shape):
     def apply_to_groups(
         self, apply: Callable[[TfTensor, TfTensor], TfTensor], x: TfTensor, w: TfTensor, groups: int, filter_axis: int
     ) -> TfTensor:
-        """Compute a grouped convolution as `apply(part of x, part of w)` for each group; concatenate the results.
+        """Compute a grouped convolution as `apply(part of x, part of w)` for each group; concatenate along the last axis.
 
-        x is split along the channels (the last axis), w along `filter_axis`. The results are joined along the last axis.
+        x is split into `groups` equal parts along the channels (the last axis), w along `filter_axis`.
         """
         xs = self.raw.Split(axis=-1, value=x, num_split=groups)
         ws = self.raw.Split(axis=filter_axis, value=w, num_split=groups)
         return self.raw.ConcatV2(values=[apply(part, weight) for part, weight in zip(xs, ws)], axis=-1)
 
     def spread(self, w: TfTensor, dilations: Sequence[int]) -> TfTensor:
-        """Return a filter with the dilations built in by zeros between its taps. A constant stays a constant.
+        """Return the filter w [spatial..., channels...] with the dilations built in by zeros between its taps.
 
-        With dilations of 1, w itself is returned.
+        A constant stays a constant. With dilations of 1, w itself is returned.
         """
         if all(step == 1 for step in dilations):
             return w

@@ -30,7 +30,10 @@ _PORT = "_onnx_compat_port"
 
 
 def save_graphdef(built: BuiltGraph, path: str) -> None:
-    """Write a graph to a GraphDef file, with the weights as constants. Nodes that no input or output needs are left out."""
+    """Write a graph to a GraphDef file, with the ports in attributes of the nodes of inputs and outputs.
+
+    Weights are constants. Nodes that no output needs are left out, except the nodes of inputs. An old file is replaced.
+    """
     program = built.program
     roles: Dict[str, Dict[str, Any]] = {}
     for role, tensors, ports in (
@@ -66,7 +69,7 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
     """Load a frozen GraphDef. Return (compiled model, input ports, output ports).
 
     In a file without ports, the inputs are the placeholders, and the outputs are the results that no operation reads. Raises
-    ConversionError for a file that is missing, or that TensorFlow cannot read or import.
+    ConversionError for a file that is missing, or that TensorFlow cannot parse or import.
     """
     frozen = tf.compat.v1.GraphDef()
     try:
@@ -103,8 +106,8 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
 def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
     """Return (inputs, outputs) of a graph without ports: the placeholders, and the results that no operation reads.
 
-    Both are lists of (tensor, port) pairs in the order of the operations. Of an operation with several results, only the
-    first is an output, if no operation reads any of these results.
+    Both are lists of (tensor, port) pairs in the order of the operations. An operation with several results
+    has an output only if no operation reads any of these results; the output is the first of them.
     """
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]
@@ -134,7 +137,8 @@ def save_saved_model(built: BuiltGraph, path: str) -> None:
 def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
     """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
 
-    Raises ConversionError if TensorFlow cannot load the folder, or if it has no such signature.
+    In a folder without a port file, the ports are made of the signature's keys and tensors. Raises ConversionError if TensorFlow
+    cannot load the folder, or if it has no such signature.
     """
     graph = tf.Graph()
     session = session_for(tf, graph)
@@ -157,7 +161,10 @@ def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
 
 @contextmanager
 def _silence_deprecations(tf: TensorFlow) -> Iterator[None]:
-    """Suppress TensorFlow's warnings: the SavedModel functions are deprecated, but TensorFlow 1 has no others."""
+    """Context manager that suppresses TensorFlow's log messages below errors.
+
+    The SavedModel functions log that they are deprecated, but TensorFlow 1 has no others.
+    """
     logging = tf.compat.v1.logging
     before = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)

@@ -58,7 +58,7 @@ def session_for(tf: TensorFlow, graph: TfGraph) -> TfSession:
 
 
 def _configure_logical_devices(tf: TensorFlow, config: TfSessionConfig) -> None:
-    """Copy the user's logical devices into `config`, because a session with a configuration ignores the user's.
+    """Copy the user's logical CPUs and GPUs into `config` in place: a session with a configuration ignores the user's.
 
     Without logical devices, `config` is not changed.
     """
@@ -81,7 +81,7 @@ def session_devices(tf: TensorFlow) -> List[str]:
 
 
 class SessionModel(Compiled):
-    """A compiled model: a graph and its session, which is closed with this object. `native` is the tf.Graph.
+    """A compiled model: a graph and its session, which is closed when this object is deleted. `native` is the tf.Graph.
 
     `inputs` and `outputs`: tensors of the graph. `session`: None creates a session. Several threads may call `run` at once.
     """

@@ -21,10 +21,10 @@ _SMALL = 1 << 16
 
 
 class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types, so the base class is Any
-    """A tf.Module of a program. Call it with the model's inputs, by position or by ONNX name; it returns a list of outputs.
+    """A tf.Module of a program. Call it with the model's inputs, by position or by ONNX name; it returns a list of tensors.
 
-    A missing input raises KeyError. Weights are constants of the graph, which TensorFlow optimises best. If the constants
-    exceed `GRAPH_LIMIT` (1.9 GB), weights over 64 KB are variables.
+    The list has the outputs in the order of the model. A missing input raises KeyError. Weights are constants of the graph,
+    which TensorFlow optimises best. If the constants exceed `GRAPH_LIMIT` (1.9 GB), weights over 64 KB are variables.
 
     device: None leaves the choice to TensorFlow.
     empty: the module must accept inputs without elements. Convolutions then append an image of zeros to the batch, if their

@@ -42,9 +42,9 @@ def save(program: Program, features: Features, path: str) -> None:
 
 
 def _restore_names(path: str, names: Dict[str, str]) -> None:
-    """Rename the inputs in the signature of the SavedModel folder `path`.
+    """Rename the inputs in the signature `serving_default` of the SavedModel folder `path`: rewrite its saved_model.pb.
 
-    `names`: {argument name: input name of the model} for all inputs.
+    `names`: {argument name: input name of the model} for all inputs. If no name differs, nothing is written.
     """
     if all(argument == name for argument, name in names.items()):
         return
@@ -64,7 +64,8 @@ def _restore_names(path: str, names: Dict[str, str]) -> None:
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
 
-    Raises ConversionError if TensorFlow cannot load the folder, or if it has no such signature.
+    In a folder without a port file, the ports are made of the signature's keys and tensors. Raises ConversionError if TensorFlow
+    cannot load the folder, or if it has no such signature.
     """
     try:
         native = tf.saved_model.load(path)

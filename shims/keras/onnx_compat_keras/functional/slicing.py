@@ -10,11 +10,11 @@ __all__ = ["cut"]
 
 
 def cut(ops: KerasOps, x: SymbolicTensor, key: Sequence[Any]) -> Handle:
-    """Return `x[key]`, by ops.get_item, or by ops.take along each axis if this Keras cannot load a saved get_item.
+    """Return `x[key]`, by ops.get_item; by ops.take along each indexed axis if this Keras cannot load a saved get_item.
 
     `key`: ints, slices and at most one Ellipsis.
 
-    Raises UnsupportedError if `take` would have to slice an axis of unknown length.
+    Raises UnsupportedError if `take` is used, and a slice other than `:`, `:1` and `0:1` is of an axis of unknown length.
     """
     if keeps_keys():
         return ops.get_item(x, tuple(key))

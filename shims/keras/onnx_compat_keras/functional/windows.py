@@ -1,4 +1,4 @@
-"""Emitter methods that create Keras layers for convolutions, pools and matrix products."""
+"""Emitter methods for convolutions, pools and matrix products, by layers and operations of Keras."""
 
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
@@ -14,7 +14,10 @@ __all__ = ["Windows"]
 
 
 class Windows(Shape, Base):
-    """Emitter methods for the primitives of `onnx_compat.primitives.linear` that Keras computes exactly."""
+    """Emitter methods for the primitives of `onnx_compat.primitives.linear`.
+
+    They raise UnsupportedError for the cases that layers and operations of Keras cannot compute.
+    """
 
     # -- convolutions --------------------------------------------------------------------------------------------------
     def conv(self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int) -> Handle:
@@ -124,7 +127,10 @@ class Windows(Shape, Base):
             raise UnsupportedError("Keras convolves over one to three spatial axes, not %d" % space)
 
     def _sums_in_float16(self) -> bool:
-        """Whether a layer for the current node would accumulate in float16: a float16 result on TensorFlow."""
+        """Whether a layer for the current node would accumulate in float16: a float16 result on TensorFlow.
+
+        False inside `_through_float32`, which sets `self.computed`.
+        """
         return self.back_end == "tensorflow" and self.computed is None and self.out.dtype.name == "float16"
 
     def _through_float32(self, method: Callable[..., Any], x: Handle, w: Handle, bias: Handle, **params: Any) -> Handle:
@@ -209,8 +215,9 @@ def _check_pool(window: Window) -> None:
 def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
     """Return (filter, window) for a Keras layer, which accepts strides or dilations, not both.
 
-    With both, the dilations are built into the filter by zeros between its taps, and the returned window has no dilations.
-    Otherwise both are returned unchanged.
+    The filter is [spatial..., input channels, output channels]. With both, the dilations are built into the filter by zeros
+    between its taps. The returned window then has the kernel of this filter, and dilations of 1. Otherwise both are returned
+    unchanged.
     """
     if all(stride == 1 for stride in window.strides):
         return filters, window
@@ -218,8 +225,9 @@ def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray,
 
 
 def _spread(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
-    """Build the dilations into a filter by zeros between its taps. Return the filter, and the window without dilations.
+    """Build the dilations into a filter by zeros between its taps. Return (filter, window).
 
+    The filter is [spatial..., channels...]. The returned window has the kernel of the larger filter, and dilations of 1.
     Without dilations, both are returned unchanged.
     """
     if not window.is_dilated:
