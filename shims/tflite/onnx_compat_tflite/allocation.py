@@ -17,10 +17,11 @@ _MAX_ELEMENTS = 2**20
 
 
 def allocate(interpreter: Interpreter) -> None:
-    """Allocate the tensors of the model. Open sizes (-1) become 1, 8, 32 and so on, until all kernels accept them.
+    """Allocate the tensors of the interpreter's model. All open sizes (-1) become 1, then 8, 32 and so on up to 16384.
 
-    Raises the runtime's error for the first size, RuntimeError or ValueError, if the kernels
-    accept no size.
+    The first trial that all kernels accept is kept: inputs have these sizes. See `_replace_open_sizes` for the batch. A trial
+    over 128 with an input of more than 2^20 elements is not made. If no trial succeeds, the error of the first trial is
+    raised, a RuntimeError or ValueError of the runtime.
     """
     details = interpreter.get_input_details()
     inputs = [(detail["index"], [int(size) for size in detail["shape_signature"]]) for detail in details]

@@ -16,11 +16,11 @@ SIGNATURE = "serving_default"
 
 
 def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec:
-    """Emit a recorded program, run the graph passes, and return the TFLite model.
+    """Emit a recorded program, run the graph passes, and return the TFLite model with the signature `serving_default`.
 
     It uses only ops that `kernels` has. The weights of the model are views of the program's arrays until the model is
-    written to a file. `own`: no other caller uses the program, so weights that a pass replaces are released. Raises
-    UnsupportedError if the kernels cannot compute the program.
+    written to a file. `own`: no other caller uses the program, so its region is released, and weights that a pass replaces
+    are freed. Raises UnsupportedError if the kernels cannot compute the program.
     """
     model = _emit_program(program, kernels)
     if own:
@@ -34,7 +34,10 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
 
 
 def _emit_program(program: Program, kernels: Kernels) -> fb.ModelSpec:
-    """Run the program passes, emit the resulting region, and return the model as it is before the graph passes."""
+    """Run the program passes, emit the resulting region, and return the model as it is before the graph passes.
+
+    Tensors of inputs and outputs have the names of their ports. An output with the name of an input gets the suffix ":0".
+    """
     emitter = TFLiteEmitter(kernels)
     builder = emitter.builder
     graph = builder.graph

@@ -36,7 +36,7 @@ def delegate_coverage(path: str, operator_count: int) -> Coverage:
     """Return which operators of the first subgraph of a .tflite file run in XNNPACK, or why the runtime refuses it.
 
     `operator_count` is the number of operators of that subgraph. The tensors are allocated in a child process. Without
-    a runtime, or if the child process fails, the result has a `refusal`.
+    a runtime, or if the child process fails or takes over 120 seconds, the result has a `refusal`. Raises no error for them.
     """
     runtime, reason = features.find_runtime()
     if runtime is None:
@@ -56,8 +56,8 @@ def delegate_coverage(path: str, operator_count: int) -> Coverage:
 def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
     """Allocate the tensors of a .tflite file. `delegate_coverage` runs this function in a child process.
 
-    Returns fields of `Coverage`: `refusal` if the runtime refuses the file, else `delegated` and `parts`. Returns {} if the
-    runtime does not report its execution plan.
+    Returns a dict of fields of `Coverage`: {"refusal": ...} if the runtime refuses the file, else "delegated" and "parts".
+    Returns {} if the runtime does not report its execution plan.
     """
     runtime = features.find_runtime()[0]
     assert runtime is not None
@@ -75,7 +75,7 @@ def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
 
 
 def _delegated_ops(operators: Sequence[_PlannedOp], delegates: Sequence[_PlannedOp]) -> Set[int]:
-    """Return the indices of the operators that the delegates replaced.
+    """Return the indices of those `operators` that the ops DELEGATE replaced.
 
     The plan still lists these operators. They are found by going back from the outputs of each delegate to its inputs.
     """

@@ -59,7 +59,7 @@ def describe_file(path: str) -> Description:
 def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[str, int]:
     """Return (op, version): the higher of the version in the file and the version that dtypes and options require.
 
-    Some writers store version 1 for all dtypes.
+    Some writers store version 1 for all dtypes. For invalid inputs or options, the version in the file counts alone.
     """
     try:
         required = fb.required_version(operator, graph)
@@ -69,7 +69,7 @@ def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[
 
 
 def _signature_rows(model: fb.ModelSpec) -> Iterator[Row]:
-    """Yield a row for each input and each output of each signature.
+    """Yield a row for each input, then for each output, of each signature.
 
     If the first subgraph has no signature, the ports of this subgraph come first, with the key "" and the names of
     their tensors.
@@ -109,10 +109,10 @@ def _subgraph(number: int, graph: fb.SubGraph, model: fb.ModelSpec) -> Row:
 
 
 def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
-    """Return a row for each op and version, with its count in all subgraphs; the most frequent first.
+    """Return a row for each op and version in the file, with its count in all subgraphs; the most frequent first.
 
-    `delegated` counts the operators of the first subgraph that run in the delegate: delegates get no other subgraph. It
-    has the value None in all rows if the runtime does not report these operators.
+    A custom op is named "CUSTOM <code>". The field "delegated" counts the operators of the first subgraph that run in the
+    delegate: delegates get no other subgraph. All rows have None if the runtime does not report them.
     """
     counts: Counter[Tuple[str, int]] = Counter(_code(op) for graph in model.subgraphs for op in graph.operators)
     main = model.subgraphs[0].operators
@@ -150,7 +150,10 @@ def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
 
 # -- constants ---------------------------------------------------------------------------------------------------------
 def _constants(model: fb.ModelSpec) -> Dict[BufferKey, Tuple[int, str]]:
-    """Return {buffer: (size in bytes, dtype)} of the constants of all subgraphs. Tensors that share a buffer have one entry."""
+    """Return {`_buffer_key`: (size in bytes, dtype)} of the constants of all subgraphs.
+
+    Tensors that share a buffer have one entry, with the dtype of the first.
+    """
     constants: Dict[BufferKey, Tuple[int, str]] = {}
     for graph in model.subgraphs:
         for tensor in graph.tensors:
@@ -179,7 +182,10 @@ def _by_type(constants: Dict[BufferKey, Tuple[int, str]]) -> List[Row]:
 
 
 def _largest(model: fb.ModelSpec) -> List[Row]:
-    """Return rows of the ten largest constants, then of the five largest computed tensors. An open size counts as 1."""
+    """Return rows of the ten largest constants, then of the five largest computed tensors, by bytes, in all subgraphs.
+
+    An open size counts as 1.
+    """
     rows: List[Row] = []
     for number, graph in enumerate(model.subgraphs):
         readers = _first_readers(graph)
@@ -204,7 +210,7 @@ def _largest(model: fb.ModelSpec) -> List[Row]:
 
 
 def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
-    """Return, by tensor index, "OP result": the first operator that reads the tensor, and the name of its first result.
+    """Return {tensor index: "OP result"}: the first operator that reads the tensor, and the name of its first result.
 
     A tensor that no operator reads is missing. The key None stands for omitted inputs.
     """
@@ -220,7 +226,8 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 def _quantization(model: fb.ModelSpec) -> Row:
     """Count quantised tensors by dtype and scheme, such as {"int8 per tensor, computed": 12}, the most frequent first.
 
-    float16 and bfloat16 constants count too. Other tensors without a scale are left out, so a float32 model gives {}.
+    float16 and bfloat16 constants count too, as "float16, constant". Other tensors without quantisation are left out, so a
+    float32 model gives {}.
     """
     counts: Counter[str] = Counter()
     for graph in model.subgraphs:

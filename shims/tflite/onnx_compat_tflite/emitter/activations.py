@@ -31,9 +31,9 @@ def leaky_relu(builder: Builder, x: Handle, alpha: float) -> Handle:
 
 @primitive
 def prelu(builder: Builder, x: Handle, slope: Handle) -> Handle:
-    """Emit PRELU with a slope for each channel, the last axis.
+    """Emit PRELU with a slope for each channel, the last axis. All other axes of `slope` must have length 1.
 
-    The slopes get all axes of x but the batch, as some kernels require.
+    The slopes are reshaped to all axes of x but the batch, as some kernels require.
     """
     slopes = reshaping.reshape_to(builder, slope, (1,) * (x.rank - 2) + slope.dims[-1:])
     return builder.add_op("PRELU", [x, slopes], x.dtype, x.dims)

@@ -46,10 +46,10 @@ def bitcast(builder: Builder, x: Handle, dtype: DType) -> Handle:
 
 @primitive
 def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the bitwise AND.
+    """Emit the bitwise AND: by LOGICAL_AND of the bits, or by remainders.
 
-    If one operand is a signed constant scalar whose set bits are adjacent, the result is computed by remainders: see
-    `_mask_bit_range`.
+    By remainders (`_mask_bit_range`) if the dtype is signed and an operand is a constant of one element whose set bits are
+    adjacent (`_run_of_bits`).
     """
     for value, mask in ((x, y), (y, x)):
         bit_range = _run_of_bits(mask)
@@ -72,13 +72,13 @@ def _mask_bit_range(builder: Builder, x: Handle, low: int, high: Optional[int]) 
 
 @primitive
 def bitwise_or(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the bitwise OR."""
+    """Emit the bitwise OR: by LOGICAL_OR of the bits."""
     return _combine_bits(builder, x, y, "LOGICAL_OR")
 
 
 @primitive
 def bitwise_xor(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the bitwise XOR."""
+    """Emit the bitwise XOR: by BITWISE_XOR if the kernel takes the dtype, else by NOT_EQUAL of the bits."""
     if builder.accepts("BITWISE_XOR", x.dtype):
         return broadcasting.add_op(builder, "BITWISE_XOR", [x, y])
     return _combine_bits(builder, x, y, "NOT_EQUAL")
@@ -97,9 +97,10 @@ def _combine_bits(builder: Builder, x: Handle, y: Handle, logical: str) -> Handl
 
 
 def _to_bits(builder: Builder, x: Handle, count: int) -> Handle:
-    """Return the lowest `count` bits of x as booleans along a new last axis: bit k is x mod 2^(k + 1) >= 2^k.
+    """Return the lowest `count` bits of an integer x as booleans along a new last axis, the lowest bit first.
 
-    `count` is 64, or at most 62: 2^63 is no int64, so bits 62 and 63 are compared without a remainder.
+    Bit k is x mod 2^(k + 1) >= 2^k. `count` is 64, for an int64 x, or at most 62: 2^63 is no int64, so bits 62 and 63 are
+    compared without a remainder.
     """
     column = reshaping.insert_axis(builder, x, 0)
     if count < 64:
@@ -126,22 +127,22 @@ def _powers_of_two(builder: Builder, y: Handle, limit: int) -> Handle:
 
 @primitive
 def shift_left(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Shift x by y bits to the left. A shift by the width of x or more gives 0."""
+    """Shift unsigned x by y bits to the left. A shift by the width of x or more gives 0."""
     return _shift_bits(builder, x, uint64.limit_shift(builder, y), True)
 
 
 @primitive
 def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Shift x by y bits to the right. A shift by the width of x or more gives 0."""
+    """Shift unsigned x by y bits to the right. A shift by the width of x or more gives 0."""
     if uint64.is_viewed(builder, x):
         return uint64.shift_right(builder, x, y)
     return _shift_bits(builder, x, y, False)
 
 
 def _shift_bits(builder: Builder, x: Handle, y: Handle, left: bool) -> Handle:
-    """Shift x by y bits: multiply (`left`) or divide by 2^y in int64, rounding down.
+    """Shift x by y bits: multiply (`left`) or divide by 2^y in int64, rounding down, and cast to x's dtype.
 
-    A shift by the width of x or more gives 0.
+    A shift by the width of x or more gives 0; so does a shift to the right by 63. y is not negative as int64.
     """
     count = 8 * np.dtype(x.dtype).itemsize
     wide = [casting.to(builder, x, "int64"), casting.to(builder, y, "int64")]
@@ -161,10 +162,10 @@ def _powers(count: int) -> List[int]:
 
 
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
-    """Return (lowest set bit, highest set bit + 1) of a constant scalar whose set bits are adjacent; None for another mask.
+    """Return (index of the lowest set bit, index of the highest + 1) of a constant of one element with adjacent set bits.
 
-    A negative mask has None as second number. Returns None, too, if 2 to the second number exceeds the signed integers
-    of this width.
+    A negative mask, whose set bits reach the sign, has None as second number. Returns None for another mask, for 0, and if 2
+    to the second number exceeds the signed integers of this width.
     """
     if not mask.is_constant or mask.array.size != 1:
         return None

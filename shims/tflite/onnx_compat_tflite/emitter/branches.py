@@ -12,7 +12,7 @@ __all__ = ["cond"]
 
 @primitive
 def cond(builder: Builder, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-    """Emit IF: run the first body if the condition, of a single element, is true, else the second.
+    """Emit IF, and return its results: those of the first body if `pred`, of a single element, is true, else of the second.
 
     `captures` are the arguments of both bodies.
     """
@@ -31,7 +31,7 @@ def cond(builder: Builder, pred: Handle, *, bodies: Bodies, captures: Sequence[H
 
 
 def _is_known_result(handle: Handle) -> bool:
-    """Whether this result of a branch is a constant that must become an input of both subgraphs.
+    """Whether this result of a branch is a constant that must become an input of both subgraphs: no string, not empty.
 
     A subgraph must not copy a constant to its output. Newer runtimes copy it before the first run, into memory that IF
     reuses. The next resize then returns the values of the other branch, or ends the process. False for strings, which

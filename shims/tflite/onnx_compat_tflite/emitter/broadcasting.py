@@ -23,8 +23,8 @@ def add_op(
 ) -> Handle:
     """Append an operator over operands that broadcast together, and return its result in their common shape.
 
-    The result has `dtype`, by default that of the last operand. `options` are those of the operator. The kernel is not
-    checked for the dtype.
+    The operands are aligned by `align_operands`. The result has `dtype`, by default that of the last operand. `options` are
+    those of the operator. The kernel is not checked for the dtype.
     """
     aligned, restore = align_operands(builder, operands)
     result = builder.add_op(
@@ -40,9 +40,9 @@ def add_op(
 def align_operands(builder: Builder, operands: Sequence[Handle]) -> Tuple[List[Handle], Callable[[Handle], Handle]]:
     """Return the operands in shapes that every kernel broadcasts, and a function that restores the result's shape.
 
-    Operands of up to four axes, or of equal shapes, stay. Else adjacent axes are merged along which the same operands
-    broadcast. If more than four axes remain, or if it is unknown which operands broadcast, each operand is broadcast to
-    the whole shape.
+    Operands stay as they are if the result has up to four axes, or if their shapes are equal. Else adjacent axes are merged
+    along which the same operands broadcast. If that leaves more than four axes, each operand is broadcast to the whole shape.
+    The same holds if RESHAPE cannot express a shape (`is_viewable`), or if it is unknown which operands broadcast.
     """
     shapes = [handle.dims for handle in operands]
     result_dims = broadcast_dims(shapes)
@@ -70,8 +70,8 @@ def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) 
     """Return x broadcast to the sizes `dims`, which the tensor `target` holds at run time.
 
     The result is x itself if its shape is provably `dims`, or a constant for a constant x and at most 64 elements.
-    Otherwise it is the result of TILE, or of BROADCAST_TO. Raises UnsupportedError if BROADCAST_TO has neither x's
-    dtype nor a wider dtype.
+    Otherwise it is computed by TILE if `_tile_repeats` is known and the kernel takes x's dtype, else by BROADCAST_TO. Raises
+    UnsupportedError if BROADCAST_TO takes neither x's dtype nor a wider dtype.
     """
     if is_same_shape(x.dims, dims):
         return x
@@ -91,9 +91,9 @@ def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) 
 
 
 def _broadcast_beyond_empty(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
-    """Broadcast with at least one element along each axis, and slice the result to the shape.
+    """Broadcast x by BROADCAST_TO, with 1 for a size 0 of `target` where x has length 1; slice the result to `target`.
 
-    BROADCAST_TO kernels write out of bounds where an axis becomes empty.
+    BROADCAST_TO kernels write out of bounds where an axis of length 1 becomes empty.
     """
     source_shape = builder.shape_tensor(x)
     if x.rank < len(dims):
@@ -111,7 +111,9 @@ def _broadcast_beyond_empty(builder: Builder, x: Handle, target: Handle, dims: S
 
 
 def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[int]]:
-    """Return how often TILE repeats each axis; None if the ranks differ, or a repetition is unknown or zero.
+    """Return how often TILE repeats each axis of `narrow` to give `wide`: 1, or the size in `wide`.
+
+    Returns None if the ranks differ, or if a repetition is unknown or zero.
 
     TILE copies whole rows: it takes a hundredth of the time of BROADCAST_TO, which computes the index of every element.
     """
@@ -129,7 +131,7 @@ def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[i
 
 
 def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
-    """Return the axes of the result in groups: adjacent axes along which the same operands broadcast form a group.
+    """Return the axes of the result in groups: adjacent axes along which the same operands have size 1 form a group.
 
     An axis along which all operands have size 1 joins any group. `rank` is that of the result. The groups hold the axes
     0 to `rank` - 1, in order.
@@ -155,9 +157,9 @@ def _merge_dims(dims: Sequence[Any], groups: Sequence[Sequence[int]], rank: int)
 
 
 def _knows_repeated_axes(shapes: Sequence[Sequence[Any]], rank: int) -> bool:
-    """Whether it is known for each axis which operands are repeated along it.
+    """Whether it is known for each axis of the result which operands are repeated along it.
 
-    It is unknown for an unknown size beside an integer: the size may be 1.
+    False for an axis with an unknown size (None), or with sizes other than 1 that are not provably equal: one may be 1.
     """
     for axis in range(rank):
         sizes = [shape[axis - rank] for shape in shapes if len(shape) >= rank - axis]

@@ -125,8 +125,8 @@ class Builder:
     def may_be_infinite(self, x: Handle) -> bool:
         """Whether x is a float32 constant with an infinity, or is computed from such a constant or from a logarithm.
 
-        Computed tensors are tracked only on runtimes whose arithmetic clamps infinity (`finite_arithmetic`); else
-        False.
+        Computed tensors are tracked only through the operators in `_KEEPS_INFINITY`, and only on runtimes whose arithmetic
+        clamps infinity (`finite_arithmetic`). For other computed tensors: False.
         """
         return bool(x.dtype == "float32" and np.isinf(x.array).any()) if x.is_constant else x.has_infinite
 
@@ -157,14 +157,14 @@ class Builder:
 
     # -- constants and inputs --------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Handle:
-        """Return a handle with known elements. `dtype` is not read: the dtype is that of the array.
+        """Return the handle of a constant with the elements of `array`. `dtype` is not read: the dtype is that of the array.
 
         Raises UnsupportedError if the runtime has no tensors of the dtype.
         """
         return Handle(self.require_type(storage_type(array)), array.shape, array=array)
 
     def like(self, x: Handle, value: Scalar) -> Handle:
-        """Return a constant scalar of x's dtype."""
+        """Return the number `value` as a constant scalar of x's dtype."""
         return Handle.of(np.asarray(value, x.dtype))
 
     def ints(self, *values: int) -> Handle:
@@ -184,7 +184,10 @@ class Builder:
 
     # -- shapes --------------------------------------------------------------------------------------------------------
     def dim(self, handle: Handle, axis: int) -> Any:
-        """Return the size of an axis: an int if it is known, else an int32 scalar. `axis` is not negative."""
+        """Return the size of an axis, which is not negative: an int if it is known, else an int32 scalar.
+
+        The scalar is computed once per subgraph.
+        """
         size = handle.dims[axis]
         if isinstance(size, int):
             return size
@@ -205,9 +208,10 @@ class Builder:
         return self.graph.cache[handle.index]
 
     def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
-        """Replace unknown sizes of a result by those in `dims` that the caller knows, and return the result.
+        """Set sizes of a computed tensor from `dims`, in place, and return the handle. It must not be a constant.
 
-        The result must not be a constant. If `dims` has another rank, nothing is replaced.
+        A size of the handle that is no int takes the value in `dims`; None in `dims` sets nothing. Nor does a `dims` of
+        another rank.
         """
         if len(dims) == handle.rank:
             handle.dims = tuple(choose_known_size(a, b) for a, b in zip(handle.dims, dims))
@@ -217,7 +221,7 @@ class Builder:
         return handle
 
     def name_value(self, handle: Handle, name: str) -> None:
-        """Name the tensor of a value of the main subgraph.
+        """Name the tensor of a computed value, if the innermost open subgraph is the main subgraph.
 
         Constants, and values of other subgraphs, keep their names.
         """

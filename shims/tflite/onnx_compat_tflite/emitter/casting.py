@@ -36,8 +36,9 @@ def cast(builder: Builder, x: Handle, dtype: DType) -> Handle:
 def to(builder: Builder, x: Handle, dtype: str) -> Handle:
     """Cast x to a dtype, as C does it; return x if it has the dtype.
 
-    Constants of integers and booleans stay constants. A CAST from or to int8 is appended where the kernel casts int32:
-    the pass `int8_casts` replaces it if the kernel lacks int8. Raises UnsupportedError if the runtime cannot cast x.
+    Constants of integers and booleans stay constants. uint64 is cast by `uint64.cast` where that can cast; float16 by
+    DEQUANTIZE if CAST lacks it. A CAST from or to int8 is appended where the kernel casts int32: the pass `int8_casts`
+    replaces it if the kernel lacks int8. Raises UnsupportedError if the runtime cannot cast x.
     """
     if x.dtype == dtype:
         return x
@@ -56,13 +57,16 @@ def to(builder: Builder, x: Handle, dtype: str) -> Handle:
 def call_in_float32(
     builder: Builder, function: Callable[..., Handle], *operands: Optional[Handle], **params: Any
 ) -> Handle:
-    """Call a function with the operands in float32, and return its result in float16. An operand of None stays None."""
+    """Call `function(builder, *operands, **params)` with the operands cast to float32, and cast its result to float16.
+
+    An operand of None stays None.
+    """
     single = [None if operand is None else to(builder, operand, "float32") for operand in operands]
     return to(builder, function(builder, *single, **params), "float16")
 
 
 def widen(builder: Builder, x: Handle, builtin: str) -> Handle:
-    """Cast x to the next wider dtype, as `builtin` lacks that of x. Raises UnsupportedError without a wider dtype."""
+    """Cast x to the next wider dtype. Without one, raise UnsupportedError, which names the kernel `builtin`."""
     return to(builder, x, _wider_type(builder, x.dtype, builtin))
 
 
@@ -81,10 +85,10 @@ def call_widened(
     arguments: Sequence[Any],
     params: Dict[str, Any],
 ) -> Any:
-    """Call a function with x, and each operand of its dtype, as int64 or in a wider dtype; convert the results back.
+    """Call a function with x, and each of `arguments` of x's dtype, as int64 or in a wider dtype; convert results back.
 
-    `builtins` are the operators that the function needs. Raises UnsupportedError, which names the first operator that
-    lacks x's dtype, if no wider dtype holds the values.
+    `builtins` are the operators that the function needs; at least one of them lacks x's dtype. Raises UnsupportedError,
+    which names the first such operator, if no wider dtype holds the values.
     """
     views = int64_views.find_views(builder, x.dtype, {name.partition(" ")[0] for name in builtins})
     if views is not None:
@@ -113,9 +117,9 @@ def _call_converted(
     convert: Callable[[Handle], Handle],
     restore: Callable[[Handle], Handle],
 ) -> Any:
-    """Call a function with x, and each operand of its dtype, converted to the dtype `wider`; restore the results.
+    """Call a function with x, and each of `arguments` of x's dtype (also in lists), converted by `convert`.
 
-    Results of another dtype than `wider` stay.
+    Results of the dtype `wider` are converted by `restore`; results of another dtype stay.
     """
 
     def convert_item(item: Any) -> Any:

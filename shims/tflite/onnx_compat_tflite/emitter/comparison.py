@@ -16,7 +16,7 @@ __all__ = [
 
 
 def _compare(builtin: str) -> Callable[[Builder, Handle, Handle], Handle]:
-    """Return a function that emits an operator of two operands whose result is boolean."""
+    """Return a function that emits a boolean operator of two operands, in a wider dtype if the kernel lacks that of x."""
 
     @widen_for(builtin)
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
@@ -52,7 +52,7 @@ def equal(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def is_nan(builder: Builder, x: Handle) -> Handle:
-    """Return where x is NaN."""
+    """Return a boolean tensor: whether each element of x is NaN."""
     return float64.is_nan(builder, x) if float64.is_viewed(builder, x) else _differs_from_itself(builder, x)
 
 
@@ -63,7 +63,7 @@ def _differs_from_itself(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def is_inf(builder: Builder, x: Handle) -> Handle:
-    """Return where x is infinite, of either sign."""
+    """Return a boolean tensor: whether each element of x is infinite, of either sign."""
     return float64.is_inf(builder, x) if float64.is_viewed(builder, x) else _equals_infinity(builder, x)
 
 
@@ -82,13 +82,13 @@ def logical_not(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def logical_xor(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return where the booleans x and y differ."""
+    """Emit NOT_EQUAL of the booleans x and y: whether exactly one of them is true."""
     return broadcasting.add_op(builder, "NOT_EQUAL", [x, y], "bool")
 
 
 @primitive
 def where(builder: Builder, condition: Handle, x: Handle, y: Handle) -> Handle:
-    """Return x where the condition, a boolean, holds, and y elsewhere.
+    """Emit SELECT_V2: the element of x where the boolean `condition` is true, that of y elsewhere.
 
     x and y have the same dtype; all three broadcast.
     """

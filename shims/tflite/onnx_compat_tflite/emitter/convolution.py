@@ -32,10 +32,11 @@ def conv(
     groups: int,
     padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a convolution. The `padding` SAME takes the place of the pads of the window; None keeps them.
+    """Emit a convolution; float16 is computed in float32. `padding`: SAME, in place of the pads of the window, or None.
 
-    Raises UnsupportedError for another dtype than float32 and float16, more than three spatial axes, or unknown
-    channels that the kernel needs.
+    If the channels of the filter are known, the number of channels is set in the handle x, in place. Raises UnsupportedError
+    for another dtype than float32 and float16, and for more than three spatial axes. It is raised, too, for unknown channels
+    or kernel sizes that the op needs.
     """
 
     def convolve(builder: Builder, x: Handle, w: Handle, bias: Handle, *where: Any) -> Handle:
@@ -61,10 +62,9 @@ def depthwise_conv(
     groups: int,
     padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a depthwise convolution, with filters [1, kernel..., O].
+    """Emit a depthwise convolution, with filters [1, kernel..., O]; over three spatial axes by `conv` with `groups`.
 
-    The `padding` SAME takes the place of the pads of the window. Raises UnsupportedError as `conv` does. `groups` is
-    read only for three spatial axes.
+    `padding` is as in `conv`, and UnsupportedError is raised as there. `groups` is read only for three spatial axes.
     """
     if len(window.strides) == 3:
         dense = transposing.transpose(builder, w, [w.rank - 1, *range(1, w.rank - 1), 0])
@@ -85,9 +85,10 @@ def _convolve(
 ) -> Handle:
     """Prepare the operands of a convolution, and call the function that appends the operator.
 
-    It casts float16, gives a single spatial axis a second axis, adds a zero bias, which the kernels require, and pads.
-    The axis `channel_axis` of the filter has the channels of the result. An empty result of known sizes is a constant.
-    Raises UnsupportedError for another dtype, or for more than three spatial axes.
+    It computes float16 in float32, and gives a single spatial axis a second axis. Without a bias it adds zeros, because the
+    kernels require a bias. x is padded with zeros if the kernel has no such padding. The axis `channel_axis` of the filter
+    has the channels of the result. An empty result of known sizes is a constant. Raises UnsupportedError for another dtype,
+    or for more than three spatial axes.
     """
     if x.dtype == "float16":
         where: Any = {"convolve": convolve, "channel_axis": channel_axis, "window": window, "padding": padding}
@@ -159,9 +160,9 @@ def _convolve_groups(
     padding: str,
     dims: Sequence[Size],
 ) -> Handle:
-    """Convolve each group of channels, and concatenate the results.
+    """Convolve each group of channels by `convolve`, and concatenate the results along the channels.
 
-    Raises UnsupportedError if there are several groups and a number of channels is unknown.
+    Raises UnsupportedError if there are several groups and the input or output channels are unknown.
     """
     if groups == 1:
         return convolve(builder, x, w, bias, window, padding, dims)
@@ -178,9 +179,9 @@ def _convolve_groups(
 
 
 def dilate_filter(builder: Builder, w: Handle, dilations: Sequence[int]) -> Handle:
-    """Insert zeros between the taps of a filter [O, kernel..., I].
+    """Return a filter [O, kernel..., I] with zeros inserted between its taps. A constant stays a constant.
 
-    Raises UnsupportedError if a kernel size is unknown.
+    Raises UnsupportedError if a kernel size is unknown, also on an axis with a dilation of 1.
     """
     for axis, dilation in enumerate(dilations, 1):
         taps = require_known(w.dims[axis])

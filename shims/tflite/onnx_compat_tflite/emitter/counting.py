@@ -15,7 +15,7 @@ __all__ = ["arange", "count_to", "grid"]
 
 @primitive
 def arange(builder: Builder, start: Handle, stop: Handle, step: Handle) -> Handle:
-    """Return start, start + step, ... up to `stop`, exclusive; no elements if the step leads away from `stop`.
+    """Return start, start + step, ... up to `stop`, exclusive, in start's dtype; empty if the step leads away from `stop`.
 
     The elements are counted in int32, then scaled: the kernel adds the step repeatedly, and sums up its rounding.
     """
@@ -35,12 +35,12 @@ def arange(builder: Builder, start: Handle, stop: Handle, step: Handle) -> Handl
 
 
 def _ceiled_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the quotient of integers, rounded up: -floor(-x / y)."""
+    """Return the quotient x / y of integers, rounded up: -floor(-x / y)."""
     return elementwise.neg(builder, division.floordiv(builder, elementwise.neg(builder, x), y))
 
 
 def count_to(builder: Builder, length: Union[int, Handle]) -> Handle:
-    """Return 0, 1, ..., length - 1 in int32: a constant if the length is known, and empty if it is then negative."""
+    """Return 0, 1, ..., length - 1 in int32: a constant for a known length (empty if it is negative), else by RANGE."""
     if isinstance(length, int):
         return Handle.of(np.arange(length, dtype=np.int32))
     if length.is_constant:
@@ -52,7 +52,8 @@ def count_to(builder: Builder, length: Union[int, Handle]) -> Handle:
 def grid(builder: Builder, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
     """Return the positions 0, 1, 2 and so on along an axis of x, in int32, with length 1 along all other axes.
 
-    The result is a constant if the size is known. `rank` is the rank of the result, by default the rank of x.
+    The result is a constant if the size is known. `rank` is the rank of the result, by default the rank of x. The positions
+    lie along the same `axis`, which is not negative.
     """
     length = builder.dim(x, axis)
     shape = [1] * (x.rank if rank is None else rank)

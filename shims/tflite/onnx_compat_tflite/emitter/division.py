@@ -21,9 +21,9 @@ def is_integer(x: Handle) -> bool:
 
 @primitive
 def div(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Divide: the true quotient of floats, the quotient of integers rounded towards zero.
+    """Emit x / y: the true quotient of floats, the quotient of integers rounded towards zero.
 
-    An integer by 0 is undefined.
+    The quotient of an integer and 0 is undefined.
     """
     if uint64.is_viewed(builder, x):
         return uint64.div(builder, x, y)
@@ -47,7 +47,7 @@ def _truncated_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def floordiv(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Divide, and round down. An integer divided by 0 is undefined."""
+    """Emit the quotient x / y, rounded down. The quotient of an integer and 0 is undefined."""
     if uint64.is_viewed(builder, x):
         return uint64.div(builder, x, y)
     return _floored_quotient(builder, x, y) if is_integer(x) else elementwise.floor(builder, div(builder, x, y))
@@ -69,7 +69,7 @@ def _floored_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder with the sign of y. The remainder of an integer by 0 is undefined."""
+    """Emit the remainder of x / y with the sign of y. The remainder of an integer by 0 is undefined."""
     return uint64.mod(builder, x, y) if uint64.is_viewed(builder, x) else _floored_remainder(builder, x, y)
 
 
@@ -80,7 +80,7 @@ def _floored_remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def fmod(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder with the sign of x. The remainder of an integer by 0 is undefined."""
+    """Emit the remainder of x / y with the sign of x. The remainder of an integer by 0 is undefined."""
     return mod(builder, x, y) if x.dtype == "uint64" else _truncated_remainder(builder, x, y)
 
 
@@ -94,7 +94,10 @@ def _truncated_remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder with the sign of x: the floored remainder, less y where the signs differ."""
+    """Return the remainder of integers with the sign of x, for y not 0: FLOOR_MOD, less y where the signs differ.
+
+    A remainder of 0 stays.
+    """
     floored = broadcasting.add_op(builder, "FLOOR_MOD", [x, y])
     is_opposite = _has_opposite_signs(builder, x, y)
     is_zero = comparison.equal(builder, floored, builder.like(x, 0))
@@ -103,7 +106,7 @@ def _remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _has_opposite_signs(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return where exactly one of x and y is negative, and x is not zero. y is never zero."""
+    """Return a boolean tensor: whether exactly one of x and y is negative, and x is not zero. y is never zero."""
     zero = builder.like(x, 0)
     opposite = comparison.logical_xor(builder, comparison.less(builder, x, zero), comparison.less(builder, y, zero))
     is_zero = comparison.equal(builder, x, zero)
@@ -122,7 +125,7 @@ def _safe_divisor(builder: Builder, y: Handle) -> Handle:
 
 
 def _divide_by_minus_one(builder: Builder, x: Handle, y: Handle, quotient: Handle) -> Handle:
-    """Return the quotient, with -x where y is -1."""
+    """Return `quotient` with -x where y is -1; for a constant y without -1, `quotient` itself."""
     if y.is_constant and not (y.array == -1).any():
         return quotient
     is_minus_one = comparison.equal(builder, y, builder.like(y, -1))
@@ -130,7 +133,10 @@ def _divide_by_minus_one(builder: Builder, x: Handle, y: Handle, quotient: Handl
 
 
 def _exact_quotient(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return x / y in int64 for a y, not 0, that divides x. Each round of float32 division finds the next 22 bits."""
+    """Return x / y in int64. y must not be 0, and must divide x exactly.
+
+    Each of three rounds of float32 division finds the next 22 bits.
+    """
     total = None
     for _ in range(3):
         ratio = broadcasting.add_op(builder, "DIV", [casting.to(builder, value, "float32") for value in (x, y)])

@@ -28,7 +28,7 @@ _HUGE = 1e4  # from here on x^2 + 1 equals x^2 in float32
 
 
 def _widen_for_arithmetic(function: Callable[..., Handle]) -> Callable[..., Handle]:
-    """Decorate a function that is composed of arithmetic: see `widen_for`."""
+    """Decorate a function that is composed of MUL, ADD, SELECT_V2 and SQRT: it widens x where one lacks x's dtype."""
     return widen_for("MUL", "ADD", "SELECT_V2", "SQRT")(function)
 
 
@@ -41,14 +41,14 @@ def polynomial(builder: Builder, x: Handle, coefficients: Sequence[float]) -> Ha
 
 
 def _odd_polynomial(builder: Builder, x: Handle, coefficients: Sequence[float]) -> Handle:
-    """Return x + x^3 P(x^2), whose leading term is exact."""
+    """Return x + x^3 P(x^2), whose leading term is exact. `coefficients`: of P, that of the highest power first."""
     z = elementwise.mul(builder, x, x)
     cube = elementwise.mul(builder, x, z)
     return elementwise.add(builder, x, elementwise.mul(builder, cube, polynomial(builder, z, coefficients)))
 
 
 def _copy_sign(builder: Builder, magnitude: Handle, x: Handle) -> Handle:
-    """Return the magnitude with the sign of x. The sign of -0 is lost."""
+    """Return -magnitude where x < 0, else the magnitude, which is not negative. The sign of an x of -0 is lost."""
     is_negative = _is_below(builder, x, 0)
     return comparison.where(builder, is_negative, elementwise.neg(builder, magnitude), magnitude)
 
@@ -75,7 +75,10 @@ def tan(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def atan(builder: Builder, x: Handle) -> Handle:
-    """Emit the arc tangent: by the inverse of |x| above tan(3/8 pi), by the angle from pi/4 above tan(1/8 pi)."""
+    """Emit the arc tangent: a polynomial for |x| up to tan(pi/8).
+
+    Above it, pi/4 plus the polynomial of (|x| - 1) / (|x| + 1); above tan(3/8 pi), pi/2 plus that of -1 / |x|.
+    """
     size = elementwise.abs(builder, x)
     far, middle = (comparison.less(builder, builder.like(x, np.tan(k * np.pi / 8)), size) for k in (3, 1))
     inverse = division.div(builder, builder.like(x, -1), size)
@@ -111,7 +114,8 @@ def acos(builder: Builder, x: Handle) -> Handle:
 def atan2(builder: Builder, x: Handle, y: Handle) -> Handle:
     """Emit the angle of the point with the ordinate x and the abscissa y. NaN where an operand is NaN.
 
-    The angle of the first octant is reflected at the diagonal, the ordinate and the abscissa.
+    The arc tangent of min(|x|, |y|) / max(|x|, |y|) is reflected: at the diagonal if |x| > |y|, then by the signs of y and x.
+    -0 counts as negative.
     """
     zero, unit = builder.like(x, 0), builder.like(x, 1)
     up, right = elementwise.abs(builder, x), elementwise.abs(builder, y)
@@ -131,7 +135,7 @@ def atan2(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _signed_value(builder: Builder, x: Handle) -> Handle:
-    """Return x with -1/0 in place of -0 and 1/0 in place of 0, so that a comparison sees the sign of zero."""
+    """Return x with -inf in place of -0, and inf in place of 0, so that a comparison sees the sign of zero."""
     zero = comparison.equal(builder, x, builder.like(x, 0))
     return comparison.where(builder, zero, division.div(builder, builder.like(x, 1), x), x)
 
@@ -146,7 +150,7 @@ def _half_exps(builder: Builder, x: Handle) -> Tuple[Handle, Handle]:
 @primitive
 @_widen_for_arithmetic
 def sinh(builder: Builder, x: Handle) -> Handle:
-    """Emit the hyperbolic sine: (e^|x| - e^-|x|) / 2 with the sign of x, and a polynomial up to 1."""
+    """Emit the hyperbolic sine: (e^|x| - e^-|x|) / 2 with the sign of x, and a polynomial for |x| < 1."""
     size = elementwise.abs(builder, x)
     far = elementwise.sub(builder, *_half_exps(builder, size))
     near = _odd_polynomial(builder, extremes.minimum(builder, builder.like(x, 1), size), _SINH)
@@ -168,7 +172,7 @@ def _log_of_double(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def asinh(builder: Builder, x: Handle) -> Handle:
-    """Emit log(|x| + sqrt(x^2 + 1)) with the sign of x, a polynomial up to 1/2, and log(2 |x|) for large numbers."""
+    """Emit asinh: log(|x| + sqrt(x^2 + 1)) with the sign of x; a polynomial for |x| < 1/2, log(2 |x|) from 10^4 on."""
     size = elementwise.abs(builder, x)
     near = _odd_polynomial(builder, extremes.minimum(builder, builder.like(x, 0.5), size), _ASINH)
     root = elementwise.sqrt(builder, _add_number(builder, elementwise.mul(builder, size, size), 1))
@@ -181,7 +185,7 @@ def asinh(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def acosh(builder: Builder, x: Handle) -> Handle:
-    """Emit log(x + sqrt((x - 1) (x + 1))), a polynomial near 1, and log(2 x) for large numbers."""
+    """Emit acosh: log(x + sqrt((x - 1) (x + 1))); sqrt(2 (x - 1)) P(x - 1) for x up to 1.5, log(2 x) from 10^4 on."""
     beyond = _add_number(builder, x, -1)
     bounded = extremes.minimum(builder, builder.like(x, 0.5), beyond)
     near = elementwise.sqrt(builder, _multiply_number(builder, bounded, 2))
@@ -196,7 +200,7 @@ def acosh(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def atanh(builder: Builder, x: Handle) -> Handle:
-    """Emit log((1 + |x|) / (1 - |x|)) / 2 with the sign of x, and a polynomial up to 1/2."""
+    """Emit atanh: log((1 + |x|) / (1 - |x|)) / 2 with the sign of x, and a polynomial for |x| < 1/2."""
     size = elementwise.abs(builder, x)
     near = _odd_polynomial(builder, extremes.minimum(builder, builder.like(x, 0.5), size), _ATANH)
     unit = builder.like(x, 1)
@@ -208,7 +212,10 @@ def atanh(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def erf(builder: Builder, x: Handle) -> Handle:
-    """Emit the error function: x P(x^2) up to 1, and 1 - e^Q(|x|) beyond, where Q approximates log(erfc)."""
+    """Emit the error function: x P(x^2) for |x| < 1, else 1 - e^Q(|x|) with the sign of x; Q approximates log(erfc).
+
+    |x| is clipped to 4.
+    """
     size = extremes.minimum(builder, builder.like(x, 4), elementwise.abs(builder, x))
     z = elementwise.mul(builder, size, size)
     near = elementwise.mul(builder, size, polynomial(builder, z, _ERF))

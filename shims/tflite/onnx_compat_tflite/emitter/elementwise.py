@@ -1,4 +1,4 @@
-"""Elementwise arithmetic that consists of a kernel or a few.
+"""Elementwise arithmetic by one kernel, or by a few.
 
 `comparison`, `extremes`, `division` and `powers` have the other elementwise primitives, `elementary_functions` the
 functions without a kernel.
@@ -37,8 +37,9 @@ def _unary(builtin: str) -> Unary:
 
 
 def _precise(builtin: str) -> Unary:
-    """Return a function that emits a unary operator, in float32 for float16: the float16 kernel is off by more than a
-    rounding.
+    """Return a function that emits a unary operator, in float32 for float16, else as `_unary` does.
+
+    The float16 kernel is off by more than a rounding.
     """
 
     @widen_for(builtin)
@@ -94,9 +95,9 @@ def _may_lose_infinity(builder: Builder, x: Handle) -> bool:
 
 
 def _keep_infinite(builder: Builder, total: Handle, *operands: Handle) -> Handle:
-    """Return `total`, the sum of the operands, with infinity restored where an operand is infinite and the kernel clamped it.
+    """Return `total`, the sum of the operands, replaced by the operand where an operand is infinite.
 
-    A NaN of `total` stays. If no operand can lose infinity, `total` itself is returned.
+    This undoes the clamping of kernels. A NaN of `total` stays. If no operand can lose infinity, `total` itself is returned.
     """
     for operand in operands:
         if _may_lose_infinity(builder, operand):
@@ -134,7 +135,7 @@ def neg(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def abs(builder: Builder, x: Handle) -> Handle:
-    """Emit |x|; return x if it is unsigned."""
+    """Emit |x|. An unsigned x is returned unchanged."""
     if float64.is_viewed(builder, x):
         return float64.abs(builder, x)
     if x.dtype.startswith("uint"):
@@ -144,7 +145,7 @@ def abs(builder: Builder, x: Handle) -> Handle:
 
 @widen_for("MAXIMUM", "NEG")
 def _magnitude(builder: Builder, x: Handle) -> Handle:
-    """Return |x| as max(x, -x), or by ABS if the decorator has widened x to float32."""
+    """Return |x| as max(x, -x), or by ABS if x is float32, as when the decorator has widened float16."""
     if x.dtype == "float32":
         return unary(builder, "ABS", x)
     return broadcasting.add_op(builder, "MAXIMUM", [x, neg(builder, x)])
