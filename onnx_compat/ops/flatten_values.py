@@ -11,7 +11,10 @@ Form = List[Any]
 
 
 def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
-    """Return the tensors inside the values, in depth-first order, and the `Form` for `rebuild_values`."""
+    """Return the tensors inside the values, in depth-first order, and the `Form` for `rebuild_values`.
+
+    A map gives two tensors, its keys and its values; an empty optional gives none.
+    """
     tensors: List[Tensor] = []
     form: Form = []
     for value in values:

@@ -17,15 +17,15 @@ from onnx_compat.tracing.values import Tensor, as_sizes, lift
 def grid_sample(
     X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
 ) -> Tensor:
-    """Return the image at each point of the grid, by interpolation: [N, C, points...].
+    """Return the image interpolated at each point of the grid: [N, C, points...], in the dtype of X.
 
     X, grid: the image [N, C, spatial...], and coordinates [N, points..., axes], the last spatial axis first.
     align_corners: coordinates -1 and 1 are the centers of the outermost pixels, else the edges of the image.
-    mode: linear, nearest or cubic.
+    mode: linear, nearest (halves to even) or cubic. Linear and cubic interpolate an integer image in float32.
     padding_mode: outside the image are zeros, the border pixel, or the image reflected at its edges.
 
-    A reflected image is periodic. Mode "reflection" therefore reflects the indices of pixels, not the coordinates.
-    Raises InvalidModelError for another mode or padding_mode.
+    A reflected image is periodic. padding_mode reflection therefore reflects the indices of pixels, not the
+    coordinates. Raises InvalidModelError for another mode or padding_mode.
     """
     if mode not in ("linear", "nearest", "cubic"):
         raise InvalidModelError("a GridSample is linear, nearest or cubic, not %r" % mode)
@@ -40,7 +40,10 @@ def grid_sample(
 def grid_sample_16(
     X: Tensor, grid: Tensor, *, align_corners: int = 0, mode: str = "bilinear", padding_mode: str = "zeros"
 ) -> Tensor:
-    """Return GridSample of opset 16, which calls its modes bilinear and bicubic."""
+    """Return `grid_sample` for opset 16, whose modes are named bilinear, bicubic and nearest.
+
+    The names linear and cubic are accepted too.
+    """
     modes = {"bilinear": "linear", "bicubic": "cubic"}
     return grid_sample(X, grid, align_corners=align_corners, mode=modes.get(mode, mode), padding_mode=padding_mode)
 
@@ -48,7 +51,7 @@ def grid_sample_16(
 def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
     """Return the image at each point of the grid, [N, C, points...], for a `mode` that is linear, nearest or cubic.
 
-    `aligned` is align_corners. The result has the dtype of x.
+    `aligned` is align_corners. x must hold floats unless the mode is nearest; the result has the dtype of x.
     """
     grid = p.cast(grid, compute_dtype(grid))
     extents = x.shape[2:]
@@ -73,7 +76,9 @@ def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
 def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
     """Return the pixels of an axis, with their weights, that interpolate the image at each position.
 
-    `pixels` has the positions as pixel indices with a fraction. Mode nearest gives one tap without a weight.
+    `pixels` has the positions as pixel indices with a fraction. Mode nearest gives a single tap without a weight,
+    linear two taps, cubic four. Unless padding_mode is reflection, far positions are first clamped to at most 3 pixels
+    outside.
     """
     if padding_mode != "reflection":  # farther positions have no pixel of the image in reach, so they are equivalent
         pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)
@@ -91,7 +96,8 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
 def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding_mode: str, aligned: bool) -> Tap:
     """Return the tap of a pixel index that may be outside the image: reflect it, clamp it or mark it as outside.
 
-    By `padding_mode`: reflection reflects the index, border clamps it, zeros clamps it and marks it.
+    By `padding_mode`: reflection reflects the index, border clamps it, zeros clamps it and sets `inside` of the tap.
+    The `weight` does not change.
     """
     last = lift(extent - 1, int64)
     if (
@@ -108,7 +114,9 @@ def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding
 def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
     """Return the sampling grid of an affine map: theta @ [x, y, 1] (3D: theta @ [x, y, z, 1]) for each output pixel.
 
-    The grid is [N, H, W, 2] (3D: [N, D, H, W, 3]), of the dtype of theta. `size` is [N, C, H, W] or [N, C, D, H, W].
+    The grid is [N, H, W, 2] (3D: [N, D, H, W, 3]), of the dtype of theta. theta is [N, 2, 3] (3D: [N, 3, 4]), `size` is
+    [N, C, H, W] or [N, C, D, H, W]. x, y and z range over [-1, 1]: -1 and 1 are the centers of the outermost pixels if
+    `align_corners`, else the edges of the image.
     """
     extents = as_sizes(size)[2:]
     rank = len(extents)

@@ -20,7 +20,8 @@ from onnx_compat.tracing.values import Tensor, lift
 def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     """Return the slices of data at the indices of an axis. The shape of the indices replaces that axis.
 
-    Raises InvalidModelError for scalar data, and for a known index that is out of range of a static axis.
+    Negative indices count from the end. Raises InvalidModelError for scalar data, and for a known index that is out of
+    range of a static axis. A single known index of run-time data becomes a slice.
     """
     if not data.rank:
         raise InvalidModelError("a scalar has no axis to select from")
@@ -37,7 +38,8 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     """Return the elements at the indices along an axis: y[i][j] = data[indices[i][j]][j] for axis 0 of a matrix.
 
-    The result has the shape of the indices. Raises InvalidModelError for a known index that is out of range.
+    The result has the shape of the indices. Negative indices count from the end. Raises InvalidModelError for a known
+    index that is out of range.
     """
     axis = p.axis_of(axis, data.rank)
     return p.take_along(data, p.nonnegative(indices, data.shape[axis]), axis)
@@ -47,7 +49,8 @@ def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
     """Return data[row] for each row of coordinates. The rows are the last axis of the indices.
 
-    Negative coordinates count from the end; a known coordinate out of range raises InvalidModelError.
+    A row that is shorter than the rank selects a slice. Negative coordinates count from the end; a known coordinate out
+    of range raises InvalidModelError.
     """
     return gather_nd(data, indices)
 
@@ -56,18 +59,18 @@ def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     """Return data[row] for each row of coordinates, within each entry of the first `batch_dims` axes.
 
-    The rows are the last axis of the indices. A row that is shorter than the rank selects a slice. Raises
-    InvalidModelError for a known coordinate that is out of range.
+    The rows are the last axis of the indices. A row that is shorter than the rank selects a slice. Negative coordinates
+    count from the end. Raises InvalidModelError for a known coordinate that is out of range.
     """
     return p.gather_nd(data, _nonnegative_rows(indices, data.shape[batch_dims:]), batch_dims)
 
 
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Return `indices` without negative coordinates: these count from the end of an axis of `shape`.
+    """Return `indices` without negative coordinates: such a coordinate counts from the end of its axis of `shape`.
 
     The last axis of `indices` holds the coordinates: entry k is on axis k of `shape`. Raises InvalidModelError for a
-    known coordinate that is out of range, and for more coordinates than axes. Raises NeedsKnownError if the number of
-    coordinates is not known.
+    known coordinate that is out of range, for more coordinates than axes, and for scalar indices. Raises
+    NeedsKnownError if the number of coordinates is not known and a coordinate may be negative.
     """
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):
@@ -104,8 +107,8 @@ def scatter_elements(
 ) -> Tensor:
     """Return data with updates at the indices along an axis.
 
-    `reduction` combines old and new elements: none (the update replaces the element), add, mul, max, min. Raises
-    InvalidModelError for a known index that is out of range.
+    `reduction` combines old and new elements: none (the update replaces the element), add, mul, max, min. Negative
+    indices count from the end. Raises InvalidModelError for a known index that is out of range.
     """
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
@@ -133,8 +136,8 @@ def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
     """Return data with data[row] replaced by an update, or combined with it, for each row of coordinates.
 
-    `reduction`: none (replace), add, mul, max or min. Raises InvalidModelError for a known coordinate that is out of
-    range.
+    The rows are the last axis of the indices. Negative coordinates count from the end. `reduction`: none (replace),
+    add, mul, max or min. Raises InvalidModelError for a known coordinate that is out of range.
     """
     return p.scatter_nd(data, _nonnegative_rows(indices, data.shape), updates, reduction)
 
@@ -150,7 +153,7 @@ def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) ->
     """Return the slices along an axis where the condition is true.
 
     If the condition is longer than the static axis, its rest is ignored; slices after a shorter condition are left out.
-    Without an axis, flatten the input first.
+    Without an axis, the input is flattened first, and the result is a vector.
     """
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
@@ -168,8 +171,8 @@ def _true_indices(condition: Tensor, extent: Extent) -> Tensor:
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """Return indices encoded as one-hot vectors along a new axis: values[1] at the index, values[0] elsewhere.
 
-    Indices of any numeric dtype may count from the end. An index out of range gives values[0] everywhere. Raises
-    InvalidModelError for a known depth below 1.
+    `indices` may have any numeric dtype; a negative index counts from the end. An index out of range gives values[0]
+    everywhere. Raises InvalidModelError for a known depth below 1, and if depth has not one element.
     """
     length = as_size(p.cast(depth, int64), "the depth of a OneHot")
     if is_static(length) and length < 1:
@@ -203,9 +206,10 @@ def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int
 
 @op("ReverseSequence", since=(10, 28))
 def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
-    """Reverse the first `sequence_lens[b]` steps of each batch entry b; keep the later steps.
+    """Return the input with the first `sequence_lens[b]` steps of each batch entry b reversed; later steps stay.
 
-    Raises InvalidModelError unless the two axes are 0 and 1, and the known lengths and their number fit the input.
+    Raises InvalidModelError unless the two axes are 0 and 1. Raises it also for a known length below 0 or above the
+    static number of steps. The static number of lengths must be the batch size.
     """
     if sorted((batch_axis, time_axis)) != [0, 1]:
         raise InvalidModelError("the axes of batch and time are 0 and 1, not %d and %d" % (batch_axis, time_axis))

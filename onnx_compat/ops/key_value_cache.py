@@ -29,8 +29,9 @@ def tensor_scatter(
 ) -> Tensor:
     """Return the cache with the update written along an axis, from index `write_indices[b]` on for sample b.
 
-    By default, the update is written from index 0 on. In mode "circular", the update continues at index 0 after the end
-    of the axis. Raises InvalidModelError for axis 0 and for a mode other than "linear" and "circular".
+    By default, the update is written from index 0 on, in either mode. In mode "circular", the update continues at index
+    0 after the end of the axis. In mode "linear", the update must not exceed the axis. Raises InvalidModelError for
+    axis 0 and for a mode other than "linear" and "circular".
     """
     if mode not in ("linear", "circular"):
         raise InvalidModelError("the mode of a TensorScatter is 'linear' or 'circular', not %r" % mode)

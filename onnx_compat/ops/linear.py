@@ -35,10 +35,9 @@ def gemm(
 ) -> Tensor:
     """Return alpha * A' @ B' + beta * C, where A' and B' are transposed if transA or transB.
 
-    C broadcasts to the product.
-
-    alpha is multiplied into a known operand, else into B. C becomes the bias of the product if it is a vector over the
-    columns. Without C, or if beta is 0, nothing is added.
+    C broadcasts to the product. Without C, or if beta is 0, nothing is added. alpha is multiplied into A if only A is
+    known, else into B. C becomes the bias of the product if it is a vector over the columns, and their number is
+    static.
     """
     if B.known or not A.known:
         B = B * alpha
@@ -56,7 +55,7 @@ op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 def _column_bias(summand: Tensor, columns: Extent) -> Any:
     """Return the summand as a bias [columns] of the product.
 
-    None unless its shape is [1, …, 1, columns] and columns is static.
+    None unless its shape is [columns] or [1, …, 1, columns], and columns is static.
     """
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None

@@ -38,12 +38,15 @@ def linear_attention(
     scale: float = 0.0,
     update_rule: str = "gated_delta",
 ) -> List[Tensor]:
-    """Return the output of linear attention and the final state, by a scan over the steps in float32.
+    """Return [output of linear attention, final state], by a scan over the steps in float32.
 
-    The state S [batch, heads, key size, value size] accumulates each step: S += k^T v; output = q S. The `gated` rules
-    first multiply S by exp(decay). The `delta` rules replace v by beta * (v - k S). A `scale` of 0 is 1 / sqrt(key
-    size). The first state is `past_state`, 0 by default. `chunk_size` has no effect. Raises InvalidModelError for an
-    unknown update rule, and unless exactly the inputs decay and beta are given that the rule needs.
+    Inputs are [batch, steps, heads * size]. The state S [batch, kv_num_heads, key size, value size] accumulates each
+    step: S += k^T v; output = q S. The `gated` rules first multiply S by exp(decay). The `delta` rules then replace v
+    by beta * (v - k S). A head of key and value serves q_num_heads / kv_num_heads heads of the query. A `scale` of 0 is
+    1 / sqrt(key size). The first state is `past_state`, 0 by default. `chunk_size` has no effect.
+
+    Raises InvalidModelError for an unknown update rule, and unless exactly the inputs decay and beta are given that the
+    rule needs.
     """
     if update_rule not in _RULES:
         raise InvalidModelError("the update rule %r is none of %s" % (update_rule, ", ".join(sorted(_RULES))))
@@ -85,7 +88,7 @@ def linear_attention(
 
 
 def _steps_first(x: Tensor, count: int) -> Tensor:
-    """Reshape [batch, steps, count * size] to [steps, batch, count, size], in float32.
+    """Reshape and transpose [batch, steps, count * size] to [steps, batch, count, size], in float32.
 
     Raises InvalidModelError if `count` does not divide the static last axis.
     """
@@ -99,10 +102,11 @@ def _steps_first(x: Tensor, count: int) -> Tensor:
 def causal_conv_with_state(
     input: Tensor, weight: Tensor, bias: Maybe = None, past_state: Maybe = None, *, activation: str = "none"
 ) -> List[Tensor]:
-    """Return the causal depthwise convolution of the input, and the state: the last kernel size - 1 steps of the input.
+    """Return [causal depthwise convolution of the input, state]. The state is the last kernel size - 1 steps.
 
-    `past_state` is the state of the previous call; without it, zeros precede the input. `activation`: none, or silu and
-    swish (both x * sigmoid(x)). Raises InvalidModelError for any other. Raises NeedsKnownError if the number of
+    The input is [batch, channels, steps], the weight [channels, 1, kernel size]. `past_state` is the state of the
+    previous call, which precedes the input; without it, zeros precede the input. `activation`: none, or silu and swish
+    (both x * sigmoid(x), in float32). Raises InvalidModelError for any other. Raises NeedsKnownError if the number of
     channels is not known.
     """
     if activation not in ("none", "silu", "swish"):

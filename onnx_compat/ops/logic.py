@@ -34,19 +34,19 @@ def logical_not(X: Tensor) -> Tensor:
 
 @op("BitwiseAnd", since=18)
 def bitwise_and(A: Tensor, B: Tensor) -> Tensor:
-    """Return the elementwise bitwise AND of two integer tensors."""
+    """Return the elementwise bitwise AND of two integer tensors, with broadcasting as in numpy."""
     return p.bitwise_and(A, B)
 
 
 @op("BitwiseOr", since=18)
 def bitwise_or(A: Tensor, B: Tensor) -> Tensor:
-    """Return the elementwise bitwise OR of two integer tensors."""
+    """Return the elementwise bitwise OR of two integer tensors, with broadcasting as in numpy."""
     return p.bitwise_or(A, B)
 
 
 @op("BitwiseXor", since=18)
 def bitwise_xor(A: Tensor, B: Tensor) -> Tensor:
-    """Return the elementwise bitwise XOR of two integer tensors."""
+    """Return the elementwise bitwise XOR of two integer tensors, with broadcasting as in numpy."""
     return p.bitwise_xor(A, B)
 
 
@@ -71,8 +71,9 @@ def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
 def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
     """Shift the bits of integers X by Y positions. A right shift of a signed integer is arithmetic: it keeps the sign.
 
-    A negative x is shifted to the right as ~(~x >> y). A negative y shifts all bits out: the result is 0, or -1 for a
-    negative x shifted to the right. Raises InvalidModelError unless `direction` is LEFT or RIGHT.
+    A negative x is shifted to the right as ~(~x >> y). A negative y, or a y of the width or more, shifts all bits out:
+    the result is 0, or -1 for a negative x shifted to the right. Raises InvalidModelError unless `direction` is LEFT or
+    RIGHT.
     """
     if X.dtype.kind == "u":
         return bit_shift(X, Y, direction=direction)

@@ -21,7 +21,8 @@ def negative_log_likelihood(
     """Return minus the log-probability of each target class, times the weight of the class, reduced by `reduction`.
 
     input, target: log-probabilities [N, C, ...], and classes [N, ...].
-    reduction: none, sum, or mean: the sum divided by the sum of the weights, which is NaN if no target counts.
+    reduction: none ([N, ...]); sum (a scalar); mean: the sum divided by the sum of the weights of the targets, which is
+    NaN if no target counts.
     weight: a number for each class; 1 by default.
 
     A target equal to ignore_index has the loss 0, and counts for neither sum. Raises InvalidModelError for another
@@ -56,9 +57,9 @@ def softmax_cross_entropy(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tuple[Tensor, Tensor]:
-    """Return the negative log-likelihood of the labels under the softmax of the scores, and the log-softmax.
+    """Return (negative log-likelihood of the labels under the softmax of the scores, log-softmax of the scores).
 
-    The softmax is along axis 1. The other attributes are as for `negative_log_likelihood`.
+    The softmax is along axis 1. `weights`, `ignore_index` and `reduction` are as for `negative_log_likelihood`.
     """
     log_prob = p.log_softmax(scores, 1)
     loss = negative_log_likelihood(log_prob, labels, weights, ignore_index=ignore_index, reduction=reduction)

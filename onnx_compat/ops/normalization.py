@@ -29,7 +29,10 @@ def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tens
 
 
 def _align_channels(vector: Tensor, x: Tensor) -> Tensor:
-    """Reshape a vector over the channels so that it broadcasts to x [N, C, ...]; return other tensors unchanged."""
+    """Reshape a vector over the channels so that it broadcasts to x [N, C, ...].
+
+    Return any other tensor unchanged, and also a vector if x has fewer than three axes.
+    """
     return p.reshape(vector, vector.shape + (1,) * (x.rank - 2)) if vector.rank == 1 and x.rank > 2 else vector
 
 
@@ -43,7 +46,7 @@ def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Ten
     """Return (x - mean) / sqrt(var + epsilon) * scale + B, in the dtype of x.
 
     It is computed as x * factor + shift for each channel: a known factor and a known shift can be folded into a
-    preceding convolution. Raises InvalidModelError if a vector has not an entry for each channel.
+    preceding convolution. Raises InvalidModelError if the static length of a vector is not the number of channels.
     """
     _check_channels(x, scale, B, mean, var)
     factor = p.div(p.cast(scale, var.dtype), p.sqrt(var + epsilon))
@@ -86,7 +89,8 @@ def batch_normalization_6(
     """Return BatchNormalization of opsets 1 to 9: [output], with each channel normalized by the running statistics.
 
     If it has more than one output and not `is_test`, the node trains, and returns the list of `_normalize_batch`.
-    Without `spatial`, each element of a sample has its own statistics.
+    `spatial` has no effect: the shapes of `mean` and `var` tell whether each element of a sample has its own
+    statistics.
     """
     if not is_test and ctx.outputs > 1:
         return _normalize_batch(X, scale, B, mean, var, epsilon, momentum)
@@ -111,7 +115,8 @@ def batch_normalization(
 ) -> Sequence[Any]:
     """Normalize each channel by running statistics, or by the statistics of the batch if `training_mode`.
 
-    Return [output], or in training mode [output, running mean, running variance].
+    Return [output], or in training mode [output, running mean, running variance]. A new running statistic is momentum *
+    the previous value + (1 - momentum) * that of the batch.
     """
     if training_mode:
         return _normalize_batch(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
@@ -205,7 +210,7 @@ def rms_normalization(
 
 @op("LpNormalization", since=(1, 22))
 def lp_normalization(input: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
-    """Divide by the L1 norm (p = 1) or the L2 norm (p = 2) along an axis. A slice whose norm is 0 does not change."""
+    """Divide by the norm along an axis: L1 if p is 1, else L2. A slice whose norm is 0 does not change."""
     return _divide_by_norm(input, axis, p)
 
 
@@ -229,9 +234,9 @@ def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -
 def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normalize_variance: int = 1) -> Tensor:
     """Return MeanVarianceNormalization of ONNX 1.0 to 1.3, where it was experimental.
 
-    It normalizes over all axes if `across_channels`, else over all axes but the channels. Without `normalize_variance`,
-    only the mean is subtracted. The batch axis is included, as since opset 9, though Caffe normalized each sample
-    alone.
+    It normalizes over all axes if `across_channels`, else over all axes but axis 1, the channels. The statistics thus
+    include the batch, as since opset 9; Caffe normalizes each sample alone. Without `normalize_variance`, only the mean
+    is subtracted.
     """
     axes = list(range(X.rank)) if across_channels else [axis for axis in range(X.rank) if axis != 1]
     _, variance, distance = moments(X, axes)
@@ -242,7 +247,8 @@ def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normal
 def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
     """Return X / (bias + alpha / size * s) ** beta, where s is the sum of squares over `size` adjacent channels.
 
-    The channels are (size - 1) // 2 before the channel, itself, and the rest after it; beyond the ends they count as 0.
+    These are the channel itself, (size - 1) // 2 channels before it, and the rest after it. Channels beyond the ends
+    count as 0.
     """
     low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
     rest = [0] * (X.rank - 2)

@@ -41,7 +41,8 @@ def adagrad(
     """Return the new tensors, then their accumulated squared gradients, after a step of Adagrad.
 
     `inputs` are all tensors, all gradients, all accumulated squares. R is the learning rate, T the number of previous
-    steps. Raises InvalidModelError if the number of `inputs` is 0 or no multiple of 3.
+    steps. norm_coefficient * tensor is added to each gradient. Raises InvalidModelError if the number of `inputs` is 0
+    or no multiple of 3.
     """
     rate = p.div(R, p.cast(T, R.dtype) * decay_factor + 1)
 
@@ -67,7 +68,8 @@ def adam(
     """Return the new tensors, then their first moments, then their second moments, after a step of Adam.
 
     `inputs` are all tensors, all gradients, all first moments, all second moments. R is the learning rate, T the number
-    of previous steps. With T = 0, the rate is not corrected for the bias of the moments. Raises InvalidModelError if
+    of previous steps. With T = 0, the rate is not corrected for the bias of the moments. norm_coefficient * tensor is
+    added to each gradient, and each new tensor is multiplied by 1 - norm_coefficient_post. Raises InvalidModelError if
     the number of `inputs` is 0 or no multiple of 4.
     """
     step_count = p.cast(T, R.dtype)
@@ -89,9 +91,10 @@ def momentum(
 ) -> List[Tensor]:
     """Return the new tensors, then their momenta, after a step of stochastic gradient descent with momentum.
 
-    `inputs` are all tensors, all gradients, all momenta. R is the learning rate, T the number of previous steps. With T
-    = 0, `beta` counts as 1. Raises InvalidModelError unless `mode` is standard or nesterov, and if the number of
-    `inputs` is 0 or no multiple of 3.
+    `inputs` are all tensors, all gradients, all momenta. R is the learning rate, T the number of previous steps. A new
+    momentum is alpha * momentum + beta * gradient; with T = 0, `beta` counts as 1. norm_coefficient * tensor is added
+    to each gradient. Raises InvalidModelError unless `mode` is standard or nesterov, and if the number of `inputs` is 0
+    or no multiple of 3.
     """
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)

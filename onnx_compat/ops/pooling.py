@@ -31,10 +31,10 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the maximum of each window, and its flat index in X (None if that output is not requested).
+    """Return the maximum of each window, and its flat int64 index in X (None if that output is not requested).
 
     Padding never is the maximum. Of equal elements, the index is that of the first. `storage_order` is 0 for row-major
-    indices, 1 for column-major.
+    indices, 1 for indices that are column-major in the spatial axes.
     """
     window = window_from_attributes(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     window = round_up(window, X.shape[2:]) if ceil_mode else window
@@ -135,7 +135,10 @@ op("AveragePool", since=1)(older_version(average_pool, without=["dilations", "ce
 
 
 def _window_mean(x: Tensor, window: Window) -> Tensor:
-    """Return the sum of each window, with padding as zeros, divided by the number of elements of the kernel."""
+    """Return the sum of each window, with padding as zeros, divided by the number of elements of the kernel.
+
+    The padding thus counts as elements of the mean.
+    """
     low, high = zip(*window.pads)
     padded = p.pad(x, [0, 0, *low], [0, 0, *high])
     return p.avg_pool(padded, window.without_pads())
@@ -152,9 +155,10 @@ def _inside_fraction(
     last: Extent,
     dtype: DType,
 ) -> Tensor:
-    """Return the fraction of the elements of each window on an axis whose coordinate is in [first, last).
+    """Return the fraction of the elements of each window on an axis whose coordinate is in [first, last), as [count].
 
-    Coordinate 0 is the first element of the axis; `begin` elements of padding precede it.
+    Coordinate 0 is the first element of the axis; `begin` elements of padding precede it. `count` is the number of
+    windows.
     """
     positions = p.sub(_window_positions(count, kernel, stride, dilation), lift(begin, int64))
     is_inside = p.logical_and(p.greater_equal(positions, lift(first, int64)), p.less(positions, lift(last, int64)))
@@ -173,9 +177,9 @@ def lp_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the Lp norm of each window; padding counts as 0.
+    """Return the Lp norm of each window; padding counts as 0. The default window is the whole image.
 
-    In version 1, p may be a fraction, and the default window is the whole image.
+    In version 1, p may be a fraction.
     """
     window = window_from_attributes(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, round_up(window, X.shape[2:]) if ceil_mode else window, p)

@@ -22,9 +22,9 @@ Ints = Optional[Sequence[int]]
 def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """Reshape a scale or a zero point so that it broadcasts to x.
 
-    A scalar, or without blocks a vector of one element, becomes a scalar. A vector is laid along `axis`. With
-    `block_size` > 0, the parameter has the rank of x, and each entry along `axis` is repeated for the elements of its
-    block.
+    A scalar stays. Without blocks, a vector of one element, or a vector if x has no `axis`, becomes a scalar; another
+    vector is laid along `axis`. With `block_size` > 0, the parameter has the rank of x, and each entry along `axis` is
+    repeated for the elements of its block.
     """
     is_single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
     if parameter.rank == 0 or is_single:
@@ -63,9 +63,11 @@ def quantize_linear(
 ) -> Tensor:
     """Return round(x / scale) + zero point, clipped to the range of the quantized dtype.
 
-    The quantized dtype: that of y_zero_point, else `output_dtype`, else uint8. A float dtype is not rounded to integers.
+    The quantized dtype: that of y_zero_point, else `output_dtype`, else uint8. A float dtype is not rounded to
+    integers.
     The scale is a scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along `axis`.
-    precision: the dtype of the division; 0 is the dtype of the scale, if both operands are floats, else float32.
+    precision: the dtype of the division. 0 is the dtype of the scale, if x is a float and the scale a float of more
+    than 8 bits, else float32.
     saturate: whether an 8-bit float is clipped; else numbers out of range become NaN or infinity.
     """
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
@@ -203,7 +205,8 @@ def qlinear_matmul(
 ) -> Tensor:
     """Return the matrix product of quantized matrices, quantized again by y_scale and y_zero_point.
 
-    a_scale is a scalar or has an entry for each row, b_scale a scalar or an entry for each column.
+    a_scale is a scalar or has an entry for each row, b_scale a scalar or an entry for each column. The result has the
+    dtype of y_zero_point.
     """
     if (
         prefers_float_form(a_scale, a_zero_point, b_scale, b_zero_point, y_scale, y_zero_point)
@@ -241,8 +244,8 @@ def conv_integer(
 ) -> Tensor:
     """Return the convolution of integers minus their zero points, in int32. An absent zero point is 0.
 
-    x has one zero point, w one or one for each filter. The weights are split into groups of binary digits, so that sums
-    in float32 are exact. Without an exact split, the convolution is computed in float64.
+    x has one zero point, w one or one for each filter. The convolution is computed in float32 if `_exact_digits` finds
+    a split of w into groups of binary digits for which every sum is exact; else in float64.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _subtract_zero_point(x, x_zero_point), _subtract_zero_point(w, w_zero_point, 0)
@@ -257,10 +260,10 @@ def conv_integer(
 
 
 def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return multiply(weights) for 8-bit weights, as a sum over groups of `digits` binary digits of the weights.
+    """Return multiply(weights) as a sum over groups of `digits` binary digits of the weights.
 
-    `multiply` must be linear. The sum is multiply(group) * 2 ** position of the group. With 8 digits, it is a single
-    product.
+    The weights are from -255 to 255, and `multiply` must be linear. The sum is multiply(group) * 2 ** position of the
+    group. With 8 digits, it is a single product.
     """
     if digits == 8:
         return multiply(weights)
@@ -279,7 +282,7 @@ def _exact_digits(weights: Tensor, axes: Sequence[int]) -> int:
     """Return the largest of 8, 4, 3, 2, 1 binary digits of weights with which a float32 product with bytes is exact.
 
     Return 0 if no number is exact, or if the number of summands is symbolic. The product sums over `axes` of the
-    weights; its sums must stay below 2^24. Known weights may be small enough for all 8 digits.
+    weights; its sums must stay below 2^24. Known weights that are small enough give 8, whatever the number of summands.
     """
     if weights.known and np.abs(known_array(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
         return 8

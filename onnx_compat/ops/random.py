@@ -31,7 +31,10 @@ def _draw_normal(shape: Sequence[Extent], dtype: DType, seed: Any) -> Any:
 def random_uniform(
     *, shape: Sequence[int], dtype: int = 1, high: float = 1.0, low: float = 0.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return uniform random numbers in [low, high). Without a seed, each run draws other numbers."""
+    """Return uniform random numbers in [low, high), by default float32.
+
+    With a `seed`, each run draws the same numbers; without, other numbers.
+    """
     return p.cast(_scale_to_range(low, high, _draw_uniform(shape, DType.of(dtype), seed)), DType.of(dtype))
 
 
@@ -39,7 +42,10 @@ def random_uniform(
 def random_normal(
     *, shape: Sequence[int], dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: Optional[float] = None
 ) -> Tensor:
-    """Return normally distributed random numbers, by default float32. `scale` is the standard deviation."""
+    """Return normally distributed random numbers, by default float32. `scale` is the standard deviation.
+
+    With a `seed`, each run draws the same numbers; without, other numbers.
+    """
     return p.cast(_draw_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
 
 
@@ -49,7 +55,7 @@ def random_uniform_like(
 ) -> Tensor:
     """Return uniform random numbers in [low, high), of the shape of the input.
 
-    They have the dtype of the input, unless `dtype` is given.
+    They have the dtype of the input, unless `dtype` is given. With a `seed`, each run draws the same numbers.
     """
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_scale_to_range(low, high, _draw_uniform(input.shape, kind, seed)), kind)
@@ -61,7 +67,7 @@ def random_normal_like(
 ) -> Tensor:
     """Return normally distributed random numbers of the shape of the input; `scale` is the standard deviation.
 
-    They have the dtype of the input, unless `dtype` is given.
+    They have the dtype of the input, unless `dtype` is given. With a `seed`, each run draws the same numbers.
     """
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_draw_normal(input.shape, kind, seed) * scale + mean, kind)
@@ -69,7 +75,7 @@ def random_normal_like(
 
 @op("Bernoulli", since=(15, 22))
 def bernoulli(input: Tensor, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
-    """Return 1 with the probability that each element of the input gives, else 0.
+    """Return for each element of the input a random 1 or 0: the element is the probability of 1.
 
     The result has the dtype of the input, unless `dtype` is given.
     """
@@ -85,10 +91,10 @@ def _drawing_dtype(dtype: DType) -> DType:
 def multinomial(
     input: Tensor, *, dtype: int = int32.onnx, sample_size: int = 1, seed: Optional[float] = None
 ) -> Tensor:
-    """Return `sample_size` class indices for each row, drawn from unnormalized log-probabilities [rows, classes].
+    """Return `sample_size` random class indices for each row, [rows, sample_size], int32 by default.
 
-    The result is [rows, sample_size], int32 by default. A class is the number of cumulative probabilities that a
-    uniform random number reaches.
+    `input` has unnormalized log-probabilities [rows, classes]. A class index is the number of cumulative probabilities,
+    without the last, that a uniform random number reaches.
     """
     bounds = p.cumsum(p.softmax(input, -1), -1)
     bounds = p.slice_axis(bounds, -1, 0, -1)  # the last bound is 1, up to rounding

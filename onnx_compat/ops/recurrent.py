@@ -87,7 +87,7 @@ class _Network(NamedTuple):
 
     @property
     def directions(self) -> Sequence[bool]:
-        """Whether the network runs backwards, per direction ("foward": GRU-1). Raises InvalidModelError if unknown."""
+        """Return for each direction whether it runs backwards ("foward": GRU-1). An unknown one: InvalidModelError."""
         directions_by_name = {
             "forward": (False,),
             "foward": (False,),
@@ -140,10 +140,10 @@ def _check_shape(name: str, value: Any, expected: Sequence[Extent]) -> None:
 def _run(
     setting: _Network, make_cell: Callable[..., Cell], bias: Callable[[Any, Any], Any], parts: Sequence[int] = ()
 ) -> List[Tensor]:
-    """Run a cell in each direction. Return Y [steps, directions, batch, hidden] and states [directions, batch, hidden].
+    """Run a cell in each direction. Return [Y [steps, directions, batch, hidden], *states [directions, batch, hidden]].
 
-    In layout 1 the batch comes first. The product of the input with the weights of all gates is computed before the
-    loop. bias(B, hidden) returns the bias of that product and the bias for `make_cell`. The product is split into
+    In layout 1 the batch axis comes first. The product of the input with the weights of all gates is computed before
+    the loop. bias(B, hidden) returns the bias of that product and the bias for `make_cell`. The product is split into
     `parts`, the numbers of gates in the arguments of the cell; empty: a single argument.
     """
     X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
@@ -176,7 +176,7 @@ def _initial_state(initial: Optional[Tensor], k: int, X: Tensor, hidden: Extent,
 def _scan_steps(
     cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Optional[Tensor], backwards: bool
 ) -> List[Tensor]:
-    """Run a cell along the sequence by a scan. Return the last states, then the outputs of all steps.
+    """Run a cell along the sequence by a scan. Return [*last states, outputs of all steps].
 
     `shares` are tensors [steps, batch, ...]: the arguments of the cell before the states. After the end of a sequence
     (`lengths`) the states do not change, and outputs are 0. If `backwards`, the last step runs first; the outputs have
@@ -233,7 +233,7 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs of all steps, last hidden state] of a simple recurrent network."""
+    """Return [outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]] of a simple RNN."""
     functions = _resolve_activations(
         _activation_names(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip]
     )
@@ -303,7 +303,7 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs of all steps, last hidden state] of a gated recurrent unit."""
+    """Return [outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]] of a GRU."""
     names = _activation_names(activations, ["Sigmoid", "Tanh"], direction)
     functions = _resolve_activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Network(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)
@@ -353,7 +353,7 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs of all steps, last hidden state, last cell state] of a long short-term memory."""
+    """Return [outputs [steps, directions, batch, hidden], last hidden state, last cell state] of an LSTM."""
     initial = [initial_h, initial_c]
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)

@@ -109,9 +109,8 @@ def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index:
 def _select_extreme(function: Callable[[Any, int], Tensor], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
     """Return the int64 index of the first extreme along an axis, of the last if `last`.
 
-    The axis keeps size 1 if `keepdims`.
-
-    `function` is argmax or argmin. The last extreme is the first extreme of the reversed axis.
+    `function` is argmax or argmin. The axis keeps size 1 if `keepdims`, else it is removed. The last extreme is the
+    first extreme of the reversed axis.
     """
     axis = p.axis_of(axis, x.rank)
     index = p.sub(lift(x.shape[axis] - 1), function(p.reverse(x, [axis]), axis)) if last else function(x, axis)

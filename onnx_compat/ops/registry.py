@@ -114,8 +114,8 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
     """Register a function over primitives as the meaning of an operator.
 
     Positional parameters of the function are inputs of the operator, keyword-only parameters are attributes. A
-    first parameter named `ctx` gets the context of the node instead. A meaning that is registered outside the library
-    replaces a meaning of the library for the same version.
+    first parameter named `ctx` gets the context of the node instead. The last registration for a version holds, but a
+    meaning of the library never replaces a meaning from outside the library.
 
     Args:
         name: The name of the operator.
@@ -171,7 +171,7 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
 def has_meaning(domain: str, name: str) -> bool:
     """Return whether any version of an operator has a meaning.
 
-    Loads the entry points that may register the operator.
+    Imports the meanings of ai.onnx, and the entry points that may register the operator.
     """
     _load_domain(domain)
     if (domain, name) not in OPERATORS:

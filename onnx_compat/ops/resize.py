@@ -39,6 +39,7 @@ def resize(
     """Return X resized by the factors `scales`, or to `sizes` if `scales` is absent or empty.
 
     Without `axes`, all axes are resized; else `scales`, `sizes` and `roi` have entries for `axes` only.
+    mode: nearest, linear or cubic. Linear and cubic interpolate an integer image in float32 (`_to_integers`).
     roi, extrapolation_value: only for tf_crop_and_resize: the region, and the value outside of X.
     nearest_mode: only for mode nearest. cubic_coeff_a: only for mode cubic.
     exclude_outside, antialias: only for linear and cubic.
@@ -69,9 +70,10 @@ op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes",
 
 @op("Resize", since=10)
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Return Resize of opset 10, with asymmetric coordinates.
+    """Return Resize of opset 10, with asymmetric coordinates and a scale for each axis of X.
 
-    Mode nearest rounds up where an axis shrinks, else down.
+    Mode nearest rounds up where an axis shrinks, else down. Raises InvalidModelError for an unknown mode and for scales
+    that do not fit X, and NeedsKnownError for scales that are not known.
     """
     sampling = _Sampling(mode, "asymmetric", "simple")
     return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
@@ -113,7 +115,10 @@ class _Sampling(NamedTuple):
     antialias: bool = False
 
     def kernel(self) -> Optional[Kernel]:
-        """Return the interpolation kernel; None for mode nearest. Raises InvalidModelError for an unknown mode."""
+        """Return the interpolation kernel of mode linear, bilinear or cubic; None for mode nearest.
+
+        Raises InvalidModelError for an unknown mode.
+        """
         if self.mode in ("linear", "bilinear"):
             return linear_kernel
         if self.mode == "cubic":

@@ -51,7 +51,7 @@ class ResizedAxis(NamedTuple):
 
 
 def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedAxis]:
-    """Return a ResizedAxis for each size and its scale. The new size is rounded down.
+    """Return a ResizedAxis for each size and its scale. The new size is size * scale, rounded down.
 
     Raises InvalidModelError unless there is one scale for each size, and each is positive and finite. Raises
     NeedsKnownError if the scales are not known, or for a symbolic size whose scale is no simple fraction.
@@ -92,8 +92,9 @@ def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
 def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[ResizedAxis]:
     """Return a ResizedAxis for each size and its new size. `policy` (keep_aspect_ratio_policy) may adjust new sizes.
 
-    stretch: the new sizes as given.
-    not_larger, not_smaller: all axes by one factor, the least or the greatest ratio of sizes, rounded to the nearest size.
+    stretch: the new sizes as given, without a factor, unless symbolic sizes have a constant ratio.
+    not_larger, not_smaller: all axes by one factor, the least or the greatest ratio of sizes. New sizes are rounded to
+    the nearest integer, halves up.
 
     Raises InvalidModelError for another policy, a negative size, or another number of sizes. Raises NeedsKnownError for
     symbolic sizes, unless the policy is stretch.

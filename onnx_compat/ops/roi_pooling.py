@@ -27,12 +27,15 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    """Divide each region into bins; return the mean or the maximum over the sample points of each bin.
+    """Return the mean or the maximum over the sample points of each bin of each region of an image.
 
-    The sample points are evenly spaced: [regions, bins down, bins across, points down, points across]. Mode "avg" takes
-    the mean of the interpolated values; mode "max" takes the largest weighted pixel around the points. A sampling_ratio
-    of 0 has as many points as pixels. A bin without points gives 0. The result is [regions, C, output_height,
-    output_width]. Raises InvalidModelError for an unknown mode or coordinate_transformation_mode.
+    The result is [regions, C, output_height, output_width]: each region is divided into output_height x output_width
+    bins. `rois` has [x1, y1, x2, y2] for each region, in pixels after the multiplication by spatial_scale;
+    batch_indices has the image of each region. A bin has sampling_ratio evenly spaced points on each axis; with 0, as
+    many as it has pixels there, rounded up. Mode "avg" takes the mean of the interpolated values; mode "max" takes the
+    largest weighted pixel around the points. A bin without points gives 0.
+
+    Raises InvalidModelError for an unknown mode or coordinate_transformation_mode.
     """
     if mode not in ("avg", "max"):
         raise InvalidModelError("a RoiAlign takes the mean ('avg') or the largest ('max'), not %r" % mode)
@@ -65,7 +68,7 @@ op("RoiAlign", since=10)(
 
 
 class _Points(NamedTuple):
-    """The sample points of all bins along an axis, as many for each region as the region with the most points has.
+    """The sample points of all bins along an axis. Every region gets as many points as the region with the most.
 
     Attributes:
         taps: The two nearest pixels of each point, with their weights: [regions, bins, points].
@@ -143,10 +146,12 @@ def _max_of_points(values: Any, down: _Points, across: _Points) -> Any:
 
 @op("MaxRoiPool", since=(1, 22))
 def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Tensor:
-    """Divide each region into bins; return the maximum over the pixels of each bin, 0 for an empty bin.
+    """Return the maximum over the pixels of each bin of each region; 0 for an empty bin.
 
-    A region is [batch index, x1, y1, x2, y2]. `pooled_shape` is the number of bins down and across. The ends of a
-    region are rounded to pixels (halves away from zero); the ends of a bin are rounded outwards.
+    The result is [regions, C, bins down, bins across]; `pooled_shape` is the number of bins down and across. A region
+    is [batch index, x1, y1, x2, y2], with coordinates that spatial_scale multiplies. The ends of a region are rounded
+    to pixels (halves away from zero), and the last pixel belongs to the region. The ends of a bin are rounded outwards,
+    so bins may overlap.
     """
     index, x1, y1, x2, y2 = (p.reshape(part, (rois.shape[0],)) for part in p.split(rois, 1, [1] * 5))
     result = p.take(X, p.cast(index, int64), 0)

@@ -23,7 +23,8 @@ Ints = Optional[Sequence[int]]
 def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
     """Return each matrix (the last two axes) with zeros outside of a triangle.
 
-    If `upper`, the triangle begins at diagonal `k`, else it ends there. `k` is 0, the main diagonal, by default.
+    If `upper`, the triangle begins at diagonal `k`, else it ends there. `k` is 0, the main diagonal, by default; `k` >
+    0 is above it.
     """
     return constants.trilu(X, k, upper=upper)
 
@@ -32,7 +33,8 @@ def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
 def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tensor:
     """Return the vector start, start + delta, … up to limit, exclusive; delta is 1 by default.
 
-    A negative delta counts down. The vector is empty if start is at or beyond limit.
+    A negative delta counts down. The vector is empty if start is at or beyond limit. Raises InvalidModelError for a
+    known delta of 0.
     """
     return constants.range_11(start, limit, lift(1, start.dtype) if delta is None else delta)
 
@@ -41,14 +43,19 @@ def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tens
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
     """Return data[row] for each row of coordinates. The rows are the last axis of the indices.
 
-    Negative coordinates count from the end; a known coordinate out of range raises InvalidModelError.
+    A row that is shorter than the rank selects a slice. Negative coordinates count from the end; a known coordinate out
+    of range raises InvalidModelError.
     """
     return indexing.gather_nd_11(data, indices)
 
 
 @op("Pad", since=1, domain=DOMAIN)
 def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad, or crop by negative sizes. `pads` has the shape [2 * rank] or [1, 2 * rank]: all begins, then all ends."""
+    """Pad every axis of data, or crop it by negative sizes.
+
+    `pads` has the shape [2 * rank] or [1, 2 * rank]: all begins, then all ends. Mode constant pads with `value`, by
+    default 0; the modes edge, reflect and wrap copy elements. Raises InvalidModelError for another number of sizes.
+    """
     return slicing.pad(data, p.reshape(pads, (pads.size,)), value, mode=mode)
 
 
@@ -73,7 +80,10 @@ def nhwc_max_pool(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the maximum of each window of images [N, spatial..., C]; the result has the channels last too."""
+    """Return the maximum of each window of images [N, spatial..., C], as images with the channels last.
+
+    Padding never is the maximum.
+    """
     y, _ = pooling.max_pool(
         ctx,
         channels_first(x),
@@ -124,9 +134,10 @@ def _select_row(matrix: Tensor, is_selected: Tensor) -> Tensor:
 
 @op("Unique", since=1, domain=DOMAIN)
 def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct elements of a vector in the order of their first index, the inverse indices and the counts.
+    """Return (distinct elements of a vector, inverse indices, counts).
 
-    After a stable sort, equal elements are adjacent, and the first of them has the lowest index.
+    The distinct elements have the order of their first index. An inverse index is the position of an element of x in
+    the distinct elements. After a stable sort, equal elements are adjacent, and the first of them has the lowest index.
     """
     size = x.shape[0]
     values, positions = p.top_k(x, size, 0)
@@ -160,7 +171,8 @@ def _check_transform(signal_ndim: int, onesided: int, normalized: int) -> None:
 def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
     """Return the one-sided Fourier transform of the last axis, with real and imaginary part along a new last axis.
 
-    The last axis of a real X of length n becomes [n // 2 + 1, 2]. Raises UnsupportedError as `_check_transform` does.
+    The last axis of a real X of length n becomes [n // 2 + 1, 2]. Raises UnsupportedError unless signal_ndim is 1 and
+    the transform is one-sided and not normalized.
     """
     _check_transform(signal_ndim, onesided, normalized)
     cosines, sines = _cosines_and_sines(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
@@ -172,7 +184,8 @@ def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
     """Return the inverse of Rfft for a signal of even length: X [..., k, 2] gives [..., 2 * (k - 1)].
 
     Each frequency but the first and the last counts twice, because its conjugate is left out of the input. The result
-    includes the factor 1 / length. Raises UnsupportedError as `_check_transform` does.
+    includes the factor 1 / length. Raises UnsupportedError unless signal_ndim is 1 and the transform is one-sided and
+    not normalized.
     """
     _check_transform(signal_ndim, onesided, normalized)
     count = X.shape[-2]

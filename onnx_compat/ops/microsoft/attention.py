@@ -57,11 +57,14 @@ def attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> List[Maybe]:
-    """Return multi-head attention, and the present keys and values as one tensor (None if they are not requested).
+    """Return [multi-head attention [batch, steps, heads * size], present keys and values as one tensor].
 
     Queries, keys and values are parts of one product: input @ weights + bias. They are equally wide unless
-    `qkv_hidden_sizes` is given. The present tensor is [2, batch, heads, past + steps, size]. Raises UnsupportedError
-    for do_rotary and past_present_share_buffer, and for a mask of rank 4.
+    `qkv_hidden_sizes` is given. `past` precedes the keys and values. The present tensor is [2, batch, heads, past +
+    steps, size], or None if it is not requested. If `unidirectional`, a query attends to no later key.
+    past_sequence_length and rotary_embedding_dim have no effect.
+
+    Raises UnsupportedError for do_rotary, past_present_share_buffer, and a mask of a rank other than 1, 2 and 3.
     """
     if do_rotary or past_present_share_buffer:
         raise UnsupportedError(
@@ -98,9 +101,12 @@ def multi_head_attention(
 ) -> List[Tensor]:
     """Return [multi-head attention, present keys, present values, scores before the softmax].
 
-    A key or a value of rank 4, [batch, heads, steps, size], is already split into heads; the bias is not added to it.
-    The scores include all masks. Raises UnsupportedError for past_sequence_length, cache_indirection, and a mask of
-    rank 4 or more. Raises InvalidModelError for a key of rank 3 or 4 without a value.
+    `query` may hold queries, keys and values, and `key` keys and values (see `_split_inputs`). A key or a value of rank
+    4, [batch, heads, steps, size], is already split into heads; the bias is not added to it. The past is used only if
+    past_key and past_value are both given. The scores include attention_bias and all masks.
+
+    Raises UnsupportedError for past_sequence_length, cache_indirection, and a mask of a rank other than 1, 2 and 3.
+    Raises InvalidModelError for a key of rank 3 or 4 without a value, unless `query` has rank 5.
     """
     if past_sequence_length is not None or cache_indirection is not None:
         raise UnsupportedError("MultiHeadAttention with a buffer that past and present share is not supported")
@@ -136,9 +142,12 @@ def decoder_masked_multi_head_attention(
 ) -> List[Tensor]:
     """Return [attention of one decoding step, present keys, present values, scores before the softmax].
 
-    If past and present share a buffer, the present keys and values have the size of the buffer. Steps after this step
-    are copied from the past. Raises UnsupportedError for several beams, and InvalidModelError for a shared buffer
-    without past_sequence_length.
+    If past and present share a buffer, `past_sequence_length` steps of the buffer are valid. The present keys and
+    values then have the size of the buffer: steps after this step are copied from the past. There is no causal mask;
+    `output_qk` has no effect.
+
+    Raises UnsupportedError for cache_indirection, unless beam_width is 1. Raises InvalidModelError for a shared buffer
+    with a past, but without past_sequence_length.
     """
     if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
         raise UnsupportedError("DecoderMaskedMultiHeadAttention with several beams is not supported")
@@ -161,9 +170,10 @@ def decoder_masked_multi_head_attention(
 def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
     """Return queries, keys and values as [batch, heads, steps, size].
 
-    The inputs may be packed: all three in `query` (rank 5, or rank 3 without a key), or keys and values in `key` (rank
-    5). A `bias` is added to parts of rank 3. `count` is the number of heads. Raises InvalidModelError for an unpacked
-    key without a value.
+    A `query` of rank 5, [batch, steps, heads, 3, size], or of rank 3 without a key, holds all three. A `key` of rank 5,
+    [batch, steps, heads, 2, size], holds keys and values. `bias` has a part for queries, keys and values; it is not
+    added to inputs of rank 4. `count` is the number of heads. Raises InvalidModelError for a key of rank 3 or 4 without
+    a value, unless `query` has rank 5.
     """
     if query.rank == 5:  # [batch, steps, heads, 3, size]
         parts = [_merge_heads(take_slice(query, n, 3)) for n in range(3)]
@@ -193,9 +203,10 @@ def _attend(
 ) -> Tuple[Tensor, Tensor]:
     """Return softmax(scores) @ v as [batch, steps, heads * size], and the scores, with all masks added.
 
+    q, k, v: [batch, heads, steps, size].
     mask: which keys are not padding (see `_key_mask`); None: all.
     attention_bias: a summand to the scores; None: 0.
-    past_length: the number of keys before the first query, for the causal mask.
+    past_length: the number of keys before the first query, for the causal mask. A single query gets no causal mask.
     """
     steps, total = q.shape[2], k.shape[2]
     bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.padding_value)
@@ -212,8 +223,8 @@ def _attend(
 def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
     """Return which keys are not padding, as booleans that broadcast to [batch, heads, queries, keys].
 
-    The mask has rank 2 [batch, keys] or 3 [batch, queries, keys], with 1 for a key and 0 for padding, or rank 1
-    (`_key_bounds`). `total` is the number of keys. Raises UnsupportedError for any other rank.
+    The mask has rank 2 [batch, keys] or 3 [batch, queries, keys], with 1 for a key and 0 for padding. A mask of rank 1
+    has bounds (`_key_bounds`). `total` is the number of keys. Raises UnsupportedError for any other rank.
     """
     if mask.rank == 2:
         return p.greater(p.unsqueeze(mask, [1, 2]), 0)
@@ -230,9 +241,9 @@ def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
 def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
     """Return the end of the keys of each sample, and their start (None if the mask has no starts), as [batch, 1, 1, 1].
 
-    A mask of rank 1 has the format [ends] or [ends, starts], or it has lengths and two lists of offsets. The offsets
-    refer to a batch without padding and add no information. Raises NeedsKnownError if the format depends on sizes that
-    are not known.
+    A mask of rank 1 has the format [ends] or [ends, starts], or it has lengths, which are the ends, and two lists of
+    offsets. The offsets refer to a batch without padding and are ignored. Raises NeedsKnownError if the format depends
+    on sizes that are not known.
     """
     pieces = 1
     if not is_equal(mask.shape[0], batch):

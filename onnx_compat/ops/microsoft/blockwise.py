@@ -44,11 +44,14 @@ def matmul_nbits(
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Tensor:
-    """Return A times the transposed dequantized weights B, plus the bias.
+    """Return A times the transposed dequantized weights B, plus the bias, in the dtype of A.
 
-    K is the size of the last axis of A, N the number of columns of the result. `g_idx` is the block of each input
-    feature, where blocks are not contiguous. `accuracy_level` is a lower limit, which the dtype of A satisfies. Raises
-    UnsupportedError for weight_prepacked, and for `bits` other than 2, 4 and 8.
+    K is the size of the last axis of A, N the number of columns of the result. B has N rows of packed numbers of `bits`
+    bits; `scales` and `zero_points` have an entry for each block of `block_size` numbers of a row. An absent zero point
+    is 2 ** (bits - 1). `g_idx` is the block of each input feature, where blocks are not contiguous. `accuracy_level`
+    has no effect.
+
+    Raises UnsupportedError for weight_prepacked, and for `bits` other than 2, 4 and 8.
     """
     if weight_prepacked:
         raise UnsupportedError("weights packed for a GPU cannot be read", hint="export with weight_prepacked=0")
@@ -89,10 +92,11 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Tensor:
-    """Gather slices of block-quantized data, then dequantize the slices. An index out of range gives zeros.
+    """Return slices of block-quantized data along `gather_axis`, dequantized. An index out of range gives zeros.
 
-    A negative index counts from the end. uint8 data holds packed numbers of `bits` bits, other integers a number in
-    each element.
+    A negative index counts from the end. Blocks are on `quantize_axis`. uint8 data holds packed numbers of `bits` bits
+    on the last axis, other integers a number in each element. Float data is multiplied by the scales, without zero
+    points. Raises UnsupportedError for uint8 data with `bits` other than 2, 4 and 8.
     """
     axis, blocked = p.axis_of(gather_axis, data.rank), p.axis_of(quantize_axis, data.rank)
     if data.dtype.kind == "f":
@@ -114,7 +118,8 @@ def gather_block_quantized(
 def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
     """Return the quantized numbers and their zero points, each number in a byte (int8 or uint8).
 
-    uint8 data is packed: the default zero point is 2 ** (bits - 1), a scalar. Other data is cast: the default is 0.
+    uint8 data and its zero points are packed along the last axis; the default zero point is 2 ** (bits - 1), a scalar.
+    Other data and zero points are cast to a byte; the default is 0.
     """
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)
@@ -135,14 +140,14 @@ def _is_valid_index(indices: Tensor, extent: Extent) -> Tensor:
 
 
 def _replace_invalid(indices: Tensor, extent: Extent) -> Tensor:
-    """Replace each index outside [-extent, extent) by 0."""
+    """Return the indices with 0 in place of each index outside [-extent, extent)."""
     return p.where(_is_valid_index(indices, extent), indices, lift(0, indices.dtype))
 
 
 def _zero_invalid(y: Tensor, indices: Tensor, axis: int, extent: Extent) -> Tensor:
-    """Replace the slices of y that belong to indices outside [-extent, extent) by zeros.
+    """Return y with zeros in the slices that belong to indices outside [-extent, extent).
 
-    y is the result of a gather: the axes of the indices begin at `axis`.
+    y is the result of a gather along `axis`: the axes of the indices begin at `axis`.
     """
     trailing_rank = y.rank - axis - indices.rank
     valid = p.reshape(_is_valid_index(indices, extent), (1,) * axis + indices.shape + (1,) * trailing_rank)

@@ -79,8 +79,8 @@ def fused_conv(
 ) -> Tensor:
     """Return activation(Conv(X, W, B) + Z). An absent Z is 0, an absent activation the identity.
 
-    `activation_params` are in the order of the parameters in `_ACTIVATIONS`. Raises UnsupportedError for an unknown
-    activation.
+    `activation_params` are in the order of the parameters in `_ACTIVATIONS`; missing parameters have the activation's
+    defaults. Raises UnsupportedError for an unknown activation.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     y = conv(X, W, B, group=group, strides=strides, **window)
@@ -91,7 +91,10 @@ def fused_conv(
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
 @wraps(fused_conv, assigned=())  # the same signature
 def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
-    """Return FusedConv of images X and Z with the channels last. The filters W have the channels first."""
+    """Return FusedConv of images X and Z with the channels last; the result has the channels last too.
+
+    The filters W have the channels first: [M, C / group, kernel...].
+    """
     return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 
 
@@ -110,9 +113,10 @@ def fused_gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return activation(Gemm(A, B, C)); without an activation, the Gemm.
+    """Return activation(alpha * A' @ B' + beta * C), as `gemm` computes it; without an activation, the Gemm.
 
-    Raises UnsupportedError for an unknown activation.
+    The activation takes those of activation_alpha, activation_beta and activation_gamma that it has; an absent
+    parameter has the activation's default. Raises UnsupportedError for an unknown activation.
     """
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return _activate(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
@@ -153,7 +157,7 @@ def fused_matmul(
 ) -> Tensor:
     """Return alpha * A' @ B', where A' and B' may be transposed (`_transpose_operand`), but not vectors.
 
-    alpha is multiplied into a known operand, else into the product.
+    alpha is multiplied into B if B is known, else into A if A is known, else into the product.
     """
     left, right = _transpose_operand(A, transA, transBatchA), _transpose_operand(B, transB, transBatchB)
     if B.known:
@@ -164,10 +168,10 @@ def fused_matmul(
 
 
 def _transpose_operand(x: Tensor, transpose_matrix: int, move_batch_axis: int) -> Tensor:
-    """Transpose an operand of FusedMatMul: swap the last two axes if `transpose_matrix`.
+    """Return an operand of FusedMatMul, transposed; a vector or scalar unchanged.
 
-    If `move_batch_axis`, move the first axis to the last but one position before that. Return a vector or scalar
-    unchanged.
+    If `move_batch_axis`, first move the first axis to the last but one position. If `transpose_matrix`, then swap the
+    last two axes.
     """
     axes: List[int] = list(range(x.rank))
     if x.rank < 2:

@@ -57,7 +57,8 @@ def skip_layer_normalization(
 ) -> Normalized:
     """Return LayerNormalization of s = input + skip + bias: (output, mean, 1 / standard deviation, s).
 
-    An absent beta or bias is 0. 1 / standard deviation has the value None if it is not requested.
+    It normalizes over the last axis. An absent beta or bias is 0. 1 / standard deviation has the value None if it is
+    not requested.
     """
     total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
@@ -67,9 +68,9 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     ctx: "Context", input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
 ) -> Normalized:
-    """Return RMSNormalization of s = input + skip + bias: (output, 0 for the mean, 1 / root mean square, s).
+    """Return RMSNormalization of s = input + skip + bias over the last axis: (output, zeros, 1 / root mean square, s).
 
-    An absent bias is 0. If neither statistic is requested, both have the value None.
+    The zeros stand for the mean. An absent bias is 0. If neither statistic is requested, both have the value None.
     """
     total = _sum_inputs(input, skip, bias)
     factor = _inverse_rms(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
@@ -101,7 +102,8 @@ def embed_layer_normalization(
     """Return LayerNormalization of the sum s of word, position and segment embeddings: (output, lengths, s).
 
     Without segment_ids or segment_embedding, s has no segment embeddings. Without position_ids, the positions are 0, 1,
-    … A length is the number of ones in the mask of a sequence; 0 without a mask.
+    … The lengths are an int32 vector: the number of ones in the mask of each sequence; 0 without a mask.
+    mask_index_type has no effect.
     """
     batch, length = input_ids.shape
     total = p.add(gather(word_embedding, input_ids), _position_embeddings(position_embedding, position_ids, length))

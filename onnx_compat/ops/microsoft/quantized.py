@@ -36,7 +36,7 @@ Quantized = Tuple[Tensor, Tensor, Zero]
 
 
 def _apply_dequantized(function: Callable[..., Tensor], *operands: Quantized, scale: Tensor, zero: Zero) -> Tensor:
-    """Dequantize the operands, apply a function of floats, and quantize the result by `scale` and `zero`.
+    """Dequantize the operands, apply a function of floats, and return the result quantized by `scale` and `zero`.
 
     An operand is (numbers, scale, zero point). The result has the dtype of `zero`; for None, the zero point is 0 and
     the dtype that of the first operand.
@@ -46,7 +46,10 @@ def _apply_dequantized(function: Callable[..., Tensor], *operands: Quantized, sc
 
 
 def _requantize(operand: Quantized, scale: Tensor, zero: Zero) -> Tensor:
-    """Quantize a quantized operand again, by another scale and zero point (None: 0), in the dtype of the zero point."""
+    """Return an operand quantized again by another scale and zero point, in the dtype of the zero point.
+
+    The zero point None is 0, in the dtype of the operand.
+    """
     return _apply_dequantized(lambda x: x, operand, scale=scale, zero=zero)
 
 
@@ -66,7 +69,11 @@ def qlinear_add(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    """Return the sum of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0."""
+    """Return the sum of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0.
+
+    It is recorded in the float form (`prefers_float_form`), or else computed in float32 from the integers and rounded
+    once.
+    """
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
         return _apply_dequantized(p.add, left, right, scale=C_scale, zero=C_zero_point)
@@ -89,7 +96,11 @@ def qlinear_mul(
     C_scale: Tensor = REQUIRED,
     C_zero_point: Zero = None,
 ) -> Tensor:
-    """Return the product of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0."""
+    """Return the product of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0.
+
+    It is recorded in the float form (`prefers_float_form`), or else computed in float32 from the integers and rounded
+    once.
+    """
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
         return _apply_dequantized(p.mul, left, right, scale=C_scale, zero=C_zero_point)
@@ -116,7 +127,10 @@ def qlinear_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> Tensor:
-    """Return the LeakyRelu of a quantized tensor, quantized by Y_scale and Y_zero_point."""
+    """Return the LeakyRelu of a quantized tensor, quantized by Y_scale and Y_zero_point. An absent zero point is 0.
+
+    `alpha` is the slope of negative numbers.
+    """
 
     def leaky(x: Tensor) -> Tensor:
         return activation.leaky_relu(x, alpha=alpha)
@@ -137,8 +151,9 @@ def qlinear_softmax(
 ) -> Tensor:
     """Return the softmax of a quantized tensor, quantized by y_scale and y_zero_point.
 
-    `opset` selects the softmax over one axis (13 and later), or over all axes from `axis` on together. As in
-    onnxruntime, 1 / y_scale is rounded down to an integer; the float form keeps it if it is within 1e-4 of an integer.
+    `opset` selects the softmax over `axis` alone (13 and later), or over all axes from `axis` on together. As in
+    onnxruntime, 1 / y_scale is rounded down to an integer. The float form (`prefers_float_form`) divides by y_scale
+    itself; it is recorded only if 1 / y_scale is within 1e-4 of an integer.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
@@ -203,7 +218,8 @@ def qlinear_average_pool(
 ) -> Tensor:
     """Return the mean of each window of a quantized image, quantized by y_scale and y_zero_point.
 
-    The channels are first, or last if `channels_last`. Padding is left out of the mean unless `count_include_pad`.
+    X and the result have the channels first, or last if `channels_last`. Padding is left out of the mean unless
+    `count_include_pad`. An absent zero point is 0.
     """
     how: Dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
 
@@ -254,9 +270,9 @@ def qlinear_reduce_mean(
     axes: Sequence[int],
     keepdims: int,
 ) -> Tensor:
-    """Return the mean of a quantized tensor over axes, quantized by reduced_scale and reduced_zero_point.
+    """Return the mean of a quantized tensor over `axes`, quantized by reduced_scale and reduced_zero_point.
 
-    Empty `axes` are all axes. They keep size 1 if `keepdims`.
+    Empty `axes` are all axes. Reduced axes keep size 1 if `keepdims`. An absent zero point is 0.
     """
 
     def mean(x: Tensor) -> Tensor:

@@ -45,9 +45,9 @@ def qlinear_conv_in_either_layout(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return QLinearConv of images with the channels first, or last if `channels_last`, as in the result.
+    """Return QLinearConv of images. x and the result have the channels first, or last if `channels_last`.
 
-    Filters have the channels first in both cases. An absent bias B is 0.
+    The filters w have the channels first in both cases. An absent bias B is 0.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x
@@ -80,9 +80,9 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tensor:
-    """Quantize A to uint8 by the range of its elements, extended to 0.
+    """Return the matrix product of A, quantized to uint8 first, with the quantized weights B, as floats, plus a bias.
 
-    Return the product of the quantized A with the quantized weights B, as floats, plus a bias (0 if absent).
+    The quantized range is that of the elements of A, extended to 0. An absent zero point or bias is 0.
     """
     a, a_scale, a_zero_point = dynamic_quantize_linear(A)
     return matmul_integer_to_float(a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)
@@ -104,9 +104,10 @@ def qgemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return Gemm of quantized matrices, as floats, or quantized again if `y_scale` and `y_zero_point` are given.
+    """Return Gemm of quantized matrices, as floats, or quantized if y_scale and y_zero_point are both given.
 
-    C is int32 with the scale a_scale * b_scale; alpha multiplies C too. An absent C is 0.
+    C is int32 with the scale a_scale * b_scale; alpha multiplies C too. An absent C is 0. A and B are transposed first
+    if transA or transB.
     """
     left, right = (p.transpose(x, (1, 0)) if is_transposed else x for x, is_transposed in ((A, transA), (B, transB)))
     parameters = [a_scale, a_zero_point, b_scale, b_zero_point, C]
@@ -153,8 +154,9 @@ def dynamic_quantize_lstm(
 ) -> List[Tensor]:
     """Return [Y, last hidden state, last cell state] of an LSTM with quantized weights.
 
-    W and R are [directions, input or hidden size, 4 * hidden size]: transposed compared to LSTM. The input is quantized
-    as a whole, without the steps after the longest sequence. The state is quantized at each step.
+    Y is [steps, directions, batch, hidden size], the states are [directions, batch, hidden size]. W and R are
+    [directions, input or hidden size, 4 * hidden size]: transposed compared to LSTM. The input is quantized as a whole,
+    with zeros in the steps after the longest sequence. The hidden state is quantized at each step.
     """
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     products = (_quantized_product(W_scale, W_zero_point), _quantized_product(R_scale, R_zero_point))
@@ -179,6 +181,6 @@ def _quantized_product(scales: Tensor, zero_points: Tensor) -> Product:
 
 
 def _zero_after(x: Tensor, count: Tensor) -> Tensor:
-    """Replace x[count:] (the first axis) by zeros. `count` is a run-time scalar."""
+    """Return x with zeros in x[count:] (the first axis). `count` is a run-time scalar."""
     is_before_end = p.less(p.iota(x.shape[0], DType.of("int32")), p.cast(count, DType.of("int32")))
     return p.where(p.reshape(is_before_end, (x.shape[0],) + (1,) * (x.rank - 1)), x, lift(0, x.dtype))

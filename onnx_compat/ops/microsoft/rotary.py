@@ -23,10 +23,13 @@ def rotary_embedding(
     rotary_embedding_dim: int = 0,
     scale: float = 1.0,
 ) -> Tensor:
-    """Rotate pairs of features by the angles of their positions.
+    """Rotate pairs of features by the angles of their positions. Return a tensor in the shape of the input.
 
-    The input is [batch, heads, steps, size] or [batch, steps, heads * size]. A `position_ids` of rank 1 has one
-    element, the position of the first step. Without num_heads, the size of a head is twice the width of the caches.
+    The input is [batch, heads, steps, size] or [batch, steps, heads * size]. The two features of a pair are adjacent if
+    `interleaved`, else as far apart as there are pairs. The caches have an angle for each pair; later features do not
+    change. A `position_ids` of rank 1 has one element, the position of the first step. Without num_heads, the size of a
+    head is twice the width of the caches.
+
     Three attributes do not change the result: is_packed_batching affects speed, onnxruntime never applied scale, and
     the caches imply rotary_embedding_dim.
     """

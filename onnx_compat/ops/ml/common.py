@@ -52,7 +52,7 @@ def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]
 
 
 def select_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
-    """Return `positive` for each row where the condition holds, else `negative`.
+    """Return the label `positive` for each row where the condition holds, else the label `negative`.
 
     The result has the dtype of `labels`, int64 without labels.
     """
@@ -77,7 +77,10 @@ def apply_post_transform(scores: Tensor, name: str) -> Tensor:
 
 
 def _softmax_zero(scores: Tensor) -> Tensor:
-    """Return a softmax over the scores whose absolute value exceeds 1e-7. The other scores stay 0, or nearly 0."""
+    """Return a softmax over the scores whose absolute value exceeds 1e-7. The other scores stay 0, or nearly 0.
+
+    A row without any such score gives NaN, as in onnxruntime.
+    """
     largest = p.reduce_max(scores, [-1], True)
     is_nonzero = p.greater(p.abs(scores), 1e-7)
     powers = p.exp(p.sub(scores, largest))

@@ -20,7 +20,8 @@ _UNROLLED = 32
 def find_leaves(x: Tensor, forest: Forest) -> Tensor:
     """Return the leaf that each row reaches in each tree, as a position in the arrays of the forest: [rows, trees].
 
-    Raises InvalidModelError if the trees compare a feature that x lacks, where the width of x is static.
+    x is [rows, features]. Raises InvalidModelError if the trees compare a feature that x lacks, where the width of x is
+    static.
     """
     table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1
@@ -70,9 +71,9 @@ def _select_child(features: Tensor, positions: Tensor, child: Tensor, forest: Fo
 
 
 def _condition_holds(features: Tensor, positions: Tensor, forest: Forest) -> Tensor:
-    """Return whether the comparison of the features with the threshold at each position holds.
+    """Return whether the comparison of the features with the threshold at each position holds: bool [rows, trees].
 
-    For NaN, return whether the forest sends a missing value to the first child there.
+    A NaN feature meets no comparison, except at the positions where `forest.missing` is set.
     """
     threshold = p.take(lift(forest.threshold), positions, 0)
     kinds = sorted(set(forest.kind.tolist()))
@@ -131,7 +132,10 @@ def _take_features(x: Tensor, features: List[int]) -> Tensor:
 
 
 def _membership(values: Tensor, column: Column) -> Tensor:
-    """Return 1 where the feature is a member of the set, else 0. NaN is a member if `column.low`."""
+    """Return 1 where the feature is a member of the set, else 0: [rows, 1]. NaN is a member if `column.low`.
+
+    `values` is the feature of the column, [rows, 1].
+    """
     is_member: Any = p.equal(
         values, lift(np.asarray(column.members or (), np.float64).reshape(1, -1).astype(values.dtype.numpy))
     )

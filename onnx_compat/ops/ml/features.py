@@ -43,10 +43,9 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
     """Concatenate the features of all inputs as float32, [rows, features]. A vector is one row.
 
-    Later axes are flattened.
-
-    `inputdimensions` is the size to which each input is truncated or zero-padded; without it, sizes stay. Raises
-    InvalidModelError if it has not one entry for each input.
+    The axes of an input after the first are flattened. `inputdimensions` has the number of features to which each input
+    is truncated or zero-padded; without it, the numbers stay. Raises InvalidModelError if it has not one entry for each
+    input.
     """
     if inputdimensions and len(inputdimensions) != len(X):
         raise InvalidModelError("inputdimensions has %d entries for %d inputs" % (len(inputdimensions), len(X)))
@@ -74,11 +73,11 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
-    """Replace each element equal to a value, which may be NaN, by the imputed value (of its feature or of all).
+    """Replace each element that equals replaced_value (which may be NaN) by the imputed value. Return the new tensor.
 
-    Floats use the attributes of floats, other dtypes the attributes of int64. If there are several imputed values, but
-    not one for each feature of the last axis, the first imputes all. Raises InvalidModelError without imputed values
-    for the dtype of X.
+    Floats use the attributes of floats, other dtypes the attributes of int64. There is one imputed value for all
+    elements, or one for each feature of the last axis. With any other number of values for a static axis, the first
+    imputes all. Raises InvalidModelError without imputed values for the dtype of X.
     """
     floats = X.dtype.kind == "f"
     values, replaced_value = (
@@ -95,7 +94,7 @@ def imputer(
 
 @op("Normalizer", since=1, domain=DOMAIN)
 def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
-    """Divide each row (the last axis) by its maximum, its L1 norm or its L2 norm, in float32.
+    """Divide each row (the last axis) by its maximum (with its sign), its L1 norm or its L2 norm, in float32.
 
     A row whose divisor would be 0 does not change. Raises InvalidModelError unless `norm` is MAX, L1 or L2.
     """

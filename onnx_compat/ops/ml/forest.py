@@ -107,7 +107,8 @@ class _NormalizedNodes(NamedTuple):
 def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
     """Return the forest of the nodes. `has_no_nan`: no feature can be NaN, so that NaN needs no treatment.
 
-    Raises InvalidModelError if the nodes do not form trees, or a node compares a negative feature.
+    Raises InvalidModelError if the nodes do not form trees (see `_lay_out_levels`), or a node compares a negative
+    feature.
     """
     normalized = _normalize_comparisons(nodes)
     missing = np.zeros(len(nodes.mode), bool) if has_no_nan else normalized.missing
@@ -141,7 +142,8 @@ def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
     """Rewrite each comparison to <=, < or ==: x > t becomes x <= t, x >= t becomes x < t, x != t becomes x == t.
 
     The children of these nodes are swapped; so are those of a set membership, which becomes membership <= 0.5. The
-    rewrite sends NaN the opposite way, which `missing` corrects. A comparison with a threshold NaN never holds.
+    rewrite sends NaN the opposite way, which `missing` corrects. With a threshold NaN, > and >= are not swapped, so
+    that they never hold.
     """
     mode, is_never_met = nodes.mode, np.isnan(nodes.threshold)
     tracks = nodes.tracks.astype(bool)
@@ -187,8 +189,9 @@ def _lay_out_levels(
     """Arrange the nodes in level order. Return (node at each position, position of its second child, depth).
 
     `inner` is whether each node is no leaf; `true` and `false` are the indices of its first and second child, which get
-    adjacent positions. The position of a leaf's second child is that of the leaf plus 1. Raises InvalidModelError if
-    the nodes do not form trees.
+    adjacent positions. A node with several parents gets several positions. The position of a leaf's second child is
+    that of the leaf plus 1. Raises InvalidModelError for a child that does not exist, or if the positions exceed 16
+    times the nodes and roots (a cycle).
     """
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
@@ -211,11 +214,12 @@ def _lay_out_levels(
 def index_nodes(
     ids: Sequence[Tuple[int, int]], mode: np.ndarray, true: Sequence[int], false: Sequence[int]
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
-    """Return the index of each node by (tree, node) number, the indices of both children, and the indices of the roots.
+    """Return (node index by (tree, node) number, indices of first and of second children, indices of roots).
 
     `ids` has the numbers (tree, node) of each node; `true` and `false` the node numbers of its children in the same
-    tree. A leaf is its own child. Raises InvalidModelError for equal numbers, a child that does not exist or is the
-    node itself, and a tree without a root.
+    tree. The index of a node is its position in `ids`. A leaf is its own child. The root of a tree is its first node
+    that is no child. Raises InvalidModelError for equal numbers, a child that does not exist or is the node itself, and
+    a tree without a root.
     """
     indices = {name: k for k, name in enumerate(ids)}
     if len(indices) < len(ids):
@@ -240,10 +244,10 @@ def index_nodes(
 
 
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
-    """Return the set of each BRANCH_MEMBER node, by the index of the node; an empty dict without such nodes.
+    """Return the sets of the BRANCH_MEMBER nodes: a dict from the index of a node to an array; {} without such nodes.
 
-    `values` lists all sets in the order of their nodes, with a NaN after each set (the last NaN may be missing). Raises
-    InvalidModelError if it has too few sets.
+    `values` lists all sets in the order of their nodes, with a NaN after each set (the last NaN may be missing).
+    Surplus sets are dropped. Raises InvalidModelError if it has too few sets.
     """
     member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
     if not member_nodes:

@@ -40,10 +40,10 @@ def aggregate(
 ) -> Tensor:
     """Return the scores [rows, targets]: the aggregated weights of the leaves that a row reaches, plus base values.
 
-    `positions` has the leaf of each row in each tree; `base` a value for each target, or none. `function` is AVERAGE
-    (over the trees), SUM, MIN or MAX; InvalidModelError for another. If no leaf of a row has a weight for a target,
-    that score is 0, without the base value. With a single target, a leaf without a weight has the weight 0, and the
-    base value is added.
+    `positions` has the leaf of each row in each tree; `base` a value for each target, one for all, or none. `function`
+    is AVERAGE (the sum divided by the number of trees), SUM, MIN or MAX; InvalidModelError for another. If no leaf of a
+    row has a weight for a target, that score is 0, without the base value. With a single target, a leaf without a
+    weight has the weight 0, and the base value is added.
     """
     if function not in AGGREGATES:
         raise InvalidModelError("the aggregate function is one of %s, not %r" % (", ".join(AGGREGATES), function))
@@ -59,7 +59,7 @@ def aggregate(
 
 
 def add_base_values(scores: Tensor, base: Any) -> Tensor:
-    """Return the scores plus the base values, one for each target; return the scores themselves if `base` is empty."""
+    """Return the scores plus the base values, one for each target or one for all; the scores themselves without any."""
     return p.add(scores, lift(np.asarray(base, scores.dtype.numpy))) if len(base) else scores
 
 
@@ -75,7 +75,10 @@ def is_always_weighted(forest: Forest, weights: Weights, target: int) -> Optiona
 
 
 def _take_rows(positions: Tensor, table: np.ndarray) -> Tensor:
-    """Return the row of the table [nodes of the forest, targets] at each position: [rows, trees, targets]."""
+    """Return the row of the table [positions in the forest, targets] at each position: [rows, trees, targets].
+
+    `positions` is [rows, trees].
+    """
     if table.shape[1] == 1:  # a vector is faster to look up
         return p.unsqueeze(p.take(lift(np.ascontiguousarray(table[:, 0])), positions, 0), [2])
     return p.take(lift(table), positions, 0)
@@ -109,9 +112,7 @@ def _node_count(forest: Forest) -> int:
 def reachable_weights(
     node: Sequence[int], target: Sequence[int], weight: np.ndarray, targets: int, forest: Forest
 ) -> Weights:
-    """Return the weights of nodes that are leaves of the forest.
-
-    Weights of inner and of unreachable nodes are left out.
+    """Return the weights of nodes that are leaves of the forest; leave out those of inner and of unreachable nodes.
 
     Entry k adds weight[k] to target[k] at node[k]; `targets` is the number of targets. Raises InvalidModelError if the
     lists differ in length, or a target is out of range.

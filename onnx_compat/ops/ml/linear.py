@@ -27,8 +27,8 @@ def _linear_scores(
 ) -> Tensor:
     """Return x times the coefficients plus the intercepts, [rows, count], for `count` classes or targets.
 
-    Without intercepts nothing is added. Raises InvalidModelError if `count` is not positive or does not divide the
-    coefficients.
+    `coefficients` lists all coefficients of the first class or target, then those of the next. Without intercepts
+    nothing is added. Raises InvalidModelError if `count` is not positive or does not divide the number of coefficients.
     """
     table = np.asarray(coefficients, np.float32)
     if count <= 0 or table.size % count:
@@ -48,11 +48,13 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return the label of each row, and its scores for the classes: X times the coefficients plus the intercepts.
+    """Return [label of each row, scores]. The scores are X times the coefficients plus the intercepts.
 
-    With several scores, the label is that of the greatest. With one score, the label is the second class if the score
-    is positive, else the first; with two labels both classes get a score, else the classes are 0 and 1. Raises
-    InvalidModelError for several scores without labels. `multi_class` has no effect.
+    The scores are returned after the post_transform. Their number is that of the intercepts; without intercepts, that
+    of the coefficients divided by the features. With several scores, the label is that of the greatest score. With one
+    score, the label is the second class if the score is positive, else the first; with two labels both classes get a
+    score, else the classes are 0 and 1. Raises InvalidModelError for several scores without labels. `multi_class` has
+    no effect.
     """
     x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)
@@ -86,7 +88,8 @@ def linear_regressor(
 ) -> Tensor:
     """Return the scores of a linear regression, [rows, targets]: X times the coefficients plus the intercepts.
 
-    With a single target, a post_transform other than PROBIT has no effect.
+    With a single target, a post_transform other than PROBIT has no effect. Raises InvalidModelError if `targets` is not
+    positive or does not divide the number of coefficients.
     """
     scores = _linear_scores(as_rows(X, float32), coefficients, intercepts, targets)
     return transform_target_scores(scores, targets, post_transform)

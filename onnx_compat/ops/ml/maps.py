@@ -53,12 +53,10 @@ def _scatter_row(indices: Tensor, values: Tensor, length: int, empty: Tensor) ->
 
 
 def _cast_values(values: Tensor, dtype: DType) -> Tensor:
-    """Cast values to a dtype: numbers to text as C's %f does, and text to numbers.
+    """Return values cast to a dtype: numbers to text as C's %f does, and text to numbers.
 
-    Return the values if they have the dtype.
-
-    A cast from or to text raises NeedsKnownError if the values are not known, and InvalidModelError for a text that is
-    no number.
+    Values that have the dtype are returned themselves. A cast from or to text raises NeedsKnownError if the values are
+    not known, and InvalidModelError for a text that is no number.
     """
     if values.dtype == dtype:
         return values

@@ -70,8 +70,9 @@ def svm_regressor(
 ) -> Tensor:
     """Return the score [rows, 1] of a support vector machine, or of a linear model if n_supports is 0.
 
-    `one_class` replaces a score by 1 if it is positive, else -1. As in onnxruntime, a post_transform has no effect.
-    Without `rho`, the constant is 0.
+    The constant rho[0] is added, 0 without `rho`. If `one_class`, the result is 1 for a positive score, else -1. As in
+    onnxruntime, a post_transform has no effect. Raises InvalidModelError for an unknown kernel_type, if n_supports is
+    not 0.
     """
     x, weights = as_rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
@@ -99,14 +100,16 @@ def svm_classifier(
     support_vectors: Sequence[float] = (),
     vectors_per_class: Ints = None,
 ) -> List[Tensor]:
-    """Return the label of each row, and its scores.
+    """Return [label of each row, scores of each row after post_transform].
 
-    A linear model, without vectors_per_class: a score for each class.
-    With `prob_a`: a probability for each class.
-    Otherwise: a decision value for each pair of classes; the class that wins most decisions is the label.
+    A linear model, without vectors_per_class: a score for each class; the label is the class with the greatest score.
+    Otherwise: a decision value for each pair of classes; the label is the class that wins most decisions. With
+    `prob_a`, a probability for each class replaces the decision values.
 
-    With two labels and a single score, both classes get a score. Raises InvalidModelError without labels, or if rho has
-    too few entries.
+    A linear model with two labels compares the greatest score with a boundary, as onnxruntime does. A score of 1/2 or
+    more (without negative coefficients) or above 0 (with them) selects the second label. With two labels and a single
+    score, both classes get a score. Raises InvalidModelError without labels, for an unknown kernel, or if rho has fewer
+    entries than pairs.
     """
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:

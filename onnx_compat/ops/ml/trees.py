@@ -59,10 +59,10 @@ def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
 
 
 def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
-    """Build the forest from the attributes `nodes_*` of TreeEnsembleClassifier or TreeEnsembleRegressor.
+    """Return the forest of the attributes `nodes_*` of TreeEnsembleClassifier or TreeEnsembleRegressor, as `_Trees`.
 
-    `values` are the thresholds. Raises InvalidModelError if a mode is unknown, or if the lists are empty, differ in
-    length, or do not form trees.
+    `attributes` is a dict by name. `values` are the thresholds. Raises InvalidModelError if a mode is unknown, or if
+    the lists are empty, differ in length, or do not form trees.
     """
     ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
     count = len(ids)
@@ -125,8 +125,9 @@ def tree_ensemble_regressor(
 ) -> Tensor:
     """Return the float32 scores [rows, targets] of an ensemble of regression trees.
 
-    Without n_targets, their number is the greatest of target_ids plus 1. With a single target, only the post_transform
-    PROBIT has an effect. Raises InvalidModelError for attributes that do not form trees.
+    A score is the aggregate of the weights of the leaves that a row reaches, plus the base value (see `aggregate`).
+    Without n_targets, the number of targets is the greatest of target_ids plus 1. With a single target, only the
+    post_transform PROBIT has an effect. Raises InvalidModelError for attributes that do not form trees.
     """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(target_weights, target_weights_as_tensor, "the weights")
@@ -171,10 +172,11 @@ def tree_ensemble_classifier(
     nodes_values_as_tensor: Optional[Tensor] = None,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return the label of each row, and its float32 scores [rows, classes], of an ensemble of classification trees.
+    """Return [label of each row, float32 scores [rows, classes]] of an ensemble of classification trees.
 
-    The label is the class with the greatest score; two classes follow `twoclass`. Raises InvalidModelError without
-    labels, and for attributes that do not form trees.
+    The label is the class with the greatest score before the post_transform; two classes follow `twoclass`. Without
+    base values, a class for which a row reaches no weight cannot win. Raises InvalidModelError without labels, and for
+    attributes that do not form trees.
     """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(class_weights, class_weights_as_tensor, "the weights")
@@ -233,8 +235,9 @@ def tree_ensemble(
     """Return the scores [rows, targets] of an ensemble of trees, in the dtype of X.
 
     The model numbers leaves apart from the other nodes. Here leaf k is node k + the number of the other nodes. Without
-    n_targets, the number of targets is the greatest of leaf_targetids plus 1. Raises InvalidModelError for attributes
-    that do not form trees.
+    n_targets, the number of targets is the greatest of leaf_targetids plus 1. With a single target, only the
+    post_transform PROBIT has an effect. Raises InvalidModelError for attributes that do not form trees, and for an
+    unknown number of an aggregate function or a post_transform.
     """
     splits = known_array(nodes_splits, "the thresholds").reshape(-1)
     table = known_array(leaf_weights, "the weights").reshape(-1)

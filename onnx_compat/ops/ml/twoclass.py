@@ -26,7 +26,8 @@ def classify_two(
 ) -> Tuple[Tensor, Tensor]:
     """Return (whether each row belongs to the second class, scores [rows, 2] after the post_transform `name`).
 
-    The first result is a bool vector. `base` has the base values: none, one or two. `dtype` is the dtype of the scores.
+    The first result is a bool vector. `positions` has the leaf of each row in each tree, and `base` the base values:
+    none, one or two. `dtype` is the dtype of the scores.
     """
     sums = aggregate(positions, forest, weights, "SUM", dtype)
     first, second = p.slice_axis(sums, 1, 0, 1), p.slice_axis(sums, 1, 1, 2)
