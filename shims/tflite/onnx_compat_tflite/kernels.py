@@ -2,7 +2,8 @@
 
 `kernel_facts` holds measurements: models of one op were run with and without the default delegate, and compared with numpy.
 `Kernels` answers questions from these tables. `Kernels()` is for files that must run on every runtime.
-`Kernels(Interpreter)` is for a given runtime: it adds the facts of the newest column whose op versions the runtime loads.
+`Kernels(open_interpreter)` is for a given runtime: it adds the facts of the next columns, as long as the runtime loads their
+op versions.
 
 The tables leave out these observations on tflite-runtime 2.7 and LiteRT 2.3. An author of emitter methods needs them:
 
@@ -73,7 +74,7 @@ def _steps() -> List[List[Tuple[str, int]]]:
 
 
 def _uses() -> Dict[Tuple[str, str], Dict[str, int]]:
-    """Return {(op, feature): {dtype: column of VERSIONS from which on the kernel accepts the dtype}}."""
+    """Return {(op, feature): {dtype: number of the first column of VERSIONS whose runtimes accept the dtype}}."""
     uses: Dict[Tuple[str, str], Dict[str, int]] = {}
     for line in USES.strip().splitlines():
         operator, features, types = line.split(":", 2)
@@ -94,7 +95,8 @@ class Kernels:
     """The ops, versions and dtypes that a file for one runtime, or for all runtimes, may use.
 
     `interpreter` opens an interpreter of the target runtime; None: the file is for all runtimes. `plain` opens an
-    interpreter without the default delegate (XNNPACK).
+    interpreter without the default delegate (XNNPACK), for `quirks`; None: `interpreter` is used. Answers that need the
+    runtime load small models at the first call, and are cached.
     """
 
     def __init__(self, interpreter: Optional[OpenInterpreter] = None, plain: Optional[OpenInterpreter] = None) -> None:
@@ -105,7 +107,7 @@ class Kernels:
         self._runtime_step: Optional[int] = None
 
     def accepts(self, operator: str, dtype: str, feature: str = "plain") -> bool:
-        """Whether the kernel of `operator` accepts this dtype in this use, and returns the right numbers.
+        """Whether the kernel of `operator` accepts this dtype in this use, and returns the right numbers, by the table USES.
 
         `feature` is a use that `kernel_facts` lists, such as "broadcast rank 5". False if the use was not measured. For
         all runtimes: whether the oldest accepts it.
@@ -116,7 +118,8 @@ class Kernels:
     def _step(self) -> int:
         """Return the number of the column of VERSIONS that describes the runtime; 0, the oldest, for all runtimes.
 
-        It is the last column for which the runtime loads each op version of this column and of the columns before.
+        It is the last column for which the runtime loads each op version of this column and of the columns before. The
+        runtime is tested once.
         """
         if self._runtime_step is None:
             has_step = (all(self._loads(*use) for use in new_versions) for new_versions in _STEPS)
@@ -124,9 +127,10 @@ class Kernels:
         return self._runtime_step
 
     def has(self, operator: str, version: int = 1) -> bool:
-        """Whether the runtime has the op in this version. False beyond the versions in VERSIONS.
+        """Whether the runtime has the op in this version. False for an op or a version beyond those in VERSIONS.
 
-        For all runtimes: whether the oldest has it. Dtypes are not considered: for ops that USES lists, `accepts` does
+        A version of the oldest runtime is taken from VERSIONS; for a newer version, the runtime loads a model once. For
+        all runtimes: whether the oldest has it. Dtypes are not considered: for ops that USES lists, `accepts` does
         that.
         """
         versions = _VERSIONS.get(operator, [0])
@@ -143,9 +147,10 @@ class Kernels:
         return self._quirks
 
     def _loads(self, operator: str, version: int) -> bool:
-        """Whether the runtime has a kernel for this op version. A model of the op is loaded, once.
+        """Whether the runtime has a kernel for this op version: it loads a model of the op. The answer is cached.
 
-        A kernel that refuses the model for another reason counts as present. Always False if the file is for all runtimes.
+        A kernel that refuses the model for another reason counts as present. Always False if the file is for all
+        runtimes.
         """
         if self._interpreter is None:
             return False

@@ -23,7 +23,7 @@ _EMPTY_STRING = np.zeros((), [("text", "S0")])["text"]
 
 
 def thread_count() -> int:
-    """Return the number of processors of this process, at most 4: small kernels gain nothing from more threads."""
+    """Return the number of processors of this process, but at most 4: small kernels gain nothing from more threads."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, min(len(os.sched_getaffinity(0)), 4))
     return max(1, min(os.cpu_count() or 1, 4))
@@ -45,10 +45,10 @@ class Precautions(NamedTuple):
 
 
 class InterpretedModel(Compiled):
-    """A TFLite model that runs: `native` is its interpreter.
+    """A TFLite model that runs: `native` is its interpreter, which `run` may replace.
 
-    `source`: {"model_content": bytes} or {"model_path": path}. Raises UnsupportedError if the runtime loads the model
-    neither with nor without the delegate.
+    `source`: {"model_content": bytes} or {"model_path": path}. If the runtime does not load the model with the
+    delegate, the model runs without it. Raises UnsupportedError if the runtime loads the model neither way.
     """
 
     def __init__(
@@ -84,10 +84,12 @@ class InterpretedModel(Compiled):
         self._shapes = None
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the model; inputs and outputs are in the order of the ports.
+        """Run the model and return its outputs; inputs and outputs are in the order of the ports.
 
         Raises UnsupportedError if the runtime fails, for an empty input that a kernel does not support, or for an input
         smaller than a window. After a failure with the delegate, these and all later inputs run without the delegate.
+        Some models run empty inputs in a second interpreter without the delegate. A model that draws from a seed gets a
+        new interpreter for each run. See `Precautions`.
         """
         with self._lock:
             is_empty = any(array.size == 0 for array in arrays)
@@ -136,9 +138,10 @@ class InterpretedModel(Compiled):
         return [self._read_output(index, port) for index, port in zip(self._output_indices, self._outputs)]
 
     def _check_window_outputs(self, shapes: List[Tuple[int, ...]]) -> None:
-        """Raise UnsupportedError if a convolution or pool would have an empty result for these input shapes.
+        """Raise UnsupportedError if a tensor of `window_outputs` would be empty for these input shapes.
 
-        The sizes come from an interpreter without XNNPACK, which allocates its tensors and does not run.
+        Each such tensor is the result of a convolution or pool. The sizes come from a new interpreter without XNNPACK,
+        which allocates its tensors and does not run.
         """
         interpreter = self._runtime.interpreter(True, **self._source)
         for index, shape in zip(self._input_indices, shapes):
@@ -178,7 +181,8 @@ class InterpretedModel(Compiled):
 def encode_input(array: np.ndarray) -> np.ndarray:
     """Return an array that `set_tensor` accepts: contiguous, strings as UTF-8 bytes, a scalar string with dtype S.
 
-    An element of an object array that is no `str` is converted by `str`.
+    An array that is not of objects keeps its dtype. An array of objects holds strings: another element is converted by
+    `str`, and the result is an array of `bytes` objects.
     """
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)
@@ -192,7 +196,10 @@ def encode_input(array: np.ndarray) -> np.ndarray:
 
 
 def decode_strings(array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
-    """Return the elements of a string tensor, bytes in UTF-8, as an object array of str with this shape."""
+    """Return the elements of a string tensor, bytes in UTF-8, as an object array of str with this shape.
+
+    An element that is not bytes is converted by `str`.
+    """
     decoded = np.empty(shape, object)
     items: Any = np.asarray(array, object).reshape(shape)
     for position in np.ndindex(*shape):

@@ -80,7 +80,7 @@ class TFLiteShim(Shim):
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """Return a context of an emitter for trials. The model that it builds is discarded."""
+        """Return a context whose value is an emitter for trials. The model that it builds is discarded."""
         yield self.emitter()
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
@@ -101,8 +101,8 @@ class TFLiteShim(Shim):
     def _stores_outside(self, model: fb.ModelSpec) -> bool:
         """Whether the constants are stored after the flatbuffer: True if the model is larger than 2 GB.
 
-        Raises ConversionError if the model is larger and the target runtime does not read constants that are stored
-        there.
+        Raises ConversionError for such a model if the shim was made with explicit kernels. Raises it too if the
+        installed runtime does not read constants that are stored there.
         """
         if not fb.is_oversized(model):
             return False
@@ -121,7 +121,8 @@ class TFLiteShim(Shim):
     def check_loads(self, path: str) -> None:
         """Load a .tflite file without the delegate, and allocate its tensors; raise ConversionError if that fails.
 
-        Raises ShimError without a runtime.
+        The installed runtime loads it; open sizes get trial values (see `allocate`). Raises ShimError without a
+        runtime.
         """
         try:
             allocate(self._runtime().interpreter(plain=True, model_path=path))

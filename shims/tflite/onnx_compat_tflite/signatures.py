@@ -16,7 +16,9 @@ __all__ = ["extract_signature", "join_models"]
 def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
     """Return a model with the subgraphs of all parts. The first subgraph of each part gets a signature of the part's key.
 
-    Constants are not merged here: the file writer stores equal constants once.
+    Other signatures and the metadata of the parts are left out. The calls of subgraphs are renumbered in copies;
+    tensors are shared with the parts. Constants are not merged here: the file writer stores equal constants once. With
+    ONNX_COMPAT_VERIFY=1, the model is verified.
     """
     joined = fb.ModelSpec(description=DESCRIPTION)
     for key, part in parts.items():
@@ -29,7 +31,8 @@ def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
 def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
     """Return a model that computes only the signature `key`: its subgraph, as the first, and the subgraphs that it calls.
 
-    Raises InputError if the model has no signature of this key.
+    Its only signature is `key`; metadata and description are kept. Raises InputError if the model has no signature of
+    this key.
     """
     signature = next((entry for entry in model.signatures if entry.key == key), None)
     if signature is None:
@@ -64,7 +67,10 @@ def _called_subgraphs(graph: fb.SubGraph) -> Iterator[int]:
 
 
 def _renumber_calls(graph: fb.SubGraph, new_number: Callable[[int], int]) -> fb.SubGraph:
-    """Return a copy of a subgraph in which each call of subgraph n, by IF or WHILE, is a call of `new_number(n)`."""
+    """Return a copy of a subgraph in which each call of subgraph n, such as by IF or WHILE, is a call of `new_number(n)`.
+
+    Tensors, and operators without calls, are shared with the subgraph.
+    """
     operators: List[fb.OperatorSpec] = []
     for operator in graph.operators:
         changes: Dict[str, Any] = {}

@@ -44,7 +44,7 @@ def storage_type(array: Union[np.ndarray, "np.dtype[Any]"]) -> str:
 class Handle:
     """A value of the emitter: a constant with an `array`, or the tensor `index` of a subgraph.
 
-    `dims` are its sizes: an int, a symbolic size, or None if unknown.
+    `dims` has its sizes: each is an int, a symbolic size, or None if unknown.
     """
 
     __slots__ = ("array", "dims", "dtype", "fits_int32", "has_infinite", "index", "is_nonnegative")
@@ -128,8 +128,8 @@ class Graph:
     def finish(self, outputs: Sequence[Handle], names: Sequence[Optional[str]]) -> None:
         """Append `outputs` to the outputs of the subgraph, and rename those whose entry in `names` is a string.
 
-        A constant, an input, or a tensor that is already an output is copied by a RESHAPE. Otherwise an interpreter may
-        return no data for an output that no operator writes, or that has two names.
+        A constant, an input, or a tensor that is already an output is copied by a RESHAPE, and the copy is the output.
+        Otherwise an interpreter may return no data for an output that no operator writes, or that has two names.
         """
         written = {index for operator in self.spec.operators for index in operator.outputs}
         for handle, name in zip(outputs, names):
@@ -140,7 +140,10 @@ class Graph:
             self.spec.outputs.append(handle.index)
 
     def copy(self, handle: Handle) -> Handle:
-        """Copy a tensor: append a RESHAPE to the same shape, and return the handle of its result."""
+        """Copy a tensor or a constant: append a RESHAPE to the same shape, and return the handle of its result.
+
+        A SHAPE before it computes the shape if several sizes are open, or if one is open and another is 0.
+        """
         sizes = handle.signature
         if not sizes:
             return self.add("RESHAPE", [handle], handle.dtype, (), new_shape=[])
@@ -181,7 +184,12 @@ class Graph:
         return outputs
 
     def tensor_index(self, handle: Handle) -> int:
-        """Return the index of a handle's tensor in this subgraph. At the first use of a constant, append its tensor."""
+        """Return the index of a handle's tensor in this subgraph. At the first use of a constant, append its tensor.
+
+        Constants of equal dtype, shape and elements share a tensor up to 1024 bytes. Larger constants and strings do
+        only if they have the same array object. For a constant without elements, operators that compute it are
+        appended.
+        """
         if handle.array is None:
             return handle.index
         array = handle.array

@@ -24,7 +24,8 @@ _OPAQUE = ("resource", "variant")
 class TensorDump(OpenedFile):
     """A .tflite file whose tensors can be read by name. Inputs and outputs have the names of the signature, if any.
 
-    Of several tensors of a name, the first is read. Raises InvalidModelError if the file is not a valid model.
+    That is the signature of the first subgraph. Of several tensors of a name, inputs come first, then the results of
+    operators in order; the first is read. Raises InvalidModelError if the file is not a valid model.
     """
 
     notes = ("the values in between are those without the default delegate (XNNPACK)",)
@@ -62,8 +63,8 @@ class TensorDump(OpenedFile):
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
         """Run the file and return its inputs and all computed tensors of the first subgraph, by name.
 
-        Quantised tensors are dequantised; tensors without data are left out. Raises UnsupportedError if `inputs` lacks an
-        input of the file, or if the run fails.
+        Quantised tensors are dequantised; a float input of a quantised tensor is rounded to its scale. Tensors without
+        data are left out. Raises UnsupportedError if `inputs` lacks an input of the file, or if the run fails.
         """
         missing = [self._names[index] for index in self._main.inputs if self._names[index] not in inputs]
         if missing:
@@ -107,7 +108,8 @@ class TensorDump(OpenedFile):
     def _backward_slice(self, target: int, known: Set[int]) -> Tuple[List[fb.OperatorSpec], Set[int]]:
         """Return (operators that compute `target` from `known` tensors, non-constant tensors that no such operator writes).
 
-        The operators are in the order of the subgraph. The `known` tensors are not computed again.
+        The operators are in the order of the subgraph. The `known` tensors are not computed again, except `target`
+        itself. The second set has the inputs of the slice, `known` or not.
         """
         producers = {index: position for position, op in enumerate(self._main.operators) for index in op.outputs}
         positions: Set[int] = set()
@@ -168,7 +170,7 @@ class TensorDump(OpenedFile):
 def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
     """Return the value of an output, dequantised; None if the runtime has no data for it.
 
-    An output without elements is zeros of its stored dtype. Strings are `str`.
+    An output without elements is an empty array of its stored dtype. Strings are `str`, in an object array.
     """
     shape = tuple(detail["shape"])
     if 0 in shape:
@@ -183,9 +185,10 @@ def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.Tens
 
 
 def _along_axis(values: Sequence[float], tensor: fb.TensorSpec, rank: int) -> np.ndarray:
-    """Reshape per-channel scales or zero points to broadcast along the quantised axis of `tensor`: [3] => [1, 3, 1, 1].
+    """Return per-channel scales or zero points as a float64 array that broadcasts along the quantised axis of `tensor`.
 
-    A per-tensor parameter becomes a scalar. `rank` is the rank of the array that the result is multiplied with.
+    Three scales for axis 1 and a `rank` of 4 have the shape [1, 3, 1, 1]. A single number becomes a scalar. `rank` is
+    the rank of the array that the result is combined with.
     """
     array = np.asarray(values, np.float64)
     axis = tensor.quantization.axis if tensor.quantization is not None else 0
@@ -205,7 +208,7 @@ def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
 def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
     """Return round(array / scale) + zero_point, clipped to the tensor's dtype, for an array of floats.
 
-    Return the array itself if the tensor is not quantised, or the array is integers.
+    Returns the array itself if the tensor is not quantised or of floats, or if the array is not of floats.
     """
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind != "f" or tensor.dtype.startswith("float"):

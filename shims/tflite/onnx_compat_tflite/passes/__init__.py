@@ -1,7 +1,7 @@
 """The passes of a conversion to TFLite, and the order in which they run.
 
 The passes of `PROGRAM` rewrite the recorded program before it is emitted, those of `GRAPH` the emitted TFLite subgraphs. A pass
-keeps the inputs, the outputs and the results of a subgraph. docs/passes.md lists all passes; CONTRIBUTING.md tells how to
+keeps the inputs, the outputs and the results of the model. docs/passes.md lists all passes; CONTRIBUTING.md tells how to
 add a pass.
 """
 
@@ -77,11 +77,12 @@ GRAPH = Schedule(
 
 
 def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
-    """Run the graph passes on every subgraph of the model, in place.
+    """Run the graph passes on every subgraph of the model, in place, and count their rewrites in the open report.
 
-    `kernels` are those of the target runtime: passes insert only ops that this runtime has. Raises InputError if
-    ONNX_COMPAT_PASSES names an unknown pass, and VerificationError if a pass fails. With ONNX_COMPAT_VERIFY=1, the model
-    is verified after each pass.
+    `kernels` are those of the target runtime: passes insert only ops that this runtime has. Passes that
+    ONNX_COMPAT_PASSES leaves out are skipped. Raises InputError if that variable is malformed or names an unknown pass.
+    Raises VerificationError if a pass fails by an exception other than an OnnxCompatError or a MemoryError. With
+    ONNX_COMPAT_VERIFY=1, the model is verified after each pass; a defect raises VerificationError.
     """
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)

@@ -1,9 +1,11 @@
 """RELU(CONV_2D(x))            =>  CONV_2D(x) with the fused activation RELU
 RELU(RESHAPE(CONV_2D(x)))   =>  RESHAPE(CONV_2D(x) with the fused activation RELU)
 
-Also RELU6 and RELU_N1_TO_1, the ops of `_FUSING` in place of CONV_2D, and the ops of `_MOVES` in place of RESHAPE.
-Conditions: no other operator reads the intermediate tensors, and they are no outputs. Every element that the activation reads
-comes from an op of `_FUSING` without an activation.
+Also RELU6 and RELU_N1_TO_1, the ops of `_FUSING` in place of CONV_2D, and the ops of `_MOVES` in place of RESHAPE. Also
+TRANSPOSE_CONV, if the target runtime has its version 4.
+
+Conditions: no other operator reads the intermediate tensors, and they are no outputs. Every element that the activation
+reads comes from such an op without an activation. Results of the moves are float32.
 """
 
 from typing import List, Optional, Tuple
@@ -55,10 +57,10 @@ def _example() -> fb.ModelSpec:
     after=("dead_code", "nested_concatenations", "fully_connected_reshapes"),
 )  # fmt: skip
 def activation_fusion(graph: GraphRewriter, context: Context) -> int:
-    """Fuse activations into the operators that compute their inputs, and erase them; return the number of erased activations.
+    """Fuse each RELU, RELU6 and RELU_N1_TO_1 into the operators that compute its input; return the number of fusions.
 
-    Applies under the conditions of this module. The operator directly before an activation then writes the activation's
-    result.
+    Applies under the conditions of this module. The activation is erased. The operator directly before it then writes
+    its result, and the results of operators before a move become new tensors.
     """
     count = 0
     fusing = (*_FUSING, "TRANSPOSE_CONV") if context.kernels.has("TRANSPOSE_CONV", 4) else _FUSING
@@ -80,11 +82,13 @@ def activation_fusion(graph: GraphRewriter, context: Context) -> int:
 def _find_producers(
     graph: GraphRewriter, reader: fb.OperatorSpec, positions: List[int], fusing: Tuple[str, ...]
 ) -> Optional[List[fb.OperatorSpec]]:
-    """Return the operators that compute the inputs of `reader` at `positions`, in order of execution.
+    """Return the operators that compute the inputs of `reader` at `positions`, each after the operators before it.
 
-    The operators are of `fusing`, or of `_MOVES` with float32 results: moves are followed backwards. Returns None if an
-    input comes from another op or an operator with an activation. Returns None too for an output, or a result that is
-    read more than once.
+    The operators are ops of `fusing`, and ops of `_MOVES` with float32 results; moves are followed backwards. The last
+    operator writes the input at the last position.
+
+    Returns None if an input comes from another op, or from an operator with an activation. Returns None too if one of
+    these tensors is an output, or is read more than once.
     """
     producers: List[fb.OperatorSpec] = []
     for position in positions:

@@ -3,13 +3,16 @@
     CONV_2D(x, w, b) * f + s    =>  CONV_2D(x, f * w, f * b + s)
     CONV_2D(x * f + s, w, b)    =>  CONV_2D(x, w * f, w @ s + b), for 1x1 filters
 
-Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D.
+Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D. A SUB, DIV or NEG is folded like a MUL
+or ADD.
 
-Conditions: f and s are constants with one number, or a number for each channel. w and b are float32 constants, and the new
-ones have no infinity and no denormal. No other operator reads the intermediate tensors, and these have no activation.
+Conditions: f and s are constants with one number, or a number for each channel. w is a float32 constant and b, if any,
+a constant. The new filters and bias are finite, and no nonzero filter becomes zero or denormal. No other operator reads
+the intermediate tensors; the operators that write them have no activation. Filters of more than `_MAX_COPIED` bytes
+that another layer reads too stay.
 
-The pass `weight_folding` does the same in programs, for the scales and shifts of the model. These passes serve the factors
-and summands that the emission and other passes create, and those before a layer.
+The pass `weight_folding` does the same in programs, for the scales and shifts of the model. These passes serve the
+factors and summands that the emission and other passes create, and those before a layer.
 """
 
 from typing import Any, Dict, NamedTuple, Optional, Tuple
@@ -32,7 +35,7 @@ Array = Any  # An array or a scalar of numpy.
 
 
 class _Affine(NamedTuple):
-    """The map x -> x * factor + summand. Each of the two is a scalar, or has a number for each channel."""
+    """The map x -> x * factor + summand. Each of the two is a scalar, or a vector of one number or a number per channel."""
 
     factor: Array
     summand: Array
@@ -55,8 +58,8 @@ def _after_example() -> fb.ModelSpec:
 def affine_after_layer(graph: GraphRewriter, context: Context) -> int:
     """Fold ADD, SUB, MUL and DIV by constants, and NEG, into the layer that computes their operand.
 
-    Each fold changes the filters and the bias of the layer, under the conditions of this module. Returns the number of
-    folds.
+    The folded operator is erased; its activation, if any, becomes that of the layer. The layer gets a new bias and, for
+    a factor other than 1, new filters. Applies under the conditions of this module. Returns the number of folds.
     """
     count = 0
     scaled: _Scaled = {}
@@ -77,10 +80,10 @@ def _before_example() -> fb.ModelSpec:
     after=("affine_after_layer",), before=("activation_fusion",),
 )  # fmt: skip
 def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
-    """Fold a product or sum with a constant into the layers that read it; return the number of folds.
+    """Fold an ADD, SUB, MUL or DIV by a constant, or a NEG, into the layers that read its result; return the number of folds.
 
-    All readers must be layers with 1x1 filters, under the conditions of this module. A larger filter would read
-    padding, to which the product or sum does not apply.
+    The folded operator is erased. All readers must be CONV_2D with 1x1 filters or FULLY_CONNECTED, under the conditions
+    of this module. A larger filter would read padding, to which the product or sum does not apply.
     """
     count = 0
     for op in graph.operators[::-1]:
@@ -104,12 +107,11 @@ def _fold_into(
 ) -> Optional[Tuple[Array, Array]]:
     """Return the (filters, bias) with which `layer` computes layer(x * factor + summand) from x.
 
-    `source`: the tensor x * factor + summand. Without a bias of the layer, the new bias is that of the summand. Returns
-    None if
+    `source`: the tensor x * factor + summand. A layer without a bias gets a bias from the summand. Returns None if
     - the layer is no CONV_2D or FULLY_CONNECTED with constant float32 1x1 filters and, if any, a constant bias,
     - the layer does not read `source` exactly once, or has groups,
     - filters of more than `_MAX_COPIED` bytes have other readers,
-    - a new weight would be infinite, or a filter denormal or zero.
+    - a new filter or bias is not finite, or a nonzero filter becomes zero or denormal.
     """
     if layer.builtin not in ("CONV_2D", "FULLY_CONNECTED") or list(layer.inputs).count(source) != 1:
         return None
@@ -139,7 +141,12 @@ def _set_weights(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, filt
 
 
 def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) -> bool:
-    """Fold the only reader of a layer's result into the layer, if the reader is affine; return whether it was folded."""
+    """Fold the only reader of a layer's result into the layer, and erase the reader; return whether it was folded.
+
+    `layer` is an op of `_LAYERS`; it gets the activation of the reader. Returns False, without a change, if the layer
+    has an activation, or if its result is an output or has several readers. Returns False too in the cases of
+    `_find_affine` and `_apply_affine`.
+    """
     reader = graph.only_reader(layer.outputs[0])
     if reader is None or not is_unfused(layer):
         return False
@@ -154,17 +161,18 @@ def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) 
 def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> bool:
     """Multiply the filters and the bias of a layer by a number, in place; return whether that was possible.
 
-    `layer` is an op of `_LAYERS`. Returns False, without a change, in the cases of `_apply_affine`.
+    `layer` is an op of `_LAYERS` without an activation: the caller has to check that. Returns False, without a change,
+    in the cases of `_apply_affine`.
     """
     return _apply_affine(graph, layer, _Affine(np.float32(factor), np.float32(0)), {})
 
 
 def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[_Affine]:
-    """Return the affine map that `op` applies to the tensor `source`, as numbers per channel of the last axis.
+    """Return the affine map that `op` applies to its operand `source`, as numbers per channel of the last axis.
 
-    Returns None for another op than ADD, SUB, MUL, DIV or NEG, or another operand that is no constant. Returns None for
-    a DIV by zero, and for a constant divided by `source`. Returns None too if the constant varies along another axis,
-    or has a higher rank than `source`.
+    A fused activation of `op` is ignored. Returns None for another op than ADD, SUB, MUL, DIV or NEG, or another
+    operand that is no constant. Returns None for a DIV by zero, and for a constant divided by `source`. Returns None
+    too if the constant varies along another axis, or has a higher rank than `source`.
     """
     if op.builtin == "NEG":
         return _Affine(np.float32(-1), np.float32(0))
@@ -187,10 +195,10 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
 def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine, scaled: _Scaled) -> bool:
     """Fold an affine map of a layer's result into the layer's weights, in place; return whether that was possible.
 
-    Without a bias, the layer gets a bias. `scaled` caches the tensor index of new filters by (filters, axis, factor).
-    The layer stays unchanged, and the result is False, if
+    `layer` is an op of `_LAYERS`. Without a bias, the layer gets a bias. `scaled` caches the tensor index of new filters
+    by (old filters, axis, factor). The layer stays unchanged, and the result is False, if
     - the filters are no float32 constant, or the bias is not constant,
-    - a product overflows or underflows,
+    - a new filter or bias is not finite, or a nonzero filter becomes zero or denormal,
     - the filters would change, take more than `_MAX_COPIED` bytes, and have other readers.
     """
     index = layer.inputs[1]
@@ -219,6 +227,6 @@ def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine,
 
 
 def _is_precise(scaled: Array, filters: Array) -> bool:
-    """Whether the filters after scaling are finite, and no nonzero filter became zero or denormal."""
+    """Whether the scaled filters are finite, and no nonzero element of `filters` became zero or denormal in `scaled`."""
     is_lost = (np.abs(scaled) < np.finfo(np.float32).tiny) & (filters != 0)
     return bool(np.isfinite(scaled).all() and not is_lost.any())

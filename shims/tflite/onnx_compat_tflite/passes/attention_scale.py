@@ -3,12 +3,13 @@
     BATCH_MATMUL(x * a, y * b) * c                =>  BATCH_MATMUL(x * (a * b * c), y)
     BATCH_MATMUL(FULLY_CONNECTED(x, w), y) * c    =>  BATCH_MATMUL(FULLY_CONNECTED(x, c * w), y)
 
-In attention, x and y are the queries and keys, and the result holds the scores. Exporters scale the queries and the keys, or
-the scores, which have more elements. The pass scales a weight, or else the smaller operand. The ops of `_MOVES` may be
-between the scale and the product.
+In attention, x and y are the queries and keys, and the result holds the scores. Exporters scale the queries and the
+keys, or the scores, which have more elements. The pass scales the weights of a FULLY_CONNECTED, or else the smaller of
+the operands that have a scale. The ops of `_MOVES` may be between the FULLY_CONNECTED, the scale and the product.
 
-Conditions: a, b and c are float32 scalar constants, their product is neither 0, denormal nor infinite, and no other operator
-reads the intermediate tensors.
+Conditions: x and y are different float32 tensors, and a, b and c are scalar constants. Their product is neither 0,
+denormal nor infinite. No other operator reads the intermediate tensors. Without a FULLY_CONNECTED, at least two of a, b
+and c are present.
 """
 
 from typing import List, NamedTuple, Optional, Tuple
@@ -27,7 +28,7 @@ _MOVES = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE", "TRANSPOSE")
 
 
 class _Scale(NamedTuple):
-    """An operator MUL or DIV that multiplies the tensor `x` by the constant `number`."""
+    """An operator MUL or DIV that multiplies the tensor `x` by the constant `number`: 1/4 for x / 4."""
 
     op: fb.OperatorSpec
     x: int
@@ -37,7 +38,8 @@ class _Scale(NamedTuple):
 class _Operand(NamedTuple):
     """The operators that compute an operand of a product: layer, then `before` (moves), then scale, then `behind` (moves).
 
-    Without a layer or a scale, the field has the value None.
+    Both lists of moves begin with the move that is nearest to the product. Without a layer, `layer` has the value None
+    and `before` is empty. Without a scale, `scale` has the value None and `behind` holds all moves.
     """
 
     layer: Optional[fb.OperatorSpec]
@@ -60,7 +62,8 @@ def attention_scale(graph: GraphRewriter, context: Context) -> int:
     """Join the scales of the operands and of the result of each BATCH_MATMUL; return the number of rewritten products.
 
     The joined scale is applied once, under the conditions of this module. It is folded into the weights of a
-    FULLY_CONNECTED before the product if possible, else into the smallest scaled operand.
+    FULLY_CONNECTED before the product if possible. Otherwise two or more scales are joined in the smallest scaled
+    operand, and a single scale stays.
     """
     count = 0
     for product in graph.operators:
@@ -110,9 +113,10 @@ def _set_scale(graph: GraphRewriter, operand: _Operand, number: float) -> None:
 
 
 def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) -> None:
-    """Remove the scale of an operand, unless the product of all scales is applied there (`is_scaled` without a layer).
+    """Remove the scale of an operand, unless it holds the joined scale; let operators with changed results write new tensors.
 
-    The operators whose results change write new tensors: the old names belong to values of the model.
+    `is_scaled`: the joined scale was applied to this operand, in its layer or, without a layer, in its scale. New
+    tensors are needed because the old names belong to values of the model.
     """
     changed = list(operand.behind)
     if is_scaled and operand.layer is not None:
@@ -129,7 +133,9 @@ def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) ->
 def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int) -> _Operand:
     """Return the moves, the scale and the layer that compute the operand of a product at `position`.
 
-    The walk from the product backwards ends at a FULLY_CONNECTED, at another op, or at a tensor with several readers.
+    The walk from the product backwards ends at a FULLY_CONNECTED (the layer), at another op, or at a second scale. It
+    also ends at an operator with an activation, at an output, or at a tensor with several readers. Then there is no
+    layer.
     """
     moves: List[List[fb.OperatorSpec]] = [[], []]  # behind the scale, and before it
     scale: Optional[_Scale] = None
@@ -153,7 +159,10 @@ def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int)
 
 
 def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_Scale]:
-    """Return [scale] if the only reader of the product's result multiplies it by a number; [] otherwise."""
+    """Return [scale] if the only reader of the product's result is a MUL or DIV that `_find_scale` accepts; [] otherwise.
+
+    Returns [], too, if the result is an output.
+    """
     (result,) = product.outputs
     readers = [reader for reader in graph.readers(result) if graph.is_only_read_by(result, reader)]
     return [scale for scale in (_find_scale(graph, reader) for reader in readers) if scale is not None]

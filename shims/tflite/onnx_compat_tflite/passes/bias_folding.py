@@ -1,10 +1,12 @@
 """ADD(RESHAPE(CONV_2D(x, w, b)), s)        =>  RESHAPE(CONV_2D(x, w, b + s))
 ADD(ADD(FULLY_CONNECTED(x, w), y), s)   =>  ADD(FULLY_CONNECTED(x, w, s), y)
 
-Gates of recurrent cells are sums of two products. The program pass weight_folding folds an ADD directly after a layer.
+Any op of `_LAYERS`, and several RESHAPEs, EXPAND_DIMS, SQUEEZEs and ADDs may take part. Gates of recurrent cells are
+sums of two products. The program pass weight_folding folds an ADD directly after a layer.
 
-Conditions: s is a constant with one number, or a number for each index of the last axis, and the RESHAPEs keep that axis. No
-other operator reads the intermediate tensors. The layer has no activation and, if any, a constant bias.
+Conditions: s is a constant with one number, or a number for each index of the last axis, and the RESHAPEs keep that
+axis. No other operator reads the intermediate tensors, and the ADDs do not broadcast them. The inner ADDs and the layer
+have no activation. The layer has constant float32 filters and, if any, a constant bias.
 """
 
 from typing import List, Optional, Tuple
@@ -36,8 +38,9 @@ def _example() -> fb.ModelSpec:
 def bias_folding(graph: GraphRewriter, context: Context) -> int:
     """Fold an ADD of a constant per channel into the bias of the layer that computes these channels.
 
-    Returns the number of folded ADDs; the conditions are in the module docstring. If an ADD has a fused activation, the
-    operator that computes its other operand gets the activation.
+    Applies under the conditions of this module, and erases the ADD. If the ADD has a fused activation, the layer or
+    inner ADD that computes its other operand, before any reshapes, gets the activation. Returns the number of folded
+    ADDs.
     """
     count = 0
     for op in graph.operators:
@@ -56,9 +59,10 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, np.ndarray, fb.OperatorSpec]]:
-    """Return (tensor that an ADD adds a constant to, constant as a vector along the last axis, layer with the bias to change).
+    """Return (x, s, layer whose bias can take s) for an ADD of the tensor x and a constant s.
 
-    Returns None if the constant varies along another axis, or if no layer can take it; see `_layer_of_channels`.
+    s is a vector with a number for each index of the last axis. Returns None if no operand is a constant, if the
+    constant varies along another axis, or if no layer can take it. See `_layer_of_channels`.
     """
     for x, constant in (op.inputs, list(op.inputs)[::-1]):
         vector = _summands(graph, op, constant)
@@ -69,7 +73,7 @@ def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int
 
 
 def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -> Optional[np.ndarray]:
-    """Return a constant operand of `op` as a vector along the last axis of the result.
+    """Return the constant operand `index` of `op` as a vector with a number for each index of the result's last axis.
 
     Returns None if the operand is no constant or varies along another axis, or if the last size is zero or open.
     """
@@ -85,9 +89,13 @@ def _layer_of_channels(
 ) -> Optional[fb.OperatorSpec]:
     """Return the layer that computes the tensor `index`, directly or through reshapes and sums, if its bias can change.
 
-    `reader` is the operator that reads the tensor. Returns None without such a layer. Returns None if the last axis of
-    the tensor, or of an intermediate tensor, has not `count` elements. Returns None too if such a tensor is an output,
-    has several readers, or is broadcast by an ADD.
+    `reader` is the operator that reads the tensor, and `count` the number of channels. Of two operands of a sum, the
+    first that such a layer computes is followed. Returns None without such a layer, and if the tensor or an intermediate
+    tensor
+    - is an output, or has several readers,
+    - has a last axis without exactly `count` elements,
+    - is broadcast by an ADD, or added to itself,
+    - is computed by an ADD with an activation.
     """
     sizes, result_sizes = graph.sizes(index), graph.sizes(reader.outputs[0])
     if not graph.is_only_read_by(index, reader) or not sizes or sizes[-1] != count:
@@ -113,7 +121,7 @@ def _can_add_bias(graph: GraphRewriter, layer: fb.OperatorSpec) -> bool:
 
 
 def _producer_before_reshapes(graph: GraphRewriter, index: int) -> fb.OperatorSpec:
-    """Return the operator that computes a tensor; skip RESHAPE, EXPAND_DIMS and SQUEEZE."""
+    """Return the operator that computes a tensor, before any RESHAPE, EXPAND_DIMS and SQUEEZE directly before the tensor."""
     op = graph.any_producer(index)
     while op.builtin in _RESHAPES:
         op = graph.any_producer(op.inputs[0] or 0)
@@ -121,9 +129,10 @@ def _producer_before_reshapes(graph: GraphRewriter, index: int) -> fb.OperatorSp
 
 
 def _rename_between(graph: GraphRewriter, index: int, last: int) -> None:
-    """Rename the tensors from `index` to `last` along their only readers: they now include the summand.
+    """Append "/with_bias" to the names of the tensors from `index` to `last`: they now include the summand.
 
-    Their old names belong to values of the model.
+    Each tensor before `last` must have a single reader, whose result is the next tensor. The old names belong to values
+    of the model.
     """
     graph.rename(index, "/with_bias")
     if index != last:

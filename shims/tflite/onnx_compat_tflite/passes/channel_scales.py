@@ -1,10 +1,11 @@
 """ADD(MUL(x, scale), shift)  =>  DEPTHWISE_CONV_2D(x, scale, shift) with 1x1 filters
 
-Batch normalization has this form if no layer precedes it, but a CONCATENATION or a RELU. With XNNPACK the depthwise convolution
-takes a quarter to three quarters of the time.
+Batch normalization has this form if no layer precedes it, but a CONCATENATION or a RELU. With XNNPACK the depthwise
+convolution takes a quarter to three quarters of the time.
 
-Conditions: x has rank 4 (NHWC). scale and shift are float32 constants with one number, or a number for each channel. No other
-operator reads the product. The activation, if any, is RELU or RELU6. All readers of the sum are ops of `_WINDOWS`.
+Conditions: x has rank 4 (NHWC) and a known number of channels. scale and shift are float32 constants with one number,
+or a number for each channel. No other operator reads the product, which has no activation. The activation of the ADD,
+if any, is RELU or RELU6. The sum is no output, and all its readers are ops of `_WINDOWS`.
 
 XNNPACK pads small filters with zeros, so an infinite pixel makes adjacent pixels NaN. Windows mix these pixels anyway.
 """
@@ -38,7 +39,8 @@ def _example() -> fb.ModelSpec:
 def channel_scales(graph: GraphRewriter, context: Context) -> int:
     """Replace a MUL and an ADD of constants per channel by a DEPTHWISE_CONV_2D with 1x1 filters.
 
-    Applies under the conditions of this module. Returns the number of rewrites.
+    Applies under the conditions of this module. The DEPTHWISE_CONV_2D gets the activation of the ADD. Returns the
+    number of rewrites.
     """
     count = 0
     for op in graph.operators:
@@ -64,8 +66,9 @@ def channel_scales(graph: GraphRewriter, context: Context) -> int:
 def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -> Optional[Tuple[int, np.ndarray]]:
     """Return (index of the NHWC tensor, vector with a number for each channel), the operands of `op`.
 
-    Returns None if `op` is not the op `builtin`. Its operands must be a computed rank-4 tensor with a known number of
-    channels, and a float32 constant per channel; otherwise returns None.
+    A constant with a single number is repeated for each channel. Returns None if `op` is not the op `builtin`. Returns
+    None unless an operand is a float32 constant with one number or a number for each channel. The other operand must
+    have rank 4 and a known number of channels, and be no constant.
     """
     if op.builtin != builtin:
         return None
@@ -83,7 +86,8 @@ def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -
 def _can_replace(graph: GraphRewriter, total: fb.OperatorSpec, product: fb.OperatorSpec) -> bool:
     """Whether only `total` (ADD) reads the result of `product` (MUL), and only ops of `_WINDOWS` read the sum.
 
-    The product must have no activation, and the sum none or one that DEPTHWISE_CONV_2D can fuse.
+    Neither result may be an output, and the sum needs a reader. The product must have no activation, and the sum none
+    or one that DEPTHWISE_CONV_2D can fuse.
     """
     readers = graph.readers(total.outputs[0])
     return (

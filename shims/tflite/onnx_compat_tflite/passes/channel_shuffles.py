@@ -51,9 +51,10 @@ def _example() -> fb.ModelSpec:
     after=("activation_fusion", "bias_folding"),
 )  # fmt: skip
 def channel_shuffles(graph: GraphRewriter, context: Context) -> int:
-    """Remove channel shuffles between two convolutions: reorder the filters of both.
+    """Remove channel shuffles (RESHAPE, TRANSPOSE, RESHAPE) between two convolutions: reorder the filters of both.
 
-    Applies under the conditions of this module. Returns the number of removed shuffles.
+    Applies under the conditions of this module, if the zero channels that it inserts do not exceed `_MAX_GROWTH`.
+    Erases dead code after each rewrite. Returns the number of removed shuffles.
     """
     count = 0
     while _absorb_shuffle(graph):
@@ -107,12 +108,12 @@ def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
 
 
 def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Any:
-    """Return a vector with the channel of `source` that each channel of `result` holds.
+    """Return a vector with, for each channel of `result`, the channel of `source` that it holds.
 
-    Returns None if
+    `transpose` is the TRANSPOSE between the two RESHAPEs. Returns None if
     - `source` and `result` are not of rank 4 and of equal sizes, or a size other than the batch is open,
     - the permutation is no constant,
-    - the TRANSPOSE moves other axes than those into which the channels are split.
+    - the TRANSPOSE moves other axes than those into which the first RESHAPE splits the channels.
     """
     whole, cut = graph.sizes(source), graph.sizes(transpose.inputs[0] or 0)
     perm = graph.constant(transpose.inputs[1])
@@ -129,8 +130,8 @@ def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec
 def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Whether an operator computes each channel from the same channel: PAD of other axes, or DEPTHWISE_CONV_2D.
 
-    PAD needs constant paddings. A DEPTHWISE_CONV_2D needs constant float32 weights with a bias, and a depth multiplier
-    of 1.
+    False for a PAD without constant paddings. False for a DEPTHWISE_CONV_2D without constant float32 filters and bias,
+    or with a depth multiplier other than 1.
     """
     if op.builtin == "PAD":
         ends = graph.constant(op.inputs[1])
@@ -140,10 +141,11 @@ def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _place_channels(graph: GraphRewriter, shuffle: _Shuffle) -> Optional[_Placement]:
-    """Return the position at which the first convolution writes each channel, as a `_Placement`.
+    """Return, as a `_Placement`, the position at which the first convolution writes each channel.
 
-    The positions are ordered by (group of the first convolution, group of the last convolution). Returns None if this
-    inserts too many zero channels; see `_MAX_GROWTH`.
+    The positions are ordered by (group of the first convolution, group of the last convolution). Each such pair of
+    groups gets as many positions as the largest pair needs; unused positions become zero channels. Returns None if
+    there are too many zero channels; see `_MAX_GROWTH`.
     """
     channels = len(shuffle.order)
     read = _channels_read(graph, shuffle.last)
@@ -205,7 +207,7 @@ def _spread_channels(
 ) -> List[int]:
     """Append constants with the channels of `arrays` at their new positions, and zeros elsewhere; return their indices.
 
-    `arrays`: the filters, whose channels are along `axis`, and the bias.
+    `arrays`: the filters, whose channels are along `axis`, and the bias. `conv` gives their names.
     """
     tensors = []
     for array, kind in zip(arrays, ("filters", "bias")):
@@ -221,7 +223,7 @@ def _spread_channels(
 def _write_grouped(graph: GraphRewriter, op: fb.OperatorSpec, placement: _Placement) -> int:
     """Let an operator write a new tensor with `placement.channels` channels, and return the index of the tensor.
 
-    The name of the old tensor belongs to the channels in the order of the model.
+    Readers of the old tensor still read the old tensor, whose name belongs to the channels in the order of the model.
     """
     old = graph.tensor(op.outputs[0])
     shape, signature = (
@@ -235,7 +237,7 @@ def _write_grouped(graph: GraphRewriter, op: fb.OperatorSpec, placement: _Placem
 def _groups_as_pixels(graph: GraphRewriter, conv: fb.OperatorSpec, source: int, groups: int) -> int:
     """Insert RESHAPE [n, h, w, c] => [n, h, w * groups, c / groups] before a convolution; return the result's index.
 
-    `source`: the tensor to reshape.
+    `source`: the tensor to reshape. The inputs of the convolution stay.
     """
     old = graph.tensor(source)
     shape, signature = (

@@ -30,7 +30,7 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("common_subexpressions", "f(x), f(x) => one f(x)", _example, after=("identities",))
 def common_subexpressions(graph: GraphRewriter, context: Context) -> int:
-    """Common subexpression elimination: readers of a repeated operator read the first operator's result.
+    """Common subexpression elimination: readers of a repeated operator read the result of the first equal operator.
 
     Applies under the conditions of this module. The repeated operator stays, without readers. Returns the number of
     repeated operators that had readers.

@@ -1,10 +1,11 @@
 """mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  gelu(x)
 
-Also elu, leaky_relu, prelu, softplus and mish. Exporters compose these activations of simpler operators; TFLite has kernels
-for them. The pass runs on the recorded program: the emitter emits the simpler operators in many forms.
+Also elu, leaky_relu, prelu, softplus and mish. Exporters compose these activations of simpler operators. The emitter
+has a shorter form for each, mostly a kernel. The pass runs on the recorded program: the emitter emits the simpler
+operators in many forms.
 
-Conditions: float32, the target runtime has the kernel, and the result has the shape of x. Bodies of loops and branches are not
-rewritten.
+Conditions: float32, the target runtime has the kernel that `_FINDERS` names, and the result has the shape of x. Bodies
+of loops and branches are not rewritten.
 """
 
 import math
@@ -21,7 +22,7 @@ __all__ = ["composed_activations"]
 
 
 class _Product(NamedTuple):
-    """A product number * values[0] * values[1] * ...; the values are refs or constants."""
+    """A product number * values[0] * values[1] * ...; the values are refs or constants, and may repeat."""
 
     number: float
     values: List[Any]
@@ -49,7 +50,8 @@ def _example(target: Emitter) -> Program:
 def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Replace composed activations by primitives of the TFLite emitter. Return the new region and the number of rewrites.
 
-    Only activations whose kernel the target runtime has are replaced.
+    Only activations whose kernel the target runtime has are replaced, under the conditions of this module. Without a
+    rewrite, the region itself is returned. `target` must be a TFLiteEmitter.
     """
     assert isinstance(target, TFLiteEmitter)
     finders = [find for builtin, find in _FINDERS if target.builder.kernels.accepts(builtin, "float32")]
@@ -65,7 +67,8 @@ def _activation_rule(application: Application) -> Sequence[Spec]:
 def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Match]]) -> Optional[Replacement]:
     """Return the activation primitive that replaces a node, by the first of `finders` that matches.
 
-    Returns None if no finder matches, the result is not float32, or its shape is not that of the activation's argument.
+    A match counts only if the activation's argument has the dtype and shape of the node's result. Returns None if no
+    match counts, if the result is not float32, or if the node has several results.
     """
     if len(node.outputs) != 1 or node.outputs[0].spec.dtype.name != "float32":
         return None
@@ -94,7 +97,10 @@ def _number(arg: Arg) -> Optional[float]:
 
 
 def _addend(node: Optional[Node], number: float) -> Any:
-    """Return x if the node computes x + number (in any order), or x - (-number), for exactly this number; else None."""
+    """Return x if the node computes x + number (in any order), or x - (-number), for exactly this number; else None.
+
+    None, too, for a `node` of None.
+    """
     if node is None or node.primitive not in ("add", "sub"):
         return None
     x, y = node.args
@@ -105,10 +111,10 @@ def _addend(node: Optional[Node], number: float) -> Any:
 
 
 def _product(arg: Arg) -> _Product:
-    """Expand `arg` into a number times values: x * (y / 2) => 0.5, [x, y].
+    """Expand `arg` recursively into a number times values: x * (y / 2) => 0.5, [x, y].
 
     Expanded are `mul`, `div` by a constant other than 0, and `pow` of 2 or 3. A floating-point constant with a single
-    element is a number without values. Any other value is a product of itself and 1.
+    element is a number without values. Any other `arg` is a single value, with the number 1.
     """
     node = _producer(arg, "mul", "div", "pow")
     if node is None:
@@ -131,7 +137,10 @@ def _is_close(a: float, b: float) -> bool:
 
 
 def _equals(product: _Product, number: float, *values: Arg) -> bool:
-    """Whether a product is `number` (within a relative 1e-5) times exactly these values, in any order."""
+    """Whether a product has this number (within a relative 1e-5), as many values as `values`, and each of `values`.
+
+    Values are compared by identity. How often a value occurs is not compared, only the total count.
+    """
     return (
         _is_close(product.number, number)
         and len(product.values) == len(values)
@@ -141,9 +150,10 @@ def _equals(product: _Product, number: float, *values: Arg) -> bool:
 
 # -- the activations -------------------------------------------------------------------------------------------------------
 def _match_gelu(node: Node) -> _Match:
-    """Return gelu as a `_Match` if the node computes x / 2 * (1 + erf(x / sqrt 2)); else None.
+    """Return gelu as a `_Match` if the node, a mul or div, computes x / 2 * (1 + erf(x / sqrt 2)); else None.
 
-    Also matches the approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    Also matches the approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), with the parameter
+    `approximate` True. The factors may be in any order, and multiplied or divided in any way that `_product` expands.
     """
     if node.primitive not in ("mul", "div"):
         return None
@@ -189,10 +199,10 @@ def _bounds(clip: Node) -> Tuple[Any, Any]:
 
 
 def _match_leaky_relu(node: Node) -> _Match:
-    """Return leaky_relu as a `_Match` if the node computes it; else None.
+    """Return leaky_relu as a `_Match`, with the parameter `alpha`, if the node computes it with a scalar slope; else None.
 
     The form max(x, a * x) requires 0 < a <= 1. The other forms are where(x < 0, a * x, x) and max(x, 0) - a * max(-x,
-    0).
+    0), with any a.
     """
     for x, share in (node.args, node.args[::-1]) if node.primitive == "maximum" else ():
         product = _product(share)
@@ -204,12 +214,15 @@ def _match_leaky_relu(node: Node) -> _Match:
 
 
 def _slope_below_zero(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Return (x, slope) if the node computes x for x >= 0 and slope * x for x < 0, with a constant slope; else None."""
+    """Return (x, slope) if the node is of the form of `_slope_of_choice` or `_slope_of_sum`; else None.
+
+    Such a node computes x for x >= 0 and slope * x for x < 0. The slope is a constant of any shape.
+    """
     return _slope_of_choice(node) or _slope_of_sum(node)
 
 
 def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Return (x, slope) if the node is where(x < 0, slope * x, x) with a constant slope; else None."""
+    """Return (x, slope) if the node is where(less(x, 0), slope * x, x) with a constant slope of any shape; else None."""
     if node.primitive != "where":
         return None
     condition, share, x = node.args
@@ -221,7 +234,10 @@ def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Return (x, slope) if the node is max(x, 0) - slope * max(-x, 0), as Keras exports it; else None."""
+    """Return (x, slope) if the node is max(x, 0) - slope * max(-x, 0), as Keras exports it; else None.
+
+    For a sum max(x, 0) + c * max(-x, 0), the slope is -c. The slope is a constant of any shape.
+    """
     if node.primitive not in ("add", "sub"):
         return None
     for positive, share in (node.args, node.args[::-1]) if node.primitive == "add" else (node.args,):
@@ -234,7 +250,7 @@ def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _relu_input(arg: Arg) -> Any:
-    """Return x if `arg` is computed as max(x, 0), a clip with the lower bound 0; else None."""
+    """Return x if `arg` is computed as max(x, 0), a clip with the lower bound 0 and no upper bound; else None."""
     node = _producer(arg, "clip")
     return node.args[0] if node is not None and _bounds(node) == (0, None) else None
 
@@ -242,8 +258,9 @@ def _relu_input(arg: Arg) -> Any:
 def _match_prelu(node: Node) -> _Match:
     """Return prelu as a `_Match` if the node computes x for x >= 0 and slope * x for x < 0; else None.
 
-    The slope is a constant with an element for each index of the last axis. Returns None for an x of rank below 2.
-    Returns None too for a slope that varies along another axis, or has a single element for several channels.
+    The node has a form of `_slope_below_zero`. The slope is a constant with an element for each index of the last axis.
+    Returns None for an x of rank below 2. Returns None too for a slope that varies along another axis, or has a single
+    element for several channels.
     """
     branch = _slope_below_zero(node)
     if branch is None:

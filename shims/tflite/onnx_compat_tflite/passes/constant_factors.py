@@ -2,12 +2,14 @@
 
     x * a * b            =>  x * (a * b)
     x / a / b            =>  x / (a * b)
-    (x * a + b) * c + d  =>  x * (a * c) + (b * c + d)
+    x / a * b            =>  x * (b / a), and x * a / b => x * (a / b)
+    (x * a + b) * c + d  =>  x * (a * c) + (b * c + d), also without d
 
 Two normalizations in a row have this form, and a mean that divides along each axis.
 
-Conditions: a, b, c and d are float32 constants. No other operator reads the intermediate tensors, and these have no activation.
-The joined factors have no infinity, zero or denormal. They have at most 4096 elements, or as many as the largest of a, b, c, d.
+Conditions: a, b, c and d are float32 constants. No other operator reads the intermediate tensors, and these have no
+activation. In a sum, they have the shape of the result. The joined constants have no infinity, NaN or denormal, and
+factors have no zero. They have at most 4096 elements, or as many as the largest of a, b, c, d.
 """
 
 from typing import Optional, Tuple
@@ -55,7 +57,8 @@ def _join_factors(
 ) -> bool:
     """Replace `op`, a MUL or DIV of x * a (or x / a) by `b`, by a single MUL or DIV of x; return whether it was replaced.
 
-    `first` is (x, a). False if the joined factor overflows, underflows or is too large; see `_add_factor`.
+    `inner` computes x * a (or x / a), and `first` is (x, a). `op` keeps its activation and its result. Returns False,
+    without a change, if the joined factor overflows, underflows or is too large; see `_add_factor`.
     """
     (x, a), is_alike = first, inner.builtin == op.builtin
     with np.errstate(all="ignore"):
@@ -70,7 +73,11 @@ def _join_factors(
 def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Rewrite (x * a + b) * c as x * (a * c) + b * c, where `op` is the product with c; return whether it was rewritten.
 
-    An ADD of a constant d that reads `op` becomes x * (a * c) + (b * c + d).
+    The operator of the sum becomes the MUL, and `op` becomes the ADD. Returns False if a condition of the module fails;
+    see `_add_factor` for the joined constants.
+
+    If the only reader of `op` adds a constant d, and `op` has no activation, the reader skips `op`. It becomes the ADD
+    of b * c + d.
     """
     outer = _constant_operand(graph, op, "MUL")
     total = None if outer is None else _unshared_producer(graph, op, outer[0], "ADD")
@@ -130,10 +137,10 @@ def _unshared_producer(
 def _add_factor(
     graph: GraphRewriter, op: fb.OperatorSpec, array: np.ndarray, most: int, zeros: bool = False
 ) -> Optional[int]:
-    """Append `array` as a float32 constant and return its index.
+    """Append `array` as a float32 constant, named after the result of `op`, and return its index.
 
-    Returns None, and appends nothing, if an element is infinite, NaN, denormal, or (without `zeros`) zero. Returns None too
-    if the array has more elements than both `most` and 4096.
+    Returns None, and appends nothing, if an element is infinite, NaN, denormal, or (without `zeros`) zero. Returns None
+    too if the array has more elements than both `most` and 4096.
     """
     array = np.asarray(array, np.float32)
     is_lost = (np.abs(array) < np.finfo(np.float32).tiny) & ~((array == 0) & zeros)

@@ -27,9 +27,9 @@ class Context:
         return self._rewriters[index]
 
     def apply(self, pass_: Pass) -> int:
-        """Run a pass on every subgraph, the last first, and return the number of rewrites.
+        """Run a pass on every subgraph, the last first, and return the number of rewrites in all subgraphs.
 
-        Bodies of loops and branches come after their callers in the file, so they are rewritten before them.
+        A body of a loop or a branch comes after its caller in the file, so it is rewritten before its caller.
         """
         for graph in self._rewriters:
             graph.start_pass()
@@ -75,7 +75,7 @@ class ExampleGraph:
         self.spec.inputs = list(self.inputs)
 
     def constant(self, values: ArrayLike, dtype: DTypeLike = np.float32) -> int:
-        """Append a constant tensor and return its index."""
+        """Append a constant tensor with these values, as float32 or `dtype`, and return its index."""
         array = np.asarray(values, dtype)
         return self.spec.add(fb.TensorSpec(self._name("constant"), array.dtype.name, array.shape, array))
 
@@ -94,7 +94,7 @@ class ExampleGraph:
         dtype: str = "float32",
         **options: Option,
     ) -> int:
-        """Append an operator with a single result of this shape, and return the index of the result."""
+        """Append an operator with a single result of this shape and dtype, and return the index of the result."""
         result = self._tensor(self._name(builtin.lower()), dtype, shape)
         self.spec.operators.append(fb.OperatorSpec(builtin, list(inputs), [result], options))
         return result
@@ -108,9 +108,10 @@ class ExampleGraph:
         padding: str = "VALID",
         **options: Option,
     ) -> int:
-        """Append a convolution with a bias of zeros, and return the index of its result.
+        """Append a convolution of `x` with a bias of zeros, and return the index of its result.
 
-        `shape` is that of the result. Strides, dilations and the depth multiplier default to 1.
+        `shape` is that of the result. Strides and dilations default to 1, and so does the depth multiplier of a
+        DEPTHWISE_CONV_2D.
         """
         steps = dict.fromkeys(("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor"), 1)
         if builtin == "DEPTHWISE_CONV_2D":
@@ -119,7 +120,10 @@ class ExampleGraph:
         return self.op(builtin, [x, filters, bias], shape, padding=padding, **{**steps, **options})
 
     def move(self, builtin: str, x: int, argument: Sequence[int], shape: Sequence[int]) -> int:
-        """Append an op whose second input is the int32 constant `argument` (RESHAPE, TRANSPOSE); return its result's index."""
+        """Append an op whose second input is the int32 constant `argument` (RESHAPE, TRANSPOSE); return its result's index.
+
+        The result has this shape and the dtype of `x`.
+        """
         dtype = self.spec.tensors[x].dtype
         return self.op(builtin, [x, self.constant(argument, np.int32)], shape, dtype)
 
@@ -131,7 +135,10 @@ class ExampleGraph:
         ]
 
     def model(self, *outputs: int, bodies: Sequence["ExampleGraph"] = ()) -> fb.ModelSpec:
-        """Return a model with this subgraph, whose outputs are set to `outputs`, and with the subgraphs `bodies` that it calls."""
+        """Set the outputs of this subgraph to `outputs`, and return a model with this subgraph as the first.
+
+        `bodies` are the subgraphs that it calls; they follow in this order, and are numbered from 1.
+        """
         self.finish(*outputs)
         return fb.ModelSpec([self.spec, *[body.spec for body in bodies]])
 

@@ -1,9 +1,10 @@
 """RESHAPE(TRANSPOSE(RESHAPE(x)))                 =>  DEPTH_TO_SPACE(x)
 RESHAPE(TRANSPOSE(RESHAPE(CONV_2D(x, w, b))))  =>  DEPTH_TO_SPACE(CONV_2D(x, w, b)) with reordered filters
 
-Conditions: the operators turn [n,h,w,s*s*c] into [n,h*s,w*s,c], and no other operator reads the intermediate tensors.
-DEPTH_TO_SPACE splits the channels into (row, column, c). If the model splits them into (c, row, column), as PixelShuffle of PyTorch
-does, a CONV_2D with constant float32 weights must precede. Its filters are reordered.
+Conditions: the operators turn [n,h,w,s*s*c] into [n,h*s,w*s,c], and no other operator reads the intermediate tensors. s
+is 2 or more, and only n may be open. DEPTH_TO_SPACE splits the channels into (row, column, c). If the model splits them
+into (c, row, column), as PixelShuffle of PyTorch does, a CONV_2D with constant float32 filters and bias must precede.
+Its filters are reordered, and no other operator reads its result.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -37,8 +38,8 @@ def _example() -> fb.ModelSpec:
 def depth_to_space(graph: GraphRewriter, context: Context) -> int:
     """Replace RESHAPE, TRANSPOSE, RESHAPE by DEPTH_TO_SPACE where they turn channels into blocks of pixels.
 
-    Applies under the conditions of this module; returns the number of rewrites. A result [n, 1, h, w], a single channel
-    in NCHW, keeps its RESHAPE.
+    Applies under the conditions of this module; returns the number of rewrites. For a result [n, 1, h, w], a single
+    channel in NCHW, the last RESHAPE stays, after the DEPTH_TO_SPACE.
     """
     return sum(_rewrite(graph, op) for op in graph.operators if op.builtin == "TRANSPOSE")
 
@@ -87,9 +88,10 @@ def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List
 
 
 def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Optional[_Blocks]:
-    """Return the blocks of pixels into which the operators from `source` to `result` turn the channels.
+    """Return, as `_Blocks`, how the operators from `source` to `result` turn the channels into blocks of pixels.
 
-    The channels are split into (row, column, c) or (c, row, column). Returns None for any other permutation, for a
+    `transpose` is the TRANSPOSE between the two RESHAPEs. The channels are split into (row, column, c) or (c, row,
+    column). Returns None for any other permutation or sizes, and for blocks of a single pixel. Returns None too for a
     permutation that is no constant, and for open sizes other than the batch.
     """
     whole, wide, split = (list(graph.sizes(index)) for index in (source, result, transpose.inputs[0] or 0))
@@ -112,8 +114,8 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
 def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
     """Simplify a permutation: drop axes of size 1, merge axes that stay adjacent; return (sizes, permutation).
 
-    An open size is -1. Two permutations with equal results move the elements in the same way. Example: sizes [2, 3, 4]
-    with the permutation [2, 0, 1] become [6, 4] with [1, 0].
+    `sizes` are those before the permutation; an open size is -1. Two permutations with equal results move the elements
+    in the same way. Example: sizes [2, 3, 4] with the permutation [2, 0, 1] become [6, 4] with [1, 0].
     """
     groups: List[List[int]] = []
     for axis in (axis for axis in perm if sizes[axis] != 1):
@@ -126,10 +128,10 @@ def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], Li
 
 
 def _permute_channels(graph: GraphRewriter, layer: fb.OperatorSpec, order: np.ndarray) -> bool:
-    """Reorder the filters and the bias of a layer: channel k becomes the old channel order[k].
+    """Reorder the filters and the bias of a layer along axis 0: channel k becomes the old channel order[k].
 
-    Returns whether that was done: False, without a change, if the layer has no bias, or its weights are no float32
-    constants.
+    The layer then writes a new tensor; readers of its old result are not changed. Returns whether that was done: False,
+    without a change, if the layer has no bias, or its filters or bias are no float32 constants.
     """
     arrays = [graph.constant(index) for index in layer.inputs[1:]]
     if len(arrays) != 2 or any(array is None or np.asarray(array).dtype != np.float32 for array in arrays):

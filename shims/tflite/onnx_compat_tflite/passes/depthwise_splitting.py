@@ -53,9 +53,10 @@ def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Part]]:
-    """Return (rows, columns) of the filter for each part, with at most 25 taps.
+    """Return the fewest parts of at most 25 taps into which the filter of `op` can be split: a list of (rows, columns).
 
-    Returns None for another op, for at most 25 taps, or if a condition of the module docstring fails.
+    The rows and the columns of a part are ranges of positions in the filter. Returns None for another op, for a filter
+    of at most 25 taps, or if a condition of the module docstring fails.
     """
     options = op.options
     if op.builtin != "DEPTHWISE_CONV_2D" or options.get("padding") != "SAME":
@@ -77,7 +78,8 @@ def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Par
 def _split_axis(length: int, most: int) -> List[Sequence[int]]:
     """Split range(length) into ranges of at most `most` positions, each symmetric about the centre; [] if impossible.
 
-    Example: length 5 with at most 3 positions gives range(0, 5, 2) and range(1, 4, 2).
+    Impossible is only a `most` of 1 with a length above 1. The list is cached: do not change it. Example: length 5 with
+    at most 3 positions gives range(0, 5, 2) and range(1, 4, 2).
     """
     parts: List[Sequence[int]] = []
     left = set(range(length)) if most > 1 or length == 1 else set()
@@ -94,9 +96,10 @@ def _split_axis(length: int, most: int) -> List[Sequence[int]]:
 
 
 def _build_sum(graph: GraphRewriter, op: fb.OperatorSpec, parts: Sequence[_Part]) -> List[fb.OperatorSpec]:
-    """Return the convolutions of the parts and the ADDs of their sum, which replace `op`.
+    """Return the convolutions of the parts and the ADDs of their sum, which replace `op`, in the order of execution.
 
-    The first part has the bias, the last ADD the fused activation.
+    The first part has the bias, the last ADD has the fused activation and writes the result of `op`. Constants and
+    tensors are appended to the subgraph; the operators are not.
     """
     x, filter_, bias = op.inputs
     (output,) = op.outputs

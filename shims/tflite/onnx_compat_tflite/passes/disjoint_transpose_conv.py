@@ -1,11 +1,12 @@
 """TRANSPOSE_CONV(x), stride = filter size  =>  DEPTH_TO_SPACE(CONV_2D(x)) with 1x1 filters
 TRANSPOSE_CONV(x), a single row          =>  RESHAPE(CONV_2D(x)) with 1x1 filters
 
-The windows do not overlap, so each pixel becomes a block of its own. A 1x1 convolution computes the elements of the block as
-channels. The TRANSPOSE_CONV kernel of XNNPACK takes two to nine times as long. An activation that is the only reader is fused
-into the CONV_2D.
+The windows do not overlap, so each pixel becomes a block of its own. A 1x1 convolution computes the elements of the
+block as channels. The TRANSPOSE_CONV kernel of XNNPACK takes two to nine times as long. An activation that is the only
+reader is fused into the CONV_2D.
 
-Conditions: padding VALID, square filters or a single row, constant float32 filters and bias.
+Conditions: padding VALID, strides equal to the filter sizes, constant float32 filters and, if any, a constant bias. The
+filters are squares of 2x2 or more, or filters and result have height 1 and static sizes.
 """
 
 from typing import List, Optional, Tuple
@@ -34,7 +35,8 @@ def _example() -> fb.ModelSpec:
 def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
     """Replace each TRANSPOSE_CONV whose stride is its filter size by a 1x1 CONV_2D and a DEPTH_TO_SPACE or RESHAPE.
 
-    Applies under the conditions of this module. Returns the number of replaced TRANSPOSE_CONVs.
+    Applies under the conditions of this module. A RELU, RELU6 or RELU_N1_TO_1 that is the only reader is erased, and
+    fused into the CONV_2D. Returns the number of replaced TRANSPOSE_CONVs.
     """
     count = 0
     result: List[fb.OperatorSpec] = []
@@ -62,9 +64,9 @@ def _block_sizes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[in
 
     The emitter requests the whole result, so each pixel has a complete block. Returns None for
     - another op, and the padding SAME,
-    - filters or a bias that are no (float32) constants,
+    - filters that are no float32 constant, and a bias that is no constant,
     - strides that are not the filter sizes,
-    - blocks that are neither square, of more than a pixel, nor a single row of known sizes.
+    - filters that are neither square, of 2x2 or more, nor of height 1 with a result of height 1 and static sizes.
     """
     if op.builtin != "TRANSPOSE_CONV" or op.options["padding"] != "VALID":
         return None

@@ -4,8 +4,8 @@
     MINIMUM(MAXIMUM(x / 6 + 1/2, 0), 1)     =>  RELU6(x + 3) / 6
     x * (RELU6(x + 3) / 6)                  =>  HARD_SWISH(x)
 
-Conditions: x is float32, and the intermediate operators have no fused activation. If a SELECT_V2 after them restores the NaN
-of x, it is replaced too: these kernels keep NaN.
+Conditions: x is float32, the constants are scalars, and the intermediate operators have no fused activation. If a
+SELECT_V2 after a clamp restores the NaN of x, it is replaced too: these kernels keep NaN. MAXIMUM(x, 0) may be a RELU.
 """
 
 from typing import Optional, Tuple
@@ -73,7 +73,10 @@ def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
 
 
 def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb.OperatorSpec:
-    """Return the SELECT_V2 that reads the result of `op` and restores the NaN of `source`; `op` if there is no such reader."""
+    """Return the SELECT_V2 that reads the result of `op` and restores the NaN of `source`; `op` if there is no such reader.
+
+    That is SELECT_V2(NOT_EQUAL(source, source), source, result).
+    """
     for reader in graph.readers(op.outputs[0]):
         if reader.builtin == "SELECT_V2" and reader.inputs[1] == source:
             is_nan = graph.producer(reader.inputs[0], "NOT_EQUAL")
@@ -83,7 +86,10 @@ def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb
 
 
 def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
-    """Return the tensor x if the tensor `index` is computed as x * (1/6) + 1/2; else None."""
+    """Return the tensor x if the tensor `index` is computed as x * (1/6) + 1/2; else None.
+
+    The operators are a MUL and an ADD without activation, and the constants are within a relative 1e-5.
+    """
     total = graph.producer(index, "ADD")
     scaled = None if total is None else graph.producer(_other_operand(graph, total, 0.5), "MUL")
     return None if scaled is None else _other_operand(graph, scaled, 1 / 6)
@@ -104,7 +110,7 @@ def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> 
 
 
 def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> None:
-    """Replace `op` by RELU6(source + 3) * (1/6): an ADD with a fused RELU6, then a MUL."""
+    """Replace `op` by RELU6(source + 3) * (1/6): insert an ADD with a fused RELU6, and turn `op` into a MUL, in place."""
     name = graph.tensor(op.outputs[0]).name
     three = graph.add_constant(name + "/three", np.asarray(3, np.float32))
     sixth = graph.add_constant(name + "/sixth", np.asarray(1 / 6, np.float32))
@@ -143,7 +149,10 @@ def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int
 
 
 def _divided_by_six(graph: GraphRewriter, op: Optional[fb.OperatorSpec]) -> Optional[int]:
-    """Return the tensor x if the operator computes x / 6 or x * (1/6); else None."""
+    """Return the tensor x if the operator computes x / 6 or x * (1/6) (within a relative 1e-5); else None.
+
+    `op` is a MUL, a DIV or None. Returns None, too, for an operator with a fused activation.
+    """
     if op is None or op.builtin == "MUL":
         return None if op is None else _other_operand(graph, op, 1 / 6)
     return op.inputs[0] if is_unfused(op) and graph.number(op.inputs[1]) == 6 else None

@@ -42,10 +42,11 @@ def identities(graph: GraphRewriter, context: Context) -> int:
 
 
 def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the operand x of an operator of x and its neutral element.
+    """Return the operand x of an operator of x and its neutral element. `op` must be an op of `_NEUTRAL`.
 
-    Returns None if no operand is the neutral element, which -0 is not. Returns None if x is a constant, or differs from
-    the result in rank or quantization, and for a fused activation.
+    For a MAXIMUM of a size of a tensor (see `_is_length`), the neutral element is 0. Returns None if no operand is the
+    neutral element, which -0 is not. Returns None if x is a constant, or differs from the result in rank or
+    quantization, and for a fused activation. For DIV and SUB, x is the first operand.
     """
     if not is_unfused(op):
         return None

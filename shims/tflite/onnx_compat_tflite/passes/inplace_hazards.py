@@ -44,9 +44,9 @@ def _example() -> fb.ModelSpec:
     legalizes=True,
 )
 def inplace_hazards(graph: GraphRewriter, context: Context) -> int:
-    """Insert a SHAPE of each operand that a runtime would overwrite while a tensor in its buffer is still live.
+    """Insert a SHAPE of each operand that a kernel would overwrite while a tensor in its buffer is read later.
 
-    Returns the number of inserted SHAPEs.
+    The SHAPE is directly before the kernel's operator. Returns the number of inserted SHAPEs.
     """
     operators = graph.operators
     result: List[fb.OperatorSpec] = []
@@ -95,7 +95,10 @@ class _Buffers:
         return False
 
     def assign(self, op: fb.OperatorSpec) -> None:
-        """Record the buffers that the result of an operator may share: those of aliased or overwritten operands."""
+        """Record the buffers that the result of an operator may share: those of aliased or overwritten operands.
+
+        Records nothing if there are no such operands, or if the result is an output.
+        """
         buffers: Set[int] = set()
         if op.builtin in _ALIASES and self._is_computed(op.inputs[0]):
             buffers = self._first_tensors(op.inputs[0] or 0)
@@ -109,9 +112,9 @@ class _Buffers:
     def _overwritten(self, index: int, op: fb.OperatorSpec) -> Set[int]:
         """Return the buffers, by their first tensors, that `op` may overwrite with its result through the operand `index`.
 
-        The set is empty if the operand is an input or a constant, or differs in size from the result. It is empty too
-        if the result is an output, or the operand has several readers, such as a SHAPE of this pass. A buffer whose
-        first tensor has several readers is left out.
+        The set is empty if the operand is an input or a constant, or certainly differs in size from the result. It is
+        empty too if the result is an output, or if the operand was guarded, is an output or has several readers. A
+        buffer whose first tensor is an output or has several readers is left out.
         """
         result = op.outputs[0]
         if not self._is_computed(index) or not self._has_single_reader(index) or index in self._guarded:

@@ -56,9 +56,10 @@ class _Cast:
         self._graph, self._built = graph, built
 
     def from_int8(self, source: int, result: int) -> None:
-        """Append operators that cast the int8 tensor `source` to `result`: DEQUANTIZE to float32, then CASTs.
+        """Append operators that cast the int8 tensor `source` to `result`: RESHAPE, DEQUANTIZE to float32, then CASTs.
 
-        A result other than float32 and int32 is cast from int32, so that integers wrap.
+        The RESHAPE copies the integers to a tensor with scale 1 and zero point 0. A float32 result needs no CAST, an
+        int32 result one. Any other result is cast from float32 to int32 and then to its dtype, so that integers wrap.
         """
         scaled = self._tensor(result, "int8")
         self._graph.set_quantization(scaled, fb.Quantization([1.0], [0]))
@@ -72,7 +73,8 @@ class _Cast:
     def to_int8(self, source: int, result: int) -> None:
         """Append operators that cast `source` to the int8 tensor `result`: GATHER([-128, ..., 127], (x + 128) mod 256).
 
-        The index is computed for a vector: tflite-runtime 2.7 does not broadcast tensors of rank 5.
+        A source of another dtype is first cast to int32. The index is computed for a vector: tflite-runtime 2.7 does
+        not broadcast tensors of rank 5.
         """
         whole = self._convert(source, "int32")
         flat, shifted, index = (self._vector(result, "int32") for _ in range(3))
@@ -86,7 +88,10 @@ class _Cast:
         self._put("RESHAPE", [gathered, self._shape(source)], result)
 
     def _convert(self, index: int, dtype: str) -> int:
-        """Return the tensor `index` if it has this dtype, else a new tensor of its shape with this dtype."""
+        """Return the tensor `index` if it has this dtype, else the index of a new tensor of its shape with this dtype.
+
+        No operator that writes the new tensor is appended.
+        """
         return index if self._graph.tensor(index).dtype == dtype else self._tensor(index, dtype)
 
     def _cast(self, source: int, result: int) -> None:
@@ -94,7 +99,10 @@ class _Cast:
         self._put("CAST", [source], result, in_data_type=before, out_data_type=after)
 
     def _shape(self, source: int) -> int:
-        """Return a tensor with the shape of `source`, for a RESHAPE: a constant, or a SHAPE if several sizes are open."""
+        """Return a tensor with the shape of `source`, for a RESHAPE: a constant, if at most one size is open, else a SHAPE.
+
+        A constant has -1 for the open size. If a size is open and another is 0, a SHAPE is appended too.
+        """
         sizes = list(self._graph.sizes(source))
         open_sizes = sum(size < 0 for size in sizes)
         if not open_sizes or (open_sizes == 1 and 0 not in sizes):
@@ -107,7 +115,10 @@ class _Cast:
         return self._graph.add_like(like, self._name(), dtype)
 
     def _vector(self, like: int, dtype: str) -> int:
-        """Append a tensor of rank 1 with as many elements as the tensor `like`, and return its index."""
+        """Append a tensor of rank 1 with as many elements as the tensor `like`, and return its index.
+
+        Its size is open if the tensor `like` has an open size.
+        """
         shaped = self._graph.tensor(like)
         count = int(np.prod(shaped.shape, dtype=np.int64))
         signature = None if shaped.shape_signature is None else (-1,)

@@ -1,8 +1,8 @@
 """WHILE(a, b)  =>  WHILE(a), where b is an unused loop-carried value
 
-Condition: the result b has no reader and is no output, and neither the loop's condition nor another result depends on b. A
-model passes a tensor into a loop to read its size, for example, and the size turns out to be constant. Each iteration would
-copy the unused tensor twice.
+Condition: the result b has no reader and is no output, and neither the loop's condition nor another kept result depends
+on b. A model passes a tensor into a loop to read its size, for example, and the size turns out to be constant. Each
+iteration would copy the unused tensor twice.
 """
 
 from typing import Any, List, Sequence, Set
@@ -29,8 +29,9 @@ def _example() -> fb.ModelSpec:
 def loop_invariants(graph: GraphRewriter, context: Context) -> int:
     """Remove unused loop-carried values from each WHILE and its subgraphs; return the number of removed values.
 
-    A value is unused under the conditions of this module. `Context.apply` rewrites inner loops first: an outer loop may
-    carry a value only for an inner loop.
+    A value is unused under the conditions of this module. The condition and body of a changed loop lose the inputs and
+    outputs of these values, and their dead code. `Context.apply` rewrites inner loops first: an outer loop may carry a
+    value only for an inner loop.
     """
     dropped = 0
     for loop in graph.operators:
@@ -49,9 +50,10 @@ def loop_invariants(graph: GraphRewriter, context: Context) -> int:
 
 
 def _read_values(graph: GraphRewriter, loop: fb.OperatorSpec, test: GraphRewriter, body: GraphRewriter) -> List[int]:
-    """Return the positions of the loop-carried values to keep, in order.
+    """Return the positions of the loop-carried values to keep, in ascending order. `test` is the subgraph of the condition.
 
-    A value is kept if it is read after the loop, or if the condition or another kept value depends on it.
+    A value is kept if it is read after the loop or is an output. It is kept too if the condition or another kept value
+    depends on it.
     """
     kept = {position for position, index in enumerate(loop.outputs) if graph.readers(index) or graph.is_output(index)}
     kept |= _input_positions(test, test.outputs)

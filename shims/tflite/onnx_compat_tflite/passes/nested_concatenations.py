@@ -28,7 +28,7 @@ def _example() -> fb.ModelSpec:
 def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
     """Merge a CONCATENATION into the CONCATENATION that reads its result, under the conditions of this module.
 
-    Return the number of merges.
+    The inner CONCATENATION stays, without readers. Returns the number of merges.
     """
     count = 0
     for op in graph.operators:
@@ -48,7 +48,10 @@ def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
 def _inner_concatenation(
     graph: GraphRewriter, outer: fb.OperatorSpec, index: Optional[int]
 ) -> Optional[fb.OperatorSpec]:
-    """Return the CONCATENATION that computes the input `index` of `outer`, if both can be merged; else None."""
+    """Return the CONCATENATION that computes the input `index` of `outer`, if both can be merged; else None.
+
+    The number of inputs of the merged CONCATENATION is not checked here.
+    """
     inner = graph.producer(index, "CONCATENATION")
     if inner is None or index is None or not graph.is_only_read_by(index, outer):
         return None

@@ -1,10 +1,11 @@
 """CONV_2D(PAD(x), VALID)  =>  CONV_2D(x, SAME)        PAD(TRANSPOSE(x))  =>  TRANSPOSE(PAD(x))
 
-First rewrite (same_padding): the PAD adds the zeros that the padding SAME of the convolution adds. Also DEPTHWISE_CONV_2D.
+First rewrite (same_padding): the PAD adds the zeros that the padding SAME of the convolution adds; for open sizes, at
+every size. Its amounts are constant. Also DEPTHWISE_CONV_2D.
 
-Second rewrite (pad_before_transpose): x is float32, its last axis is longer than that of the TRANSPOSE, and no other operator
-reads the TRANSPOSE. PAD copies row by row, so long rows are faster: the rows of an NCHW image have its width, those of an
-NHWC image three elements.
+Second rewrite (pad_before_transpose): x is float32, its last axis is open or longer than that of the TRANSPOSE, and no
+other operator reads the TRANSPOSE. The permutation and the amounts are constant. PAD copies row by row, so long rows
+are faster: the rows of an NCHW image have its width, those of an NHWC image three elements.
 """
 
 from typing import Any, Optional, Sequence
@@ -73,7 +74,7 @@ def _transpose_example() -> fb.ModelSpec:
     after=("same_padding",),
 )  # fmt: skip
 def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
-    """Swap a TRANSPOSE and the PAD that reads it, if the last axis before the TRANSPOSE is longer than after it.
+    """Swap a TRANSPOSE and the PAD that reads it, if the last axis before the TRANSPOSE is longer than after it, or open.
 
     Applies under the conditions of this module. Returns the number of swaps.
     """

@@ -35,9 +35,9 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("redundant_reshapes", "RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b); the same for CAST", _example)
 def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Skip intermediate RESHAPEs and widening CASTs, and bypass RESHAPEs and CASTs that change nothing.
+    """Skip RESHAPEs before RESHAPEs and widening CASTs before CASTs, and bypass RESHAPEs and CASTs that change nothing.
 
-    Applies under the conditions of this module. Returns the number of rewrites.
+    Applies under the conditions of this module; a skipped operator stays. Returns the number of rewrites.
     """
     count = sum(_bypass_pack(graph, op) for op in graph.operators if op.builtin == "RESHAPE")
     for op in graph.operators:
@@ -60,9 +60,9 @@ def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
 
 
 def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x), for a scalar x, if `op` is this RESHAPE.
+    """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x), for a scalar x, if `op` is this RESHAPE and alone reads the CAST.
 
-    Returns whether it was rewritten. Loop counters that are compared with a size have this form.
+    Returns whether it was rewritten; then `op` is erased. Loop counters that are compared with a size have this form.
     """
     cast = graph.producer(op.inputs[0], "CAST")
     pack = None if cast is None else graph.producer(cast.inputs[0], "PACK")

@@ -33,7 +33,10 @@ class GraphRewriter:
         self._index_operators()
 
     def start_pass(self) -> None:
-        """Sort the readers of each tensor in the order of execution; edits of earlier passes may have changed it."""
+        """Compute the producers and readers of all tensors anew if an operator was edited since the last time.
+
+        The readers of each tensor are then in the order of execution, which edits of earlier passes may have changed.
+        """
         if self._is_edited:
             self._index_operators()
 
@@ -106,17 +109,23 @@ class GraphRewriter:
         return readers[0] if len(readers) == 1 and index not in self._graph.outputs else None
 
     def is_only_read_by(self, index: int, op: fb.OperatorSpec) -> bool:
-        """Whether no operator other than `op` reads the tensor, and the tensor is no output. `op` may read it twice."""
+        """Whether no operator other than `op` reads the tensor, and the tensor is no output.
+
+        True, too, for a tensor without readers, and for a tensor that `op` reads twice.
+        """
         return all(reader is op for reader in self._readers.get(index, [])) and index not in self._graph.outputs
 
     def constant(self, index: Optional[int]) -> Any:
-        """Return the array of a constant tensor; None for any other tensor, and for an omitted input (None)."""
+        """Return the array of a constant tensor; None for any other tensor, and for an omitted input (None).
+
+        For a quantized constant, the array has its integers.
+        """
         return None if index is None else self._graph.tensors[index].buffer
 
     def number(self, index: Optional[int]) -> Optional[float]:
-        """Return the value of a numeric constant with a single element, as a float.
+        """Return the value of a floating-point or integer constant with a single element, as a float.
 
-        Returns None for any other tensor, and for a quantized constant.
+        Returns None for any other tensor, for a quantized constant, and for an omitted input (None).
         """
         array = self.constant(index)
         if (
@@ -154,7 +163,10 @@ class GraphRewriter:
         return self._graph.add(fb.TensorSpec(name, array.dtype.name, array.shape, array, quantization=quantization))
 
     def add_like(self, index: int, name: str, dtype: str) -> int:
-        """Append a tensor without data, with the shape of the tensor `index` and this dtype; return its index."""
+        """Append a tensor without data, with the shape of the tensor `index` and this dtype; return its index.
+
+        The new tensor has no quantization parameters.
+        """
         shaped = self._graph.tensors[index]
         return self.add_tensor(name, dtype, shaped.shape, shaped.shape_signature)
 
@@ -193,7 +205,8 @@ class GraphRewriter:
     def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
         """Let an operator write the tensors `outputs` in place of its present outputs.
 
-        The readers of the old and of the new outputs are not changed.
+        The readers of the old and of the new outputs are not changed. Until the next pass, `producer` still returns
+        `op` for the old outputs.
         """
         self._is_edited = True
         op.outputs = list(outputs)
@@ -230,21 +243,22 @@ class GraphRewriter:
 
     # -- rerouting values --------------------------------------------------------------------------------------------------
     def replace_reads(self, old: int, new: int) -> None:
-        """Let every operator that reads the tensor `old` read the tensor `new`."""
+        """Let every operator that reads the tensor `old` read the tensor `new`. The outputs of the subgraph stay."""
         for reader in self.readers(old):
             for position, index in enumerate(reader.inputs):
                 if index == old:
                     self.set_input(reader, position, new)
 
     def take_outputs(self, op: fb.OperatorSpec, erased: fb.OperatorSpec) -> None:
-        """Erase the operator `erased`, and let `op` write its outputs."""
+        """Erase the operator `erased`, and let `op` write the outputs of `erased`. `op` keeps its position."""
         self.erase(erased)
         self.set_outputs(op, erased.outputs)
 
     def write_new_tensor(self, op: fb.OperatorSpec, suffix: str) -> None:
         """Replace the result of an operator by a new tensor with the name `old name + suffix`; its readers read that tensor.
 
-        For an operator whose result is no longer the value that the name has in the model.
+        For an operator whose result is no longer the value that the name has in the model. The operator has a single
+        result, which is no output of the subgraph.
         """
         (old,) = op.outputs
         tensor = self._graph.tensors[old]
@@ -284,8 +298,8 @@ class GraphRewriter:
     def erase_dead_code(self) -> int:
         """Erase operators on which no output depends, then unused tensors; return the number of erased operators.
 
-        The remaining operators keep their order. Tensors get new indices, so indices that a caller holds become
-        invalid.
+        The remaining operators keep their order, and all inputs of the subgraph stay. Remaining tensors may get new
+        indices, so indices that a caller holds become invalid.
         """
         graph = self._graph
         before, needed = len(graph.operators), set(graph.outputs)

@@ -1,13 +1,14 @@
 """SLICE(x, 0), SLICE(x, n), ...          =>  SPLIT(x), where the slices cover x
 RESHAPE(SPLIT(RESHAPE(x)))             =>  RESHAPE(SPLIT(x))
 
-Attention and recurrent cells compute several tensors (queries, keys and values, or gates) as a single product and slice it.
+Attention and recurrent cells compute several tensors (queries, keys and values, or gates) as a single product and slice
+it.
 
-First rewrite (slices_to_split): x is float32 or int32, and the slices have equal sizes along one axis and together cover x. There
-are at most four, the limit of SPLIT in XNNPACK.
+First rewrite (slices_to_split): x is float32 or int32. All SLICEs of x along one axis have equal sizes and constant
+bounds, do not overlap, and together cover x. There are at most four, the limit of SPLIT in XNNPACK.
 
-Second rewrite (split_before_reshape): the inner RESHAPE only divides the last axis, the SPLIT is along the first new axis, and
-RESHAPEs are the only readers of its results.
+Second rewrite (split_before_reshape): the inner RESHAPE only divides the last axis, and the SPLIT, along the first new
+axis, is its only reader. RESHAPEs are the only readers of the results of the SPLIT, and no result is an output.
 """
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -70,7 +71,8 @@ def slices_to_split(graph: GraphRewriter, context: Context) -> int:
 def _find_slice(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Slice]:
     """Return a SLICE with constant bounds along a single axis as a `_Slice`; None for any other operator or dtype.
 
-    None, too, for a SLICE of the whole tensor, or along several axes.
+    None, too, for a SLICE of the whole tensor, or along several axes. The `length` is -1 if the size of the result is
+    open.
     """
     source = op.inputs[0] if op.builtin == "SLICE" else None
     if source is None or graph.tensor(source).dtype not in _TYPES:

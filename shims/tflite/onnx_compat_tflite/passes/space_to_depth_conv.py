@@ -1,11 +1,12 @@
 """CONV_2D(CONCATENATION(STRIDED_SLICE(x), STRIDED_SLICE(x), ...))  =>  CONV_2D(x) with larger filters and strides
 CONV_2D(RESHAPE(TRANSPOSE(RESHAPE(x))))                         =>  CONV_2D(x) with larger filters and strides
 
-The operators between x and the convolution turn blocks of pixels into channels: Focus of YOLO, pixel unshuffle, SPACE_TO_DEPTH.
-Filters and strides that are larger by the block size compute the same products without that copy.
+The operators between x and the convolution turn blocks of pixels into channels: Focus of YOLO, pixel unshuffle,
+SPACE_TO_DEPTH. Filters and strides that are larger by the block size compute the same products without that copy.
 
-Conditions: constant float32 filters, no dilation, no groups, and SAME padding that is equal on both sides. Each pixel of x is read
-once. A TRANSPOSE between the CONCATENATION and the convolution is kept, before the convolution.
+Conditions: x is float32 of rank 4, and only its batch may be open. Each pixel of x is read once. The convolution has
+constant float32 filters, no dilation, no groups, and padding VALID, or SAME that is equal on both sides. A TRANSPOSE
+between the CONCATENATION and the convolution is kept, before the convolution.
 """
 
 from typing import Any, List, NamedTuple, Optional, Tuple
@@ -45,7 +46,8 @@ def _example() -> fb.ModelSpec:
 def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
     """Let convolutions read an image directly, with larger filters and strides, and not its SPACE_TO_DEPTH copy.
 
-    Applies under the conditions of this module. Returns the number of changed convolutions.
+    Applies under the conditions of this module. The operators of the copy stay. Returns the number of changed
+    convolutions.
     """
     count = 0
     for conv in graph.operators:
@@ -95,7 +97,9 @@ def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]
 def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], List[int]]:
     """Return (source, starts, steps): the tensor `index` is the slice of `source` by these starts and steps per axis.
 
-    A chain of STRIDED_SLICEs is combined. A tensor that no STRIDED_SLICE computes is its own source, with steps of 1.
+    A chain of STRIDED_SLICEs is combined; its ends are not returned. The source is the first tensor backwards that no
+    STRIDED_SLICE with steps of 1 or more and constant, nonnegative starts computes. Slices that add or drop axes, or
+    may shorten an open batch, end the chain too. A tensor that is its own source has steps of 1.
     """
     rank = len(graph.sizes(index))
     starts, steps = [0] * rank, [1] * rank
@@ -119,8 +123,9 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
 def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
     """Return as `_Samples` the image whose blocks RESHAPE, TRANSPOSE, RESHAPE turn into the channels of the tensor `index`.
 
-    Returns None if other operators compute the tensor, or if they permute the elements in another way. Returns None too
-    if the image is not float32 of rank 4, or a size other than the batch is open.
+    The blocks are squares of 2x2 pixels or more. Returns None if other operators compute the tensor, or if they permute
+    the elements in another way. Returns None too if the image is not float32 of rank 4, or a size other than the batch
+    is open.
     """
     after = graph.producer(index, "RESHAPE")
     transpose = None if after is None else graph.producer(after.inputs[0], "TRANSPOSE")
@@ -164,7 +169,7 @@ def _can_stride(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
 def _read_source(
     graph: GraphRewriter, conv: fb.OperatorSpec, transpose: Optional[fb.OperatorSpec], samples: _Samples
 ) -> None:
-    """Let a convolution read the image `samples.source`, with larger filters and strides.
+    """Let a convolution read the image `samples.source`, with larger filters and strides, in place; the bias stays.
 
     With a `transpose`, a TRANSPOSE of the image with its permutation is inserted before the convolution.
     """

@@ -1,10 +1,11 @@
 """slice(conv_transpose(x))  =>  conv_transpose_same(x, beyond), a TRANSPOSE_CONV with padding SAME
 
-A transposed convolution is recorded without padding, and a slice crops its result. If the slice keeps the part that the padding
-SAME of TFLite keeps, the kernel computes only that part, and no copy is made.
+A transposed convolution is recorded without padding, and a slice crops its result. If the slice keeps the part that the
+padding SAME of TFLite keeps, the kernel computes only that part, and no copy is made.
 
-Conditions: at most two spatial axes, and no other node reads the uncropped result. The slice has steps of 1, crops the spatial
-axes only, by static amounts, and half of each amount (rounded down) at the beginning.
+Conditions: x is no constant and has at most two spatial axes, and no other node reads the uncropped result. The slice
+has steps of 1, and crops the spatial axes only, by static amounts, half of each (rounded down) at the beginning. It
+keeps at most stride * input size elements of an axis, and more than stride * (input size - 1).
 """
 
 from typing import List, Optional, Sequence, Tuple
@@ -52,8 +53,8 @@ def _example(target: Emitter) -> Program:
 def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Merge slices of transposed convolutions into `conv_transpose_same` nodes; return (region, number of rewrites).
 
-    Applies under the conditions of this module. The parameter `beyond` holds, for each spatial axis, result size -
-    stride * input size.
+    Applies under the conditions of this module; without a rewrite, the region itself is returned. The parameter
+    `beyond` holds, for each spatial axis, result size - stride * input size.
     """
     uses = count_uses(region)
 
@@ -71,7 +72,11 @@ def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, in
 
 @rule("conv_transpose_same")
 def _conv_transpose_same(application: Application) -> Sequence[Spec]:
-    """Infer the result of `conv_transpose_same`: each spatial size is stride * input size + `beyond`, at least 0."""
+    """Infer the result of `conv_transpose_same` from the images and filters: [batch, *spatial sizes, channels].
+
+    Each spatial size is stride * input size + `beyond`, at least 0. The channels are the size of axis 0 of the filters,
+    times the groups.
+    """
     x, w = application.spec(0), application.spec(1)
     params = application.params
     axes = zip(x.shape[1:-1], params["window"].strides, params["beyond"])
@@ -80,9 +85,11 @@ def _conv_transpose_same(application: Application) -> Sequence[Spec]:
 
 
 def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
-    """Return, for each spatial axis, slice size - stride * input size.
+    """Return, for each spatial axis, slice size - stride * input size: static numbers above -stride, and at most 0.
 
-    Returns None if the slice does not keep the part that the padding SAME keeps; the conditions are in the module docstring.
+    `cut` is the slice of the result of `full`. Returns None if the slice does not keep the part that the padding SAME
+    keeps; the conditions are in the module docstring. Returns None too for an open axis that is not cropped and has
+    fewer elements than stride * input size.
     """
     _, starts, ends = cut.args
     assert isinstance(starts, Extents) and isinstance(ends, Extents)
@@ -110,6 +117,7 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
 def _sliced_size(extent: Extent, start: Extent, end: Extent) -> Extent:
     """Return the size of an axis of size `extent` after slicing from `start` to `end`. A negative end counts from the end.
 
-    The result is not clamped to 0: an uncropped transposed convolution is always larger than the margins to crop.
+    `start` is not negative, and `end` at most `extent`. The result is not clamped to 0: an uncropped transposed
+    convolution is always larger than the margins to crop.
     """
     return end - start if not is_static(end) or end >= 0 else extent + end - start

@@ -44,8 +44,9 @@ def _module(name: str) -> Any:
 def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Ranges]) -> fb.ModelSpec:
     """Return the model quantised by ai-edge-quantizer. Its inputs and outputs stay float32.
 
-    The tensors of `model` are renamed in place. `ranges` are the calibration results; None for the kind "dynamic".
-    Operators on tensors with unbounded ranges stay float32. Raises ConversionError if the library fails.
+    Tensors of `model` are renamed in place, except inputs and outputs. `ranges` are the calibration results; None for
+    the kind "dynamic". With `ranges`, operators on variables and on tensors with unbounded ranges stay float32; in
+    loops and branches, only weights are quantised. Raises ConversionError if the library fails.
     """
     _make_names_unique(model)
     main = model.subgraphs[0]
@@ -65,9 +66,9 @@ def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Range
 
 
 def _make_names_unique(model: fb.ModelSpec) -> None:
-    """Make the names of tensors unique over all subgraphs: the library identifies tensors by name alone.
+    """Make the names of tensors unique over all subgraphs, in place: the library identifies tensors by name alone.
 
-    Inputs and outputs of the model keep their names.
+    Inputs and outputs of the first subgraph keep their names. Names in other subgraphs get the prefix `_INNER_PREFIX`.
     """
     main = model.subgraphs[0]
     ports = set(main.inputs).union(main.outputs)
@@ -89,7 +90,8 @@ def _calibration_values(
 ) -> Dict[str, Dict[str, np.ndarray]]:
     """Return {tensor name: {"min": array, "max": array}}, the library's format of calibration results.
 
-    `limits` has (least, largest) by tensor index. A computed float32 tensor without limits gets the range [0, 0].
+    The arrays have a single element, and the rank of the tensor, at least 1. `limits` has (least, largest) by tensor
+    index. A float32 tensor without limits that is no constant gets the range [0, 0].
     """
     values = {}
     for index, tensor in enumerate(graph.tensors):

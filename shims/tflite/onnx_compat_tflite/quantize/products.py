@@ -26,8 +26,10 @@ _BLOCK_UNIT = 32
 def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
     """Store the weights of FULLY_CONNECTED as int4, and other weights as int8 with a DEQUANTIZE; modify the model.
 
-    `block`: weights per scale, a multiple of 32; None: a scale per row. Raises UnsupportedError for another block size, or if
-    the runtime does not multiply int4 weights, or multiplies them wrongly.
+    `block`: weights per scale, a multiple of 32; None: a scale per row. Rows that are no multiple of `block` get a
+    single scale. Weights of FULLY_CONNECTED that int4 cannot store (see `_is_packable`) become int8 too, if they can.
+    Raises UnsupportedError for another block size, or if the runtime does not multiply int4 weights, or multiplies them
+    wrongly.
     """
     if block is not None and block % _BLOCK_UNIT:
         raise UnsupportedError(
@@ -49,7 +51,7 @@ def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
 
 
 def _packable_weights(graph: fb.SubGraph) -> List[int]:
-    """Return the indices of constants that operators read only as weights of FULLY_CONNECTED, and that int4 can store.
+    """Return the sorted indices of constants that operators read only as weights of FULLY_CONNECTED, and that int4 can store.
 
     Outputs of the subgraph are left out.
     """

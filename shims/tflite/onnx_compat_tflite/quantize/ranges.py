@@ -22,9 +22,10 @@ Range = Tuple[float, float]
 
 
 class Ranges(NamedTuple):
-    """Calibration results by tensor index of the first subgraph.
+    """Calibration results for the float32 tensors of the first subgraph, by tensor index.
 
-    `limits`: tensor -> (least, largest value). `unbounded`: tensors with an absolute value of HUGE or more, or with NaN.
+    `limits`: tensor -> (least, largest value). `unbounded`: tensors, constants too, with an absolute value of HUGE or
+    more, or with NaN. A tensor that is unbounded in some samples may have limits of the other samples.
     """
 
     limits: Dict[int, Range]
@@ -36,8 +37,10 @@ def measure_ranges(
 ) -> Ranges:
     """Run the float model in the file `path` on all samples; return the ranges of the float32 tensors of subgraph 0.
 
-    A tensor that no sample computes has no range. The model runs without the delegate, which does not keep intermediate
-    tensors. Raises UnsupportedError if the model does not run on a sample, KeyError if a sample lacks an input.
+    `model` is the content of the file. A sample maps the name of each input to an array. A tensor that no sample
+    computes, or that is empty in each, has no range. The model runs without the delegate, which does not keep
+    intermediate tensors. Raises UnsupportedError if the model does not run on a sample, KeyError if a sample lacks an
+    input.
     """
     main = model.subgraphs[0]
     observed = [
@@ -70,9 +73,9 @@ def measure_ranges(
 def _allocate(
     interpreter: Interpreter, indices: Sequence[int], arrays: Sequence[np.ndarray], shapes: List[Tuple[int, ...]]
 ) -> List[Tuple[int, ...]]:
-    """Resize the inputs `indices` to the shapes of `arrays`, unless these equal `shapes`, those of the previous sample.
+    """Resize the inputs `indices` to the shapes of `arrays` and allocate all tensors; return these shapes.
 
-    Returns the shapes of `arrays`.
+    Nothing is done if the shapes equal `shapes`, those of the previous sample.
     """
     new_shapes = [array.shape for array in arrays]
     if new_shapes != shapes:

@@ -26,10 +26,10 @@ _RUNTIME = "min_runtime_version"
 def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
     """Quantise the .tflite file `path` as `how` says, and replace it by the quantised file.
 
-    Before the replacement, the quantised file must pass `check`, and for the kinds of `library` run on a sample of the
-    calibration data, if any. Raises
-    - UnsupportedError if the model has nothing to quantise, the runtime lacks int4, or the model does not run on a
-      sample,
+    Before the replacement, the quantised file must pass `check`. For the kinds of `library`, it must also load in a child
+    process and, if the kind is calibrated, run there on the first sample. Raises
+    - UnsupportedError if the model has nothing to quantise, the runtime lacks int4, the kernels lack blocks of this size,
+      or the model does not run on a sample,
     - MissingDependencyError if the kind needs a package that is not installed,
     - ConversionError if the library fails, or the quantised file does not work.
     """
@@ -72,7 +72,7 @@ def _calibrate(
 ) -> Optional[Ranges]:
     """Return the ranges of the tensors over the samples of `how`; None if the scheme needs no calibration data.
 
-    The first sample is copied into the dictionary `trial`.
+    The inputs of the first sample are copied into the dictionary `trial`. There must be a sample.
     """
     if not how.scheme.calibrated:
         return None

@@ -15,8 +15,9 @@ _SECONDS = 600
 def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
     """Load a .tflite file in a child process and, if `arrays` is not empty, run the file on these inputs.
 
-    Raises ConversionError if the runtime refuses the file, the run fails or takes more than `_SECONDS`, or a result has
-    a NaN. The inputs are written to a file beside `path`, which is removed afterwards.
+    The inputs are in the order of the ports. Raises ConversionError if the runtime refuses the file, the run fails or
+    takes more than `_SECONDS`, or a result has a NaN. The inputs are written to a file beside `path`, which is removed
+    afterwards.
     """
     input_path = path + ".npz"
     try:
@@ -36,7 +37,8 @@ def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
 def run_in_child(path: str, input_path: str) -> None:
     """Load the file `path` and, if the .npz file `input_path` has arrays, run the file on them. For `run_once`.
 
-    Raises ConversionError if the runtime refuses the file, or a result has a NaN.
+    The arrays have the names arr_0, arr_1, ... in the order of the ports. Raises ConversionError if the runtime refuses
+    the file, or a floating-point result has a NaN.
     """
     from onnx_compat_tflite import SHIM
 

@@ -44,9 +44,9 @@ class _Weights(NamedTuple):
 
 
 def store_gates(model: fb.ModelSpec) -> None:
-    """Store the weights of LSTM and RNN ops as int8 with a DEQUANTIZE; modify the model.
+    """Store the float32 weights of LSTM and RNN ops as int8 with a DEQUANTIZE, a scale per row; modify the model.
 
-    ai-edge-quantizer leaves these weights in float32.
+    ai-edge-quantizer leaves these weights in float32. Weights that `_channel_axis` rejects stay.
     """
     _store(model, "weights-int8", None, list(_GATES))
 
@@ -54,9 +54,10 @@ def store_gates(model: fb.ModelSpec) -> None:
 def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels) -> None:
     """Store the float32 weights of every subgraph as `kind` ("float16", "weights-int8" or "weights-int4"), in place.
 
-    `block`: weights per scale; None: a scale per output channel. float16 ignores `block`, and so do weights whose
-    channels are not along axis 0, or are not a multiple of a block. Raises UnsupportedError if `kind` is weights-int4
-    and the runtime does not dequantise int4.
+    The weights become the result of a DEQUANTIZE at the front of the subgraph. Weights that `_find_weights` leaves out
+    stay, and for float16 those beyond 65504. `block`: weights per scale; None: a scale per output channel. float16
+    ignores `block`. So do weights whose channels are not along axis 0, or cannot be divided into two or more whole
+    blocks. Raises UnsupportedError if `kind` is weights-int4 and the runtime does not dequantise int4.
     """
     if kind == "weights-int4" and not kernels.has("DEQUANTIZE", 6):
         raise UnsupportedError(
@@ -82,9 +83,10 @@ def _store(model: fb.ModelSpec, kind: str, block: Optional[int], builtins: Seque
 
 
 def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]:
-    """Return the constants that operators read only as weights, with the axis of the output channels.
+    """Return the constants that operators read only as weights, with the axis of the output channels, sorted by tensor index.
 
-    Every reader must be an op of `builtins`, and all readers must have the same channel axis. Outputs are left out.
+    Every reader must be an op of `builtins` that reads them as packable weights (see `_channel_axis`). All readers must
+    have the same channel axis. Outputs are left out.
     """
     axes: Dict[int, Optional[int]] = dict.fromkeys(graph.outputs)
     for operator in graph.operators:
@@ -96,10 +98,10 @@ def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]
 
 
 def _channel_axis(graph: fb.SubGraph, operator: fb.OperatorSpec, position: int) -> Optional[int]:
-    """Return the axis of the output channels of the input at `position`; None if that input is no packable weights.
+    """Return the axis of the output channels of the constant input at `position`; None if it is no packable weights.
 
-    Packable weights are finite float32 constants of at least 64 elements, at a position where the op has its weights.
-    GATHER must gather along axis 0.
+    Packable weights are finite float32 constants of at least 64 elements, at a position where the op has its weights. A
+    BATCH_MATMUL has them as its second operand. GATHER must gather along axis 0.
     """
     tensor = graph.tensors[operator.inputs[position] or 0]
     array = np.asarray(tensor.buffer)
@@ -121,6 +123,7 @@ def _pack_integers(
     """Append a constant of the integers of `array`, and return the new operators that dequantise it.
 
     They write the tensor of the float32 weights, which loses its buffer: DEQUANTIZE, and for blocks a RESHAPE after it.
+    The operators are not inserted. `array`: the elements of the weights.
     """
     tensor, name = graph.tensors[weights.tensor_index], _packed_name(graph, weights.tensor_index)
     axis, inner = weights.axis, array.size // array.shape[0]
@@ -149,8 +152,9 @@ def round_to_integers(
 ) -> Tuple[np.ndarray, np.ndarray]:
     """Return (int8 integers, scales): array ~ integers * scales, with one scale for each index of `axis`.
 
-    The integers are between -largest and largest. For a `largest` below 127, the scale with the least squared error of
-    a few clippings is chosen. The scales are a float32 vector of numbers that `scale_type` represents exactly.
+    The integers have the shape of `array` and are between -largest and largest. For a `largest` below 127, the scale
+    with the least squared error of a few clippings is chosen. The scales are a float32 vector of numbers that
+    `scale_type` represents exactly.
     """
     other_axes = tuple(k for k in range(array.ndim) if k != axis)
     highest = np.abs(array).max(axis=other_axes, keepdims=True)

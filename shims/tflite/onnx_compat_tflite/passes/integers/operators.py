@@ -39,8 +39,12 @@ _ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
 def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer that computes the float tensor `index` as integers with these parameters.
 
-    Returns None if no integer kernel computes the tensor with these parameters, or if the tensor is an output or has
-    several readers. A tensor that exists as integers (see `parameters_of`) may have several readers.
+    A tensor that exists as integers (see `parameters_of`) is converted by QUANTIZE, and may have several readers.
+    Otherwise the Writer computes it by an integer kernel. Moves and an activation after that kernel are applied to the
+    integers.
+
+    Returns None if no integer kernel computes the tensor with these parameters. Returns None too if the tensor, or one
+    before a move or an activation, is an output or has several readers.
     """
     index, activation = _without_activation(region, index, parameters)
     if region.parameters_of(index) is not None:
@@ -59,7 +63,8 @@ def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) ->
 def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantParams, activation: str) -> MaybeWriter:
     """Return a Writer of the integer kernel for the operator that writes a tensor, followed by an activation ("NONE": none).
 
-    Returns None if the op has no integer kernel for these parameters.
+    Returns None if the op has no integer kernel for these parameters, or if the operator has a fused activation that
+    the kernel cannot apply. Returns None, too, for a fused activation that another activation follows.
     """
     for builtins, fusing in _FUSING.items():
         op = region.graph.producer(index, *builtins)
@@ -75,9 +80,11 @@ def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantPa
 
 
 def _without_activation(region: QuantizedRegion, index: int, parameters: QuantParams) -> Tuple[int, str]:
-    """Return (tensor before an activation, name of the activation), or (the tensor itself, "NONE").
+    """Return (tensor before an activation, name of the activation); without an activation, (tensor, "NONE").
 
-    Clamps at the least or greatest number that the parameters can store (within one scale) are no-ops, and skipped.
+    Clamps at the least or greatest number that the parameters can store (within one scale) are no-ops, and skipped. So
+    are guards of NaN (see `without_guard`). The tensor is then the one before them. MAXIMUM(0, x) counts as RELU. The
+    walk ends at a tensor that is an output or has several readers.
     """
     graph = region.graph
     while region.has_single_reader(index):
@@ -170,8 +177,9 @@ def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> 
 def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
     """Return a tensor x * number or x / number, where x is computed from integers, as an operand.
 
-    Its parameters are those of x with the scale times the number, which must be positive. Returns None for any other
-    tensor, and if the tensor has several readers or is an output.
+    Its parameters are those of x with the scale times the number (or its reciprocal), which must be positive. Returns
+    None for any other tensor, and for a product with a fused activation. Returns None too if the tensor has several
+    readers or is an output.
     """
     product = region.graph.producer(index, "MUL", "DIV")
     if product is None or not region.has_single_reader(index) or not is_unfused(product):
@@ -207,7 +215,7 @@ def _product_of(region: QuantizedRegion, first: Callable[[], int], second: Calla
 
 
 def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, write: Writer) -> Callable[[], int]:
-    """Return a function that appends an integer tensor with the shape of `index`, runs `write` on it, and returns it."""
+    """Return a function that appends an integer tensor of the shape of `index`, runs `write` on it, and returns its index."""
 
     def write_tensor() -> int:
         output = region.add_tensor(index, parameters)
@@ -220,10 +228,10 @@ def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, w
 def _operand_of_product(
     region: QuantizedRegion, index: Optional[int], number: Optional[float], parameters: QuantParams
 ) -> Operand:
-    """Return the float tensor x of a product x * number as an integer operand.
+    """Return the float tensor `index`, x in a product x * number, as an integer operand. `parameters`: those of the product.
 
-    Its scale is that of the result, divided by the number. So x and the result have the same integers. Returns None unless
-    the number is positive and an integer kernel computes x.
+    The scale of x is that of the product, divided by the number. So x and the product have the same integers. Returns
+    None unless the number is positive and an integer kernel computes x.
     """
     if index is None or number is None or not number > 0:
         return None
@@ -233,10 +241,11 @@ def _operand_of_product(
 
 
 def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
-    """Return a Writer of the integer kernel of ADD, SUB, MUL or BATCH_MATMUL.
+    """Return a Writer of the integer kernel of ADD, SUB, MUL or BATCH_MATMUL; all but the last fuse `activation`.
 
-    Returns None if an operand has no integer tensor, or if the kernel does not accept the dtypes together. Returns None
-    too for a BATCH_MATMUL of rank above 4, and for operands of different shapes of such a rank.
+    Returns None if an operand has no integer tensor, or if the kernel does not accept the dtypes together. For a
+    product x * number, an integer kernel may compute x (see `_operand_of_product`). Returns None too for a BATCH_MATMUL
+    of rank above 4, and for operands of different shapes of such a rank.
     """
     left, right = (_operand(region, index, parameters.dtype) for index in op.inputs[:2])
     if op.builtin == "MUL":
@@ -258,14 +267,14 @@ def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams,
 
 
 def _product(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of BATCH_MATMUL, as `_pair` does. None if an operand has no integer tensor."""
+    """Return a Writer of the integer kernel of BATCH_MATMUL; None where `_pair` returns None."""
     return _pair(region, op, parameters, "NONE")
 
 
 def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of CONCATENATION, whose inputs and result must have the same parameters.
 
-    Returns None if an input cannot be computed with these parameters.
+    Constants are rounded to these parameters. Returns None if another input cannot be computed with them.
     """
     parts: List[Callable[[], int]] = []
     for index in op.inputs:
@@ -280,8 +289,8 @@ def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
     """Return a function that returns the integer tensor, with these parameters, for an input of a CONCATENATION.
 
-    A call may append operators or a constant. Returns None if no integer kernel computes the input with these
-    parameters.
+    A call may append operators or a constant; a constant is rounded and clipped. Returns None if no integer kernel
+    computes the input with these parameters.
     """
     array = region.graph.constant(index)
     if array is not None:
@@ -296,7 +305,8 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of DIV by a scalar constant: a MUL, or a MEAN if a SUM is divided by its number of elements.
 
-    Returns None for a DIV by a tensor, for a rank above 4, or if the dividend has no integers of the result's dtype.
+    Returns None where `mean` does, for a DIV by 0 or by a tensor, and for a rank above 4. Returns None too if the
+    dividend has no integers of the result's dtype, and no integer kernel computes it (see `_operand_of_product`).
     """
     total = _total(region, op)
     if total is not None:
@@ -320,7 +330,7 @@ def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPar
 def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
     """Return the SUM whose result the DIV `op` divides by the number of summed elements; else None.
 
-    None, too, if that number is unknown, or the sum has several readers.
+    None, too, if that number is unknown, or the sum is an output or has several readers.
     """
     total = region.graph.producer(op.inputs[0], "SUM")
     if total is None or not region.has_single_reader(total.outputs[0]):

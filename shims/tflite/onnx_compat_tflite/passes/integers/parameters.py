@@ -44,7 +44,10 @@ class QuantParams(NamedTuple):
         return QuantParams(self.scale, self.zero + 128, "uint8") if self.dtype == "int8" else self
 
     def times(self, number: float) -> "QuantParams":
-        """Return the parameters under which the same integers stand for `number` times the real values."""
+        """Return the parameters under which the same integers stand for `number` times the real values.
+
+        Only the scale changes; it is rounded to float32.
+        """
         return self._replace(scale=float(np.float32(self.scale * number)))
 
     @property
@@ -59,7 +62,7 @@ class QuantParams(NamedTuple):
 
 
 def are_int8(*all_parameters: QuantParams) -> bool:
-    """Whether all parameters have the dtype int8."""
+    """Whether each of the parameters has the dtype int8."""
     return all(parameters.dtype == "int8" for parameters in all_parameters)
 
 
@@ -79,7 +82,7 @@ def bias_type(data: QuantParams) -> str:
 
 
 def quantize(array: ArrayLike, parameters: QuantParams) -> np.ndarray:
-    """Return round(array / scale) + zero, clipped to the dtype, as QuantizeLinear computes it.
+    """Return round(array / scale) + zero, clipped to the dtype, as QuantizeLinear computes it. Halves are rounded to even.
 
     NaN gives an undefined number.
     """
@@ -101,10 +104,11 @@ def are_exact(array: ArrayLike, parameters: QuantParams) -> bool:
 
 
 def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams]:
-    """Return parameters with this dtype that store a float constant exactly.
+    """Return parameters with this dtype that store a float constant exactly (within a relative 2**-21).
 
-    Returns None if no parameters do, also for a constant without elements, or with NaN or infinity. For int16, the zero
-    point is 0 and the largest element is +-32767.
+    `_find_scale` gives the scale. Returns None if no such parameters exist, also for a constant without elements, or
+    with NaN or infinity. For int16, the zero point is 0 and the largest element is +-32767. Otherwise the least
+    element, or 0 if that is less, is stored as the least integer of the dtype.
     """
     flat = np.asarray(array, np.float32).reshape(1, -1)
     if not flat.size or not np.isfinite(flat).all():
@@ -125,9 +129,9 @@ def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams
 def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndarray, np.ndarray]]:
     """Return (int8 integers, scales) with integers * scales == rows, to recover weights that were dequantized.
 
-    The scales have a single element if one scale serves all rows and `whole` is true, else an element for each row.
-    Returns None if no scales reproduce the rows exactly, for rows without elements, with NaN or infinity, and for zeros
-    alone.
+    `rows` is a matrix; the integers have its shape. The scales are a vector with an element for each row. If `whole` is
+    true and one scale serves all rows, the vector has a single element. Returns None if no scales reproduce the rows
+    (within a relative 2**-21). Returns None, too, for rows without elements, with NaN or infinity, and for zeros alone.
     """
     rows = np.asarray(rows, np.float32)
     if not rows.size or not np.isfinite(rows).all() or not rows.any():
@@ -146,10 +150,10 @@ def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndar
 
 
 def _find_scale(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
-    """Return a scale of which all numbers are integer multiples; None if no candidate is such a scale.
+    """Return a scale of which all elements of the vector `numbers` are integer multiples; None if no candidate fits.
 
-    The candidates are (largest absolute number) / count, for each of `counts`. Returns 1 if all numbers are 0. There
-    must be a number.
+    The candidates are (largest absolute number) / count, for each of `counts` in order. The first that fits is refined
+    by `_exact_scale`. Returns 1 if all numbers are 0. There must be a number.
     """
     sizes = np.abs(numbers)
     largest = float(sizes.max())
@@ -169,10 +173,10 @@ def _are_multiples(numbers: np.ndarray, step: np.float32) -> bool:
 
 
 def _exact_scale(numbers: np.ndarray, step: np.float32, count: int) -> float:
-    """Refine a scale: multiply it by a common factor of the integers, and choose the float32 that reproduces all numbers.
+    """Refine the scale `step`: multiply it by the common factor of the integers, and return a float32 near the product.
 
-    For a `count` of 127, 255 or 32767, the common factor stays in the integers. If no adjacent float32 reproduces the
-    numbers, the scale is returned as it is.
+    The scale and the two adjacent float32 numbers are tried: the first that reproduces all numbers is returned. If none
+    does, the scale itself is returned. For a `count` of 127, 255 or 32767, the common factor stays in the integers.
     """
     stored = np.rint(numbers / step).astype(np.int64)
     common = int(np.gcd.reduce(stored.reshape(-1)))

@@ -34,7 +34,11 @@ class Dequantized(NamedTuple):
 
 
 def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
-    """Return {integer tensor: the QuantizeLinear that writes it} for a subgraph."""
+    """Return {integer tensor: the QuantizeLinear that writes it, as a `Quantized`} for a subgraph.
+
+    A QuantizeLinear has the form in the module docstring and per-tensor parameters that integer kernels accept (see
+    `_has_kernel`). Its scale is positive and its float tensor is float32.
+    """
     quantized_tensors = {}
     for last in graph.operators:
         dtype = graph.tensor(last.outputs[0]).dtype if last.builtin == "CAST" else ""
@@ -69,7 +73,11 @@ def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) ->
 
 
 def find_dequantized(graph: GraphRewriter) -> Dict[int, Dequantized]:
-    """Return {float tensor: the DequantizeLinear that writes it} for a subgraph."""
+    """Return {float tensor: the DequantizeLinear that writes it, as a `Dequantized`} for a subgraph.
+
+    A DequantizeLinear has the form in the module docstring and per-tensor parameters that integer kernels accept (see
+    `_has_kernel`). Its scale is positive and its result is float32.
+    """
     dequantized_tensors = {}
     for last in graph.operators:
         dequantized = _match_dequantized(graph, last) if last.builtin == "MUL" else None
@@ -104,7 +112,8 @@ def _has_kernel(parameters: QuantParams) -> bool:
 def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:
     """Return (number, other operand) of the op `builtin` that writes the tensor `index` from a scalar constant.
 
-    Returns None for any other producer, without a producer, and for a fused activation.
+    The constant may be either operand. Returns None for any other producer, without a producer or a scalar constant,
+    and for a fused activation.
     """
     op = graph.producer(index, builtin)
     if op is None or not is_unfused(op):
@@ -118,6 +127,6 @@ def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str)
 
 
 def _source_of_cast(graph: GraphRewriter, index: Optional[int]) -> Optional[int]:
-    """Return the input of the CAST that writes the tensor `index`; None if no CAST writes it."""
+    """Return the input of the CAST that writes the tensor `index`; None if no CAST writes it, and for an `index` of None."""
     last = graph.producer(index, "CAST")
     return None if last is None else last.inputs[0]

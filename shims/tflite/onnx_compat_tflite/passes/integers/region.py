@@ -30,7 +30,8 @@ class QuantizedRegion:
 
     A counterpart is an integer tensor with a scale and a zero point that represents a float tensor. The result of a
     DequantizeLinear can have a counterpart, and so can a move of this result, such as a RESHAPE. Operators that write counterparts
-    are inserted by `finish`, each after the operator that writes the floats. Float operators without readers are then dead code.
+    are inserted by `finish`: after the operator that writes the floats or the model's integers, or at the front. Float operators
+    without readers are then dead code.
     """
 
     def __init__(self, graph: GraphRewriter) -> None:
@@ -51,11 +52,11 @@ class QuantizedRegion:
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
-        """Return the parameters of the integer tensor (counterpart) that can represent a float tensor.
+        """Return the signed parameters of the integer tensor (counterpart) that can represent a float tensor.
 
         Returns None if the tensor is neither the result of a DequantizeLinear nor a move of such a result. Returns None
         too if the integers are also used with other parameters, or if a PADV2 inserts a constant that integers cannot
-        store.
+        store. None, too, for an `index` of None.
         """
         if index is None:
             return None
@@ -81,7 +82,7 @@ class QuantizedRegion:
         return are_exact(value, parameters) or (is_below and is_pooled and not self.graph.is_output(result))
 
     def move_of(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes a tensor, if it is a move (see `_MOVES`) of a computed tensor; else None.
+        """Return the operator that writes a tensor, if it is a move (see `_MOVES`) of a non-constant tensor; else None.
 
         None, too, for a PADV2 whose inserted value is no constant.
         """
@@ -139,7 +140,10 @@ class QuantizedRegion:
         self._target.append(fb.OperatorSpec(builtin, inputs, [output], options))
 
     def append_move(self, move: fb.OperatorSpec, source: int, output: int) -> None:
-        """Append a move of the integer tensor `source` to `output`, with the arguments of the float operator `move`."""
+        """Append a move of the integer tensor `source` to `output`, with the arguments of the float operator `move`.
+
+        The inserted value of a PADV2 is quantised with the parameters of `output`.
+        """
         rest = list(move.inputs[1:])
         if move.builtin == "PADV2":
             parameters = self.parameters_of_integers(output)
@@ -148,14 +152,14 @@ class QuantizedRegion:
         self._target.append(fb.OperatorSpec(move.builtin, [source, *rest], [output], dict(move.options)))
 
     def parameters_of_integers(self, index: int) -> QuantParams:
-        """Return the parameters of an integer tensor that has a scale and a zero point."""
+        """Return the parameters of an integer tensor. The tensor must have a scale and a zero point, which are per tensor."""
         tensor = self.graph.tensor(index)
         assert tensor.quantization is not None
         return QuantParams(tensor.quantization.scale[0], tensor.quantization.zero_point[0], tensor.dtype)
 
     # -- counterparts ------------------------------------------------------------------------------------------------------
     def integers_of(self, index: int) -> int:
-        """Return the counterpart of a float tensor; append its operators at the first use.
+        """Return the index of the counterpart of a float tensor; append the operators that compute it at the first use.
 
         `parameters_of` must not be None for the tensor.
         """
@@ -179,7 +183,8 @@ class QuantizedRegion:
     def _signed_integers(self, index: int, parameters: QuantParams) -> int:
         """Return the signed integer tensor with a scale for an integer tensor of the model, which has no scale.
 
-        It is appended at the first use.
+        `parameters` are those of the DequantizeLinear that reads the model's tensor. The result is appended at the
+        first use, with the operators that compute it.
         """
         if index not in self._signed:
             outer = self._target
@@ -202,11 +207,10 @@ class QuantizedRegion:
         return self._with_parameters(index, parameters)
 
     def _with_parameters(self, index: int, parameters: QuantParams) -> int:
-        """Return a signed integer tensor with the values of the integer tensor `index`, and with a scale and zero
-        point.
+        """Return a signed tensor with a scale and a zero point for the real numbers of the integer tensor `index`.
 
         If the tensor `index` is an input that only CASTs read, this tensor itself gets the scale; otherwise a copy
-        does. uint8 is converted by QUANTIZE.
+        does. uint8 is then converted to int8 by QUANTIZE.
         """
         if index in self.graph.inputs and self._has_only_casts(index):
             self.graph.set_quantization(index, parameters.quantization)
@@ -223,8 +227,8 @@ class QuantizedRegion:
     def write_quantized(self, index: int, write: Writer) -> int:
         """Replace the QuantizeLinear that writes the tensor `index` by the operators that `write` appends.
 
-        Returns the signed integer tensor that `write` has computed. The tensor `index` is this tensor, or is computed
-        from it.
+        `write` is called with the signed integer tensor to compute, whose index is returned. The tensor `index` is this
+        tensor, or is computed from it by QUANTIZE or a copy. `finish` makes the replacement.
         """
         quantized = self.quantized[index]
         self._target = self._behind.setdefault(id(quantized.last), [])
@@ -245,7 +249,7 @@ class QuantizedRegion:
         return result
 
     def _has_only_casts(self, index: int) -> bool:
-        """Whether only CASTs, which ignore a scale, read the tensor."""
+        """Whether only CASTs, which ignore a scale, read the tensor. True without readers."""
         return all(reader.builtin == "CAST" for reader in self.graph.readers(index))
 
     def _append_copy(self, source: int, output: int) -> None:
@@ -289,7 +293,10 @@ class QuantizedRegion:
         self._bypass_idle_quantize()
 
     def _bypass_idle_quantize(self) -> None:
-        """Rewrite QUANTIZE(x, parameters of x) => x and QUANTIZE(QUANTIZE(x, uint8), int8) => x, for readers of the result."""
+        """Rewrite QUANTIZE(x, parameters of x) => x and QUANTIZE(QUANTIZE(x, uint8), int8) => x, for readers of the result.
+
+        The bypassed QUANTIZE stays. A QUANTIZE that writes an output of the subgraph is not bypassed.
+        """
         same: Dict[int, int] = {}
         before: Dict[int, int] = {}
         for op in self.graph.operators:

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of MEAN.
+    """Return a Writer of the integer kernel of MEAN. `op` is a MEAN, or a SUM that a DIV makes a mean.
 
     Returns None if the input has no integers, or of another dtype than the result. Returns None for an int16 mean of
     2**16 elements or more, or of an unknown number: the kernel sums them in 32 bits.
@@ -46,9 +46,10 @@ def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]
 
 
 def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of LEAKY_RELU for MAXIMUM(x, slope * x) with 0 < slope <= 1; None for any other MAXIMUM.
+    """Return a Writer of LEAKY_RELU for MAXIMUM(x, MUL(x, slope)) with 0 < slope <= 1; None for any other MAXIMUM.
 
-    None, too, if x has no integers, or of another dtype than the result.
+    The operands of the MAXIMUM may be in any order, those of the MUL in this order only. None, too, if x has no
+    integers, or of another dtype than the result.
     """
     for x, part in (op.inputs, list(op.inputs)[::-1]):
         product = region.graph.producer(part, "MUL")
@@ -102,8 +103,9 @@ def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Quant
     """Return a Writer of AVERAGE_POOL_2D, whose integer kernel gives its result the parameters of its input.
 
     A QUANTIZE follows if the result has other parameters. If the scale of the input is larger than that of the result,
-    a VALID pool becomes a DEPTHWISE_CONV_2D with equal weights. Returns None if the input has no integers, or if these
-    kernels do not accept the parameters.
+    a VALID pool becomes a DEPTHWISE_CONV_2D with equal weights. For another padding, or an open number of channels, the
+    pool stays if the scale is at most twice as large. Returns None if the input has no integers, or if these kernels do
+    not accept the parameters.
     """
     x, options = op.inputs[0], op.options
     data = region.parameters_of(x)
@@ -130,8 +132,11 @@ def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Quant
 def resize_bilinear(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of RESIZE_BILINEAR, which rounds sampling positions to 1/1024 pixel.
 
-    Returns None if the input has no quantization parameters, or if a size is open. Returns None if the ratio of the
-    sizes (each less 1 with align_corners) is no multiple of 1/1024, or if `_then_quantize` does.
+    The result of the kernel has the parameters of the input; a QUANTIZE follows if others are requested. Returns None if
+    - the input has no integers, or of another dtype than the result,
+    - the height or width of the input or the result is open, or the result is empty,
+    - the ratio of the sizes (each less 1 with align_corners) is no multiple of 1/1024,
+    - the scale of the input is larger than that of the result.
     """
     data = region.parameters_of(op.inputs[0])
     aligned = op.options.get("align_corners", False)
@@ -155,7 +160,7 @@ RANGES = {
 def fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of LOGISTIC, TANH or SOFTMAX, whose result has the parameters of `RANGES`.
 
-    A QUANTIZE follows if the model has other parameters. Returns None if those of `RANGES` are too coarse, or if the
-    input has no int8 integers.
+    A QUANTIZE follows if `parameters` are others. Returns None if the scale of `RANGES` is too large for `parameters`,
+    or if the input and the result are not both int8.
     """
     return _then_quantize(region, op, parameters, *RANGES[op.builtin])

@@ -27,7 +27,11 @@ _BIAS = 1 / 64
 
 
 class _Weights:
-    """Constant weights as integers: `array`, their scales `steps`, and `channels`, the number of output channels."""
+    """Constant weights as integers: `array` (int8 or uint8), their scales `steps`, the number of output channels `channels`.
+
+    `steps` is a float32 vector with a single scale, or one for each channel. `quantization` has the scales and zero
+    points.
+    """
 
     def __init__(self, array: np.ndarray, steps: np.ndarray, quantization: fb.Quantization, channels: int) -> None:
         self.array, self.steps, self.quantization, self.channels = array, steps, quantization, channels
@@ -36,7 +40,9 @@ class _Weights:
     def of(region: QuantizedRegion, index: Optional[int], axis: int) -> "Optional[_Weights]":
         """Return the integer weights of a float32 constant whose output channels are along `axis`.
 
-        Returns None if the tensor is no float32 constant, or if no scale and zero point reproduce the constant exactly.
+        The weights are int8 with a zero point of 0, with one scale or, if that fails, a scale for each channel.
+        Otherwise they are uint8 with a single scale and zero point. Returns None if the tensor is no float32 constant,
+        or if none of these forms reproduces the constant exactly (within a relative 2**-21).
         """
         array = region.graph.constant(index)
         if array is None or array.dtype != np.float32:
@@ -55,7 +61,10 @@ class _Weights:
         )
 
     def have_kernel(self, *all_parameters: QuantParams) -> bool:
-        """Whether an integer kernel accepts these weights with data and a result of these parameters."""
+        """Whether an integer kernel accepts these weights with data and a result of these parameters.
+
+        The parameters must satisfy `have_common_type`; for uint8 weights, each must be int8.
+        """
         return have_common_type(*all_parameters) and (self.array.dtype == np.int8 or are_int8(*all_parameters))
 
     def constant(self, region: QuantizedRegion) -> int:
@@ -84,8 +93,9 @@ class _Weights:
     ) -> Optional[Any]:
         """Return (integers, quantization) of the bias `index`, with the scales (data scale * weight scale).
 
-        For an `index` of None, the integers are 0. Returns None if the bias is no constant, overflows 32 bits, or if
-        rounding changes it by more than 1/64 of the result's scale.
+        The integers are a vector of `bias_type(data)`, one for each output channel; for an `index` of None, they are 0.
+        `parameters`: those of the result. Returns None if the bias is no constant, overflows 32 bits, or if rounding
+        changes it by more than 1/64 of the result's scale.
         """
         steps = (self.steps * np.float32(data.scale)).astype(np.float32)
         floats = region.graph.constant(index) if index is not None else np.zeros(1, np.float32)
@@ -102,7 +112,7 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
     """Return a Writer of the integer kernel of CONV_2D or DEPTHWISE_CONV_2D with a fused activation.
 
     Returns None if the input has no integers, or if the kernel does not accept the dtypes together. Returns None too if
-    rounding to integers would change the weights or, too much, the bias.
+    the weights are not constant, or if rounding to integers would change the filters or, too much, the bias.
     """
     x, w, b = op.inputs
     data = region.parameters_of(x)
@@ -121,10 +131,10 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
 
 
 def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of TRANSPOSE_CONV.
+    """Return a Writer of the integer kernel of TRANSPOSE_CONV. Without a bias, the integer kernel has none either.
 
     Returns None if the input has no integers, or if the kernel does not accept the dtypes together. Returns None too if
-    rounding to integers would change the weights or, too much, the bias.
+    the weights are not constant, or if rounding to integers would change the filters or, too much, the bias.
     """
     shape, w, x = op.inputs[:3]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
@@ -148,8 +158,9 @@ def fully_connected(
 ) -> MaybeWriter:
     """Return a Writer of the integer kernel of FULLY_CONNECTED with a fused activation.
 
-    For per-channel scales, which some runtimes refuse there, the Writer appends a CONV_2D with 1x1 filters. Returns
-    None where `convolution` does, and for per-channel scales if the result has several open sizes, or a size of 0.
+    For per-channel scales, which some runtimes refuse there, the Writer appends a CONV_2D with 1x1 filters between two
+    RESHAPEs. Returns None where `convolution` does, and for per-channel scales if the result has several open sizes, or
+    a size of 0.
     """
     x, w = op.inputs[:2]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
