@@ -66,7 +66,7 @@ def _versions() -> Dict[str, List[int]]:
 
 
 def _steps() -> List[List[Tuple[str, int]]]:
-    """Return, for each column of VERSIONS after the first, the (op, version) pairs that are new in that column."""
+    """Return a list for each column of VERSIONS after the first: the (op, version) pairs whose version is new in that column."""
     columns = range(1, max(map(len, _VERSIONS.values())))
     return [
         [(name, row[column]) for name, row in _VERSIONS.items() if row[column] > row[column - 1]] for column in columns

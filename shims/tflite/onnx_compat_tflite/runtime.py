@@ -182,7 +182,7 @@ def encode_input(array: np.ndarray) -> np.ndarray:
     """Return an array that `set_tensor` accepts: contiguous, strings as UTF-8 bytes, a scalar string with dtype S.
 
     An array that is not of objects keeps its dtype. An array of objects holds strings: another element is converted by
-    `str`, and the result is an array of `bytes` objects.
+    `str`. Except for a scalar, the result is then an array of `bytes` objects.
     """
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)

@@ -164,7 +164,8 @@ class Graph:
     ) -> Handle:
         """Append an operator with a single result of this dtype and shape, and return the handle of the result.
 
-        `name` begins the name of the result tensor. `options` are the operator's options, such as `axis=1`.
+        `name` begins the name of the result tensor; without it, the name of the subgraph does. `options` are the
+        operator's options, such as `axis=1`. Inputs as in `add_many`.
         """
         return self.add_many(builtin, inputs, [(dtype, dims)], name, **options)[0]
 
@@ -176,7 +177,10 @@ class Graph:
         name: Optional[str] = None,
         **options: Any,
     ) -> List[Handle]:
-        """Append an operator with a result for each (dtype, shape) of `results`, and return the handles of the results."""
+        """Append an operator with a result for each (dtype, shape) of `results`, and return the handles of the results.
+
+        A constant among `inputs` gets a tensor at its first use (see `tensor_index`); None stands for an omitted input.
+        """
         tensor_indices = [None if handle is None else self.tensor_index(handle) for handle in inputs]
         stem = "%s/%s" % (name or self.spec.name, builtin.lower())
         outputs = [self._add_tensor("%s_%d" % (stem, len(self.spec.tensors)), *result) for result in results]
@@ -209,7 +213,7 @@ class Graph:
         """Append operators that compute a tensor without elements, and return its index: RESHAPE(SLICE([0], size 0)).
 
         No runtime treats a buffer without bytes as a constant. A dtype that SLICE lacks on some runtimes is sliced as
-        another dtype and cast.
+        another dtype, and converted by CAST or BITCAST.
         """
         dtype = storage_type(array)
         element = np.full(1, "" if dtype == "string" else 0, _SLICED_AS.get(dtype, array.dtype))

@@ -45,7 +45,8 @@ class TensorDump(OpenedFile):
     def _tensor_names(self, signature: Optional[fb.Signature]) -> List[str]:
         """Return, by tensor index, the name of each tensor of the first subgraph.
 
-        An input or output of `signature` has its name there, any other tensor its own.
+        An input or output of `signature` has its name there, any other tensor its own. With a signature of None, each
+        tensor has its own.
         """
         names = [tensor.name for tensor in self._main.tensors]
         for ports in (signature.inputs, signature.outputs) if signature is not None else ():

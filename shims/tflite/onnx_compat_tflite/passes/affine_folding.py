@@ -7,9 +7,9 @@ Both rewrites apply to FULLY_CONNECTED too, the first also to DEPTHWISE_CONV_2D.
 or ADD.
 
 Conditions: f and s are constants with one number, or a number for each channel. w is a float32 constant and b, if any,
-a constant. The new filters and bias are finite, and no nonzero filter becomes zero or denormal. No other operator reads
-the intermediate tensors; the operators that write them have no activation. Filters of more than `_MAX_COPIED` bytes
-that another layer reads too stay.
+a constant. The new filters and bias are finite, and no nonzero filter becomes zero or denormal. Only the folded
+operator reads the layer's result, and only layers read a product or sum that is folded into them. The operators that
+write these tensors have no activation. Filters of more than `_MAX_COPIED` bytes that another layer reads too stay.
 
 The pass `weight_folding` does the same in programs, for the scales and shifts of the model. These passes serve the
 factors and summands that the emission and other passes create, and those before a layer.

@@ -169,10 +169,10 @@ def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_S
 
 
 def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
-    """Return a MUL or DIV by a scalar constant as a `_Scale`. For x / 4, the number is 1/4.
+    """Return a MUL or DIV of a tensor x by a scalar constant as a `_Scale`. For x / 4, the number is 1/4.
 
-    Returns None for another op, a fused activation, a constant that is 0 or not finite, or a result of another shape.
-    Returns None too if x is a constant, or the divisor of the DIV.
+    Returns None for another op, a fused activation, or a result whose shape is not that of x. Returns None for a
+    constant that is 0, not finite or quantised. Returns None too if x is a constant, or the divisor of the DIV.
     """
     if op.builtin not in ("MUL", "DIV") or not is_unfused(op):
         return None
@@ -187,9 +187,9 @@ def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
 
 
 def _extent(graph: GraphRewriter, operand: _Operand) -> Tuple[int, int]:
-    """Return a sort key for the size of the scaled tensor: (number of open sizes, number of elements).
+    """Return a sort key for the size of the tensor that the scale of an operand multiplies: (open sizes, elements).
 
-    In the number of elements, an open size counts as 1.
+    Both are numbers; in the number of elements, an open size counts as 1. The operand must have a scale.
     """
     assert operand.scale is not None
     sizes = graph.sizes(operand.scale.x)

@@ -102,7 +102,7 @@ def _find_shuffle(graph: GraphRewriter, transpose: fb.OperatorSpec) -> Optional[
 
 
 def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
-    """Whether a convolution has filters and a bias, both float32 constants. False without a bias."""
+    """Whether a convolution has filters and a bias that are float32 constants. False without a bias."""
     arrays = [graph.constant(index) for index in conv.inputs[1:3]]
     return len(arrays) == 2 and all(array is not None and np.asarray(array).dtype == np.float32 for array in arrays)
 

@@ -60,7 +60,7 @@ def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
 
 @rule("gelu", "elu", "leaky_relu", "prelu", "softplus", "mish")
 def _activation_rule(application: Application) -> Sequence[Spec]:
-    """Infer the result of an activation: dtype and shape of its first argument."""
+    """Infer the type of an activation's single result, as a list: dtype and shape of the first argument."""
     return [application.spec(0)]
 
 
@@ -174,7 +174,7 @@ def _match_gelu(node: Node) -> _Match:
 
 
 def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
-    """Whether the product has a single value, which is x + 0.044715 x^3."""
+    """Whether the product has a single value, which is x + 0.044715 x^3. The number of the product is not checked."""
     node = _producer(product.values[0], "add") if len(product.values) == 1 else None
     if node is None:
         return False
@@ -280,7 +280,7 @@ def _match_prelu(node: Node) -> _Match:
 def _match_softplus(node: Node) -> _Match:
     """Return softplus as a `_Match` if the node computes it as onnx-compat composes it; else None.
 
-    The form is max(x, 0) + 2 * atanh(e / (e + 2)) with e = exp(-|x|).
+    The node is an add of the form max(x, 0) + 2 * atanh(e / (e + 2)), in any order, with e = exp(-|x|).
     """
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, rest = _producer(left, "clip"), _product(right)

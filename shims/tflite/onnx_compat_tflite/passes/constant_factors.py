@@ -38,7 +38,8 @@ def _example() -> fb.ModelSpec:
 def constant_factors(graph: GraphRewriter, context: Context) -> int:
     """Constant folding across operators: multiply consecutive constant factors, and distribute a factor over a sum.
 
-    Applies under the conditions of this module. Returns the number of rewrites.
+    Rewrites MUL and DIV of a MUL or DIV, then MUL of an ADD of a MUL, under the conditions of this module. Returns the
+    number of rewrites.
     """
     count = 0
     for op in graph.operators:
@@ -109,7 +110,8 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str) -> Optional[Tuple[int, np.ndarray]]:
     """Return (tensor, constant): the operands of `op`, if it is an op of `builtins` with a float32 constant; else None.
 
-    For DIV the constant is the divisor. None too if both operands are constants.
+    For DIV the constant is the divisor; for other ops it may be either operand. None too if both operands are
+    constants.
     """
     if op.builtin not in builtins:
         return None

@@ -39,7 +39,8 @@ def _example() -> fb.ModelSpec:
 def depthwise_splitting(graph: GraphRewriter, context: Context) -> int:
     """Split each depthwise convolution of more than 25 taps into a sum of depthwise convolutions of at most 25 taps.
 
-    Applies under the conditions of this module. Returns the number of split convolutions.
+    Applies to padding SAME, strides, dilations and a depth multiplier of 1, and constant float32 filters that at most
+    16 parts cover. Returns the number of split convolutions.
     """
     count = 0
     result: List[fb.OperatorSpec] = []

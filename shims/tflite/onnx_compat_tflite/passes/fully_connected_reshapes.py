@@ -24,9 +24,10 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer"),
 )  # fmt: skip
 def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Let each FULLY_CONNECTED read the input of the RESHAPE to rank 2 before it.
+    """Let each FULLY_CONNECTED read the input x of the RESHAPE to rank 2 before it; return the number of skipped RESHAPEs.
 
-    Applies under the conditions of this module; the RESHAPE stays. Returns the number of skipped RESHAPEs.
+    x must have two or more axes, and the reshaped tensor rows of the length of the weights' rows. The option
+    keep_num_dims must not be set. The RESHAPE stays.
     """
     count = 0
     for op in graph.operators:

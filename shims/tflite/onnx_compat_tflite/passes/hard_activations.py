@@ -34,7 +34,8 @@ def _example() -> fb.ModelSpec:
 def hard_activations(graph: GraphRewriter, context: Context) -> int:
     """Replace composed clamps to [-1, 1], hard sigmoids and hard swishes by RELU_N1_TO_1, RELU6 and HARD_SWISH.
 
-    Applies under the conditions of this module. Returns the number of rewrites.
+    Applies to float32, under the conditions of this module. The operators before the last one stay. Returns the number
+    of rewrites.
     """
     count = sum(_rewrite_clamp(graph, op) for op in graph.operators if op.builtin == "MINIMUM")
     return count + sum(
@@ -60,7 +61,8 @@ def _rewrite_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
     """Return (x, low, high) if a MINIMUM computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)); else None.
 
-    `high` and `low` must be scalar constants, and the first operands, as the emitter writes them.
+    x is a tensor index. `high` and `low` must be scalar constants, and the first operands, as the emitter writes them.
+    For RELU, `low` is 0.
     """
     high = graph.number(op.inputs[0])
     lower = graph.producer(op.inputs[1], "MAXIMUM", "RELU")
@@ -122,7 +124,8 @@ def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) 
 def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Replace `op` by HARD_SWISH(x) if it computes x * (RELU6(x + 3) / 6) or (x * RELU6(x + 3)) / 6.
 
-    Returns whether it was replaced.
+    `op` is a MUL or DIV. The factors may be in any order, and x * (1/6) counts as x / 6. Returns whether it was
+    replaced: False, too, for a fused activation of an intermediate operator, other than that RELU6.
     """
     if op.builtin == "MUL":
         for x, factor in (op.inputs, list(op.inputs)[::-1]):

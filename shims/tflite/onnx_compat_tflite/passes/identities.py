@@ -29,9 +29,10 @@ def _example() -> fb.ModelSpec:
 # It runs after integer_kernels, which recognises a quantization by the division by its scale, which may be one.
 @graph_pass("identities", "MUL(x, 1) => x; also DIV, SUB, MAXIMUM, MINIMUM", _example, after=("integer_kernels",))
 def identities(graph: GraphRewriter, context: Context) -> int:
-    """Let readers of an operator with a neutral constant read its other operand, under the conditions of this module.
+    """Bypass each MUL or DIV by 1, SUB of 0, MAXIMUM with -inf and MINIMUM with inf: its readers read the other operand.
 
-    Returns the number of operators that lost their readers or were removed; see `GraphRewriter.bypass`.
+    A MAXIMUM of a size of a tensor and 0 is bypassed too. Applies under the conditions of this module. Returns the
+    number of operators that lost their readers or were removed; see `GraphRewriter.bypass`.
     """
     count = 0
     for op in graph.operators:

@@ -84,8 +84,8 @@ class _Buffers:
     def guard(self, index: int, op: fb.OperatorSpec, moment: int) -> bool:
         """Whether `op` may overwrite, through its operand `index`, a tensor that an operator after `moment` reads.
 
-        If so, the operand is recorded as guarded: with a second reader, its buffer is not overwritten. `moment`: the
-        position of `op` in the order of execution.
+        If so, the operand is recorded as guarded: later calls assume that it has a second reader, so that its buffer is
+        not overwritten. `moment`: the position of `op` in the order of execution.
         """
         for first in self._overwritten(index, op):
             sharing = [tensor for tensor in self._sharing.get(first, []) if tensor != index]
@@ -127,9 +127,9 @@ class _Buffers:
         return self._first.get(index, {index})
 
     def _is_computed(self, index: Optional[int]) -> bool:
-        """Whether an operator of the subgraph writes the tensor. Kernels overwrite only such tensors.
+        """Whether the tensor is neither an input nor a constant: an operator writes it. Kernels overwrite only such tensors.
 
-        False for an input, a constant, and an omitted operand (None).
+        False for an omitted operand (None).
         """
         return index is not None and index not in self._graph.inputs and self._graph.constant(index) is None
 

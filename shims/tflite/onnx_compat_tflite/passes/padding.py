@@ -33,9 +33,10 @@ def _same_example() -> fb.ModelSpec:
     before=("integer_kernels",),
 )  # fmt: skip
 def same_padding(graph: GraphRewriter, context: Context) -> int:
-    """Fold a PAD into the convolution that reads it, as padding SAME, if SAME adds the same zeros.
+    """Fold a PAD into the CONV_2D or DEPTHWISE_CONV_2D that reads it, as padding SAME, if SAME adds the same zeros.
 
-    Returns the number of changed convolutions. The PAD stays in the subgraph.
+    The convolution must have the padding VALID, and the PAD constant amounts. Returns the number of changed
+    convolutions. The PAD stays in the subgraph.
     """
     count = 0
     for op in graph.operators:

@@ -219,7 +219,7 @@ class GraphRewriter:
         self.set_inputs(op, inputs)
 
     def insert_before(self, op: fb.OperatorSpec, added: fb.OperatorSpec) -> None:
-        """Insert the operator `added` directly before `op` in the order of execution."""
+        """Insert the operator `added` directly before `op` in the order of execution. `op` must be in the subgraph."""
         position = next(k for k, existing in enumerate(self._graph.operators) if existing is op)
         self._graph.operators.insert(position, added)
         self.set_inputs(added, added.inputs)
@@ -289,7 +289,10 @@ class GraphRewriter:
 
     # -- inputs, outputs and dead code -------------------------------------------------------------------------------------
     def select_ports(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
-        """Keep only the inputs, and the outputs, of the subgraph at these positions, in this order; None keeps all."""
+        """Keep only the inputs, and the outputs, of the subgraph at these positions, in this order; None keeps all.
+
+        Operators and tensors are not changed, and callers of the subgraph are not either.
+        """
         if inputs is not None:
             self._graph.inputs = [self._graph.inputs[position] for position in inputs]
         if outputs is not None:

@@ -48,7 +48,8 @@ def _slices_example() -> fb.ModelSpec:
 def slices_to_split(graph: GraphRewriter, context: Context) -> int:
     """Replace SLICEs of equal size that together cover a tensor by a SPLIT, at the position of the first SLICE.
 
-    Applies under the conditions of this module. Returns the number of SPLITs.
+    Applies to at most four SLICEs of a float32 or int32 tensor, under the conditions of this module. Returns the number
+    of SPLITs.
     """
     groups: Dict[Tuple[int, int], List[_Slice]] = {}
     for op in graph.operators:

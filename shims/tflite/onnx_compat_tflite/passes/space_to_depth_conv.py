@@ -67,11 +67,11 @@ def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]) -> Optional[_Samples]:
-    """Return as `_Samples` the image whose strided slices a CONCATENATION joins along the channels.
+    """Return as `_Samples` the image whose strided slices a CONCATENATION joins along the channels; None for other slices.
 
-    `order`: the axes of the image that the convolution reads as batch, rows, columns and channels. Returns None unless
-    the image is float32 of rank 4, and the slices have each of its pixels once, with all channels. Its sizes must be
-    known, but for the batch.
+    `order`: the axes of the image that the convolution reads as batch, rows, columns and channels. The image must be
+    float32 of rank 4, with known sizes but for the batch. The slices must have each of its pixels exactly once, with
+    all channels.
     """
     if len(order) != 4 or order[0] != 0 or joined.options.get("axis") not in (order[3], order[3] - 4):
         return None

@@ -44,7 +44,7 @@ def _module(name: str) -> Any:
 def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Ranges]) -> fb.ModelSpec:
     """Return the model quantised by ai-edge-quantizer. Its inputs and outputs stay float32.
 
-    Tensors of `model` are renamed in place, except inputs and outputs. `ranges` are the calibration results; None for
+    Tensors of `model` are renamed in place, except inputs and outputs of the model. `ranges` are the calibration results; None for
     the kind "dynamic". With `ranges`, operators on variables and on tensors with unbounded ranges stay float32; in
     loops and branches, only weights are quantised. Raises ConversionError if the library fails.
     """

@@ -63,9 +63,10 @@ def _packable_weights(graph: fb.SubGraph) -> List[int]:
 
 
 def _is_packable(tensor: fb.TensorSpec) -> bool:
-    """Whether int4 can store the weights: a float32 constant of rank 2, at least 32 elements, finite in float16.
+    """Whether int4 can store the tensor as weights: a float32 constant of rank 2 with at least 32 elements.
 
-    Rows must have an even length, because a byte holds two int4 numbers.
+    The elements must be finite when rounded to float16. Rows must have an even length, because a byte holds two int4
+    numbers.
     """
     array = tensor.buffer
     if array is None or tensor.dtype != "float32" or len(tensor.shape) != 2 or tensor.shape[1] % 2:

@@ -113,7 +113,8 @@ def _with_activation(
 ) -> Writer:
     """Return a Writer that runs the Writer `inner` and then the activation, for kernels that cannot fuse activations.
 
-    Returns `inner` for the activation "NONE".
+    `inner` writes a new integer tensor with the shape of the float tensor `index` and these parameters. For the
+    activation "NONE", `inner` itself is returned.
     """
     if activation == "NONE":
         return inner
@@ -137,7 +138,10 @@ def _write_rescaled(region: QuantizedRegion, index: int, activation: str) -> Wri
 
 
 def _write_moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, parameters: QuantParams) -> Writer:
-    """Return a Writer that applies an operator that moves elements, such as RESHAPE, to the tensor that `inner` writes."""
+    """Return a Writer that applies an operator that moves elements, such as RESHAPE, to the tensor that `inner` writes.
+
+    That tensor is a new integer tensor with the shape of the input of `move` and these parameters.
+    """
 
     def write(output: int) -> None:
         source = region.add_tensor(move.inputs[0] or 0, parameters)
@@ -166,7 +170,10 @@ def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Opera
 
 
 def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> Operand:
-    """Return a float constant as an integer operand of this dtype; None if no parameters represent it exactly."""
+    """Return a float constant as an integer operand of this dtype; None if no parameters represent it exactly.
+
+    The integer constant is appended when the function of the operand is called.
+    """
     parameters = parameters_of_constant(array, dtype)
     if parameters is None:
         return None
@@ -201,7 +208,8 @@ def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
 def _factors(region: QuantizedRegion, op: fb.OperatorSpec) -> List[Tuple[Optional[int], float]]:
     """Return the (tensor, number) pairs of a MUL or DIV by a scalar constant: x * 3 => [(x, 3)], x / 4 => [(x, 1/4)].
 
-    Returns [] if no operand is a scalar constant, and for a DIV by 0 or of a constant by a tensor.
+    A MUL of two scalar constants gives two pairs. Returns [] if no operand is a scalar constant, and for a DIV by 0 or
+    of a constant by a tensor.
     """
     left, right = op.inputs
     numbers = [(x, region.graph.number(factor)) for x, factor in ((left, right), (right, left))]

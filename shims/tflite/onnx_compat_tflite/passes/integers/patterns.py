@@ -105,7 +105,7 @@ def _match_dequantized(graph: GraphRewriter, last: fb.OperatorSpec) -> Optional[
 
 
 def _has_kernel(parameters: QuantParams) -> bool:
-    """Whether integer kernels accept the parameters: int8, uint8, or int16 with a zero point of 0."""
+    """Whether integer kernels accept the parameters: int8 or uint8 with any zero point, or int16 with a zero point of 0."""
     return parameters.dtype in _ENDS and have_common_type(parameters.signed)
 
 

@@ -94,8 +94,8 @@ class QuantizedRegion:
     def without_guard(self, index: int) -> Optional[int]:
         """Return the tensor t of a guard SELECT_V2(condition, y, t) that writes the tensor `index`; else None.
 
-        The guard is recorded, for `has_single_reader`. A guard restores NaN, which integers cannot store, or corrects
-        the last digits of a LOGISTIC.
+        The operators of the guard are recorded, for `has_single_reader`. A guard restores NaN, which integers cannot
+        store, or corrects the last digits of a LOGISTIC. Any other SELECT_V2 gives None.
         """
         guard = self.graph.producer(index, "SELECT_V2")
         test = None if guard is None else self.graph.producer(guard.inputs[0], "NOT_EQUAL", "LESS")
@@ -126,12 +126,15 @@ class QuantizedRegion:
     def add_shaped(
         self, like: int, parameters: QuantParams, shape: Sequence[int], signature: Optional[Sequence[int]]
     ) -> int:
-        """Append an integer tensor with these parameters and this shape, named after the tensor `like`; return its index."""
+        """Append an integer tensor with these parameters and this shape, named after the tensor `like`; return its index.
+
+        `signature`: the shape with -1 for open sizes; None without open sizes.
+        """
         name = "%s/%s_%d" % (self.graph.tensor(like).name, parameters.dtype, self.graph.tensor_count)
         return self.graph.add_tensor(name, parameters.dtype, shape, signature, parameters.quantization)
 
     def add_constant(self, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
-        """Append an integer constant and return its index."""
+        """Append a constant with the dtype and shape of `array`, and with this quantization if any; return its index."""
         name = "%s/integers_%d" % (self.graph.name, self.graph.tensor_count)
         return self.graph.add_constant(name, np.ascontiguousarray(array), quantization)
 
@@ -253,7 +256,10 @@ class QuantizedRegion:
         return all(reader.builtin == "CAST" for reader in self.graph.readers(index))
 
     def _append_copy(self, source: int, output: int) -> None:
-        """Append a RESHAPE that copies integers to a tensor with another scale or none: its kernel ignores scales."""
+        """Append a RESHAPE that copies integers to a tensor with another scale or none: its kernel ignores scales.
+
+        The shape is a constant, or that of a SHAPE if several sizes are open.
+        """
         sizes = list(self.graph.sizes(output))
         if sum(size < 0 for size in sizes) <= 1:
             shape = self.add_constant(np.asarray(sizes, np.int32))
