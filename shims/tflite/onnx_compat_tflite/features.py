@@ -29,7 +29,10 @@ _REQUIRED_OPERATORS: Dict[str, Tuple[str, int]] = {
 
 
 class Runtime(NamedTuple):
-    """An installed TFLite runtime: its module, which has the class `Interpreter`, its package's name, and its version."""
+    """An installed TFLite runtime: its module, which has the class `Interpreter`, its package's name, and its version.
+
+    The version is "" if the package has no metadata.
+    """
 
     module: Any
     name: str
@@ -38,7 +41,8 @@ class Runtime(NamedTuple):
     def interpreter(self, plain: bool = False, **source: object) -> Interpreter:
         """Open an interpreter of a model: `interpreter(model_path=path)` or `interpreter(model_content=data)`.
 
-        `plain`: without the default delegate (XNNPACK). Other keywords go to the Interpreter class.
+        `plain`: without the default delegate (XNNPACK), if the module has the class `OpResolverType`; else no effect. All
+        other keywords are passed to the Interpreter class.
         """
         if plain:
             resolvers = getattr(self.module, "OpResolverType", None)
@@ -54,8 +58,8 @@ _CACHE: Dict[str, Any] = {}
 def find_runtime() -> Tuple[Optional[Runtime], str]:
     """Return (runtime, reason for this choice), or (None, reason) if no runtime can be imported.
 
-    The interpreter of TensorFlow is found only if the user has imported TensorFlow, and no other runtime can be
-    imported.
+    ai-edge-litert comes first, then tflite-runtime. The interpreter of TensorFlow is found only if the user has
+    imported TensorFlow, and no other runtime can be imported. A runtime that is found is cached.
     """
     if "runtime" not in _CACHE:
         _CACHE["runtime"], _CACHE["reason"] = _import_runtime()
@@ -119,7 +123,7 @@ def _installed_version(package: str) -> str:
 def kernels() -> Kernels:
     """Return the `Kernels` of the installed runtime; without a runtime, those that every supported runtime has.
 
-    Both are created once.
+    The first result is cached: a runtime that is imported later has no effect.
     """
     if "kernels" not in _CACHE:
         runtime = find_runtime()[0]
@@ -169,7 +173,7 @@ def multiplies_int4(blocks: bool, plain: bool) -> bool:
     """Whether FULLY_CONNECTED of float32 inputs and int4 weights returns the right product on the runtime.
 
     `blocks`: the weights have a scale for each block of a row, not for each row. `plain`: without the default delegate
-    (XNNPACK). Runs a model to find out, once. False without a runtime.
+    (XNNPACK). Runs a model to find out, once. False without a runtime, or without version 13 of FULLY_CONNECTED.
     """
     key = "int4, %s, %s" % (blocks, plain)
     if key not in _CACHE:

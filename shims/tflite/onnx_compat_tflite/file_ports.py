@@ -31,7 +31,8 @@ Ports = Tuple[Port, ...]
 def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
     """Return (input ports, output ports) of the first subgraph, in the order of the subgraph.
 
-    Names come from the subgraph's signature, or from the tensors if there is no signature. An open size becomes None.
+    Names come from the subgraph's first signature. A port without a name there has the name of its tensor. An open size
+    becomes None.
     """
     main = model.subgraphs[0]
     signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
@@ -46,8 +47,8 @@ def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 def must_reject_empty_inputs(model: fb.ModelSpec, kernels: Kernels) -> bool:
     """Whether a kernel of the model would end the process, or return stale memory, for an input without elements.
 
-    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On older runtimes, convolutions, pools, means,
-    transposes and matrix products of open sizes do too. `kernels` must be those of a given runtime: see
+    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On some runtimes, convolutions, pools, means, sums of
+    floats, transposes and matrix products of open sizes do too. `kernels` must be those of a given runtime: see
     `supports_empty_windows`.
     """
     operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
@@ -84,15 +85,15 @@ def _keeps_first_axis(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
 def supports_empty_windows(kernels: Kernels) -> bool:
     """Whether convolutions, pools and reductions of an empty tensor run on a runtime, and return an empty result.
 
-    The newest runtimes (the last column of `kernel_facts`) do, and those before tflite-runtime 2.9, which lack GELU.
-    `kernels` must be those of a given runtime. `Kernels()`, for all runtimes, lacks GELU too: the answer True is then
-    not the worst case.
+    True for the newest runtimes (the last column of `kernel_facts`), and for those without GELU: the runtimes before
+    tflite-runtime 2.9. `kernels` must be those of a given runtime: `Kernels()`, for all runtimes, lacks GELU and gives
+    True, which is not the worst case.
     """
     return kernels.accepts("REDUCE_MAX", "float32", "none") or not kernels.has("GELU")
 
 
 def open_window_outputs(model: fb.ModelSpec) -> List[int]:
-    """Return the index of the output of each convolution and pool of the first subgraph whose input has an open size.
+    """Return the index of the output tensor of each convolution and pool of the first subgraph with an open input size.
 
     An open batch or an open number of channels counts too.
     """
@@ -164,7 +165,10 @@ def draws_from_seed(model: fb.ModelSpec) -> bool:
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:
-    """Return the sizes of the operator's data input, -1 for an open size; () if the input has no shape signature."""
+    """Return the sizes of the operator's data input, -1 for an open size; () if the input has no shape signature.
+
+    An input without a signature has no open size.
+    """
     index = operator.inputs[2 if operator.builtin == "TRANSPOSE_CONV" else 0]
     return tuple(graph.tensors[index or 0].shape_signature or ())
 

@@ -104,7 +104,7 @@ def _normalize_axis(axis: int, rank: int) -> int:
 
 
 def _broadcast(shapes: Sequence[Sizes]) -> Sizes:
-    """Return the shape that the operands broadcast to, -1 for an unknown size.
+    """Return the shape that the operands broadcast to, -1 for an unknown size: a known size other than 1 decides.
 
     Raises VerificationError if the shapes do not broadcast.
     """

@@ -2,7 +2,7 @@
 
 With ONNX_COMPAT_VERIFY=1, the verifier runs after emission, after each pass, and before a file is written. It checks that
 - the indices of tensors and subgraphs are in range;
-- an operator writes a tensor once, and writes no constant and no input;
+- operators write no constant and no input, and write a tensor only once, unless it is a variable;
 - an operator reads only inputs, constants, variables, and tensors that an earlier operator wrote;
 - constants and quantization parameters fit their tensors;
 - the inputs and outputs of a signature are those of its subgraph;
@@ -33,7 +33,10 @@ def check_graph(model: fb.ModelSpec, after: str) -> fb.ModelSpec:
 
 
 def verify_graph(model: fb.ModelSpec, after: str = "") -> None:
-    """Raise VerificationError if a model has a defect. The message names the operator, the subgraph and the step `after`."""
+    """Raise VerificationError if a model has a defect: see the module.
+
+    The message names the step `after`, if given, and the subgraph and the operator of a defect in them.
+    """
     for number, graph in enumerate(model.subgraphs):
         where = "the subgraph %d '%s'" % (number, graph.name)
         try:
@@ -64,9 +67,10 @@ class _OperatorDefect(VerificationError):
 
 
 def _verify_subgraph(model: fb.ModelSpec, graph: fb.SubGraph) -> None:
-    """Raise VerificationError unless the tensors, then the operators in order, then the outputs are valid.
+    """Raise VerificationError unless the inputs, the tensors, the operators in order and the outputs are valid.
 
-    The error is an `_OperatorDefect` for a defect of an operator, and can be another OnnxCompatError for a constant.
+    The error is an `_OperatorDefect` for a defect of an operator, also if a rule raises another exception. For a constant
+    that does not fit its tensor it is a ConversionError.
     """
     _check_indices(graph, [*graph.inputs, *graph.outputs])
     require(len(set(graph.inputs)) == len(graph.inputs), "a tensor is an input twice")
@@ -98,7 +102,7 @@ def _check_indices(graph: fb.SubGraph, indices: Sequence[Any]) -> None:
 
 
 def _check_flow(graph: fb.SubGraph, operator: fb.OperatorSpec, readable: Set[int], written: Set[int]) -> None:
-    """Raise VerificationError unless an operator reads only `readable` tensors.
+    """Raise VerificationError unless an operator reads only `readable` tensors, and has tensor indices in range.
 
     It may write no constant, no input, no `written` tensor, and no tensor twice.
     """
@@ -149,9 +153,10 @@ def _verify_quantization(tensor: fb.TensorSpec) -> None:
 
 
 def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
-    """Raise VerificationError unless an IF or WHILE fits its subgraphs, or any other op its rule.
+    """Raise VerificationError unless an IF or WHILE fits its subgraphs, or any other op its rule in `RULES`.
 
-    Ops without a rule pass.
+    Options that are subgraph indices must be in range for every op. Otherwise ops without a rule pass. A rule can raise
+    other exceptions for an operator that lacks inputs, options or axes.
     """
     for name, value in operator.options.items():
         if "subgraph" in name:

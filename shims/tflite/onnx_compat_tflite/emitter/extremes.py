@@ -15,10 +15,10 @@ __all__ = ["clip", "maximum", "minimum"]
 
 
 def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], Handle]:
-    """Return a function that emits MAXIMUM or MINIMUM and keeps a NaN of either operand, except of float64.
+    """Return a function of (builder, x, y) that emits `builtin`, MAXIMUM or MINIMUM, and keeps NaN, except of float64.
 
     The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too; for
-    float16 all kernels lose it. For booleans the function emits the op `logical`.
+    float16 all kernels lose it. So float16 is computed in float32. For booleans the function emits the op `logical`.
     """
 
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
@@ -33,7 +33,7 @@ def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], 
 
     @widen_for(builtin)
     def emit_ordered(builder: Builder, x: Handle, y: Handle) -> Handle:
-        """Emit the operator for operands of which only the first may be constant."""
+        """Emit `builtin`, then restore a NaN of float32 that the kernel loses. A single constant must be the operand x."""
         result = broadcasting.add_op(builder, builtin, [x, y])
         keeps_second = builder.kernels.quirks.maximum_keeps_nan or is_same_shape(x.dims, y.dims)
         operands_with_nan = [x] if keeps_second else [x, y]
@@ -51,13 +51,13 @@ _plain_minimum = _extreme("MINIMUM", "LOGICAL_AND")
 
 @primitive
 def maximum(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the greater of x and y, NaN where an operand is NaN; for booleans the logical OR."""
+    """Emit the elementwise maximum of x and y, which broadcast: NaN where an operand is NaN; for booleans logical OR."""
     return float64.propagate_nan(builder, _plain_maximum(builder, x, y), x, y)
 
 
 @primitive
 def minimum(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the lesser of x and y, NaN where an operand is NaN; for booleans the logical AND."""
+    """Emit the elementwise minimum of x and y, which broadcast: NaN where an operand is NaN; for booleans logical AND."""
     return float64.propagate_nan(builder, _plain_minimum(builder, x, y), x, y)
 
 
@@ -65,8 +65,8 @@ def minimum(builder: Builder, x: Handle, y: Handle) -> Handle:
 def clip(builder: Builder, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
     """Emit min(max(x, low), high), NaN where x is NaN.
 
-    None is no bound; without bounds the values of x are returned. The float32 bounds 0 and (0, 6) become RELU and
-    RELU6.
+    A bound of None does not limit. For a float32 x, the bounds (0, None) become RELU, and (0, 6) RELU6. RELU6 of
+    tflite-runtime 2.7 returns 0 for NaN. For integers, fractional bounds are rounded inwards.
     """
     if x.dtype == "float32" and low == 0 and high in (None, 6):
         result = elementwise.unary(builder, "RELU" if high is None else "RELU6", x)
@@ -82,9 +82,9 @@ def clip(builder: Builder, x: Handle, low: Optional[float] = None, high: Optiona
 
 
 def _clip_keeping_nan(builder: Builder, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
-    """Clip, then restore NaN once, for kernels of MAXIMUM and MINIMUM that lose it.
+    """Clip a float32 x by MAXIMUM and MINIMUM, then restore NaN by a single SELECT_V2, for kernels that lose NaN.
 
-    The pass `hard_activations` recognises this form.
+    A bound of None does not limit. The pass `hard_activations` recognises this form.
     """
     bounded = x
     if low is not None:
@@ -95,9 +95,9 @@ def _clip_keeping_nan(builder: Builder, x: Handle, low: Optional[float], high: O
 
 
 def _bound(x: Handle, value: float, rounding: Callable[[float], float]) -> Handle:
-    """Return a bound as a scalar of x's dtype.
+    """Return the bound `value` as a constant scalar of x's dtype.
 
-    For integers it is limited to their range, then rounded by `rounding`.
+    For an integer dtype, the bound is limited to the range of the dtype, then rounded by `rounding`: ceil or floor.
     """
     kind = np.dtype(x.dtype)
     if kind.kind == "f":

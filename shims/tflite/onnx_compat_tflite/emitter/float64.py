@@ -15,36 +15,42 @@ def is_viewed(builder: Builder, x: Handle) -> bool:
 
 
 def is_nan(builder: Builder, x: Handle) -> Handle:
-    """Return where x is NaN: its bits without the sign exceed those of infinity."""
+    """Return a boolean tensor: true where x is NaN. `is_viewed` must hold for x.
+
+    The bits of a NaN without the sign exceed those of infinity.
+    """
     magnitude = _magnitude_bits(builder, x)
     return comparison.less(builder, builder.like(magnitude, int64_views.INFINITY), magnitude)
 
 
 def is_inf(builder: Builder, x: Handle) -> Handle:
-    """Return where x is infinite: its bits without the sign equal those of infinity."""
+    """Return a boolean tensor: true where x is infinite, of either sign. `is_viewed` must hold for x."""
     magnitude = _magnitude_bits(builder, x)
     return comparison.equal(builder, magnitude, builder.like(magnitude, int64_views.INFINITY))
 
 
 def abs(builder: Builder, x: Handle) -> Handle:
-    """Return x with the sign bit cleared."""
+    """Return |x|: x with the sign bit cleared. `is_viewed` must hold for x."""
     return int64_views.view_as(builder, _magnitude_bits(builder, x), x.dtype)
 
 
 def neg(builder: Builder, x: Handle) -> Handle:
-    """Return x with the sign bit flipped."""
+    """Return -x: x with the sign bit flipped. `is_viewed` must hold for x."""
     bits = int64_views.view_as(builder, x, "int64")
     return int64_views.view_as(builder, elementwise.add(builder, bits, builder.like(bits, int64_views.LEAST)), x.dtype)
 
 
 def _magnitude_bits(builder: Builder, x: Handle) -> Handle:
-    """Return the bits of a float64 without the sign."""
+    """Return the bits of a float64 as int64, with the sign bit cleared."""
     bits = int64_views.view_as(builder, x, "int64")
     return int64_views.clear_sign(builder, bits)
 
 
 def propagate_nan(builder: Builder, extreme: Handle, x: Handle, y: Handle) -> Handle:
-    """Return `extreme` (of x and y), NaN where an operand is a NaN of float64; for another dtype `extreme` itself."""
+    """Return `extreme`, the maximum or minimum of x and y, with NaN where a float64 operand is NaN.
+
+    If neither operand is a float64 that may be NaN, return `extreme` itself.
+    """
     for operand in (x, y):
         if _may_be_nan(operand):
             extreme = comparison.where(builder, comparison.is_nan(builder, operand), operand, extreme)
@@ -52,9 +58,9 @@ def propagate_nan(builder: Builder, extreme: Handle, x: Handle, y: Handle) -> Ha
 
 
 def false_on_nan(builder: Builder, comparison_result: Handle, x: Handle, y: Handle) -> Handle:
-    """Return a comparison of x and y, false where an operand is a NaN of float64.
+    """Return `comparison_result`, a comparison of x and y, with false where a float64 operand is NaN.
 
-    For another dtype, return `comparison_result` itself.
+    If neither operand is a float64 that may be NaN, return `comparison_result` itself.
     """
     for operand in (x, y):
         if _may_be_nan(operand):
@@ -64,5 +70,5 @@ def false_on_nan(builder: Builder, comparison_result: Handle, x: Handle, y: Hand
 
 
 def _may_be_nan(x: Handle) -> bool:
-    """Whether x is float64, and no constant without NaN."""
+    """Whether x is float64, and is computed at run time or is a constant with a NaN."""
     return x.dtype == "float64" and not (x.is_constant and not np.isnan(x.array).any())

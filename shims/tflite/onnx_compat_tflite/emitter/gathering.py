@@ -40,16 +40,20 @@ __all__ = [
 
 @widen_for("GATHER")
 def gather(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Append GATHER: return the slices of x at `indices` along an axis. The axes of `indices` take the place of the axis."""
+    """Append GATHER of the slices of x at `indices`, int32 or int64, along `axis`, which is not negative.
+
+    In the result, the axes of `indices` replace `axis`.
+    """
     dims = x.dims[:axis] + indices.dims + x.dims[axis + 1 :]
     return builder.add_op("GATHER", [x, indices], x.dtype, dims, axis=axis)
 
 
 @primitive
 def take(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Gather slices of x at indices, of any integer dtype, of an axis. Strings are gathered along axis 0 only.
+    """Gather the slices of x at `indices` along `axis`. In the result, the axes of `indices` replace `axis`.
 
-    Raises UnsupportedError for strings along another axis.
+    `indices` may have any integer dtype, and are not negative. Raises UnsupportedError for strings along another axis
+    than 0.
     """
     if indices.dtype not in ("int32", "int64"):
         indices = casting.to(builder, indices, "int32")
@@ -69,13 +73,19 @@ def _take_text(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handl
 
 @widen_for("GATHER_ND")
 def add_gather_nd(builder: Builder, x: Handle, coordinates: Handle, dims: Sequence[Any]) -> Handle:
-    """Append GATHER_ND, which gathers slices at rows of coordinates. `dims` are the sizes of the result."""
+    """Append GATHER_ND: gather the slice of x at each row of `coordinates`, the elements along its last axis.
+
+    `dims` are the sizes of the result.
+    """
     return builder.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
 
 
 @primitive
 def take_along(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Emit GatherElements along an axis: gather from the flattened x, or for strings by GATHER_ND."""
+    """Emit GatherElements: return the elements of x at `indices` along `axis`, in the shape of `indices`.
+
+    Elements are gathered from the flattened x; strings are gathered by GATHER_ND. Indices are not negative.
+    """
     indices = narrow_indices(builder, indices)
     coordinates = [counting.grid(builder, indices, k) if k != axis else indices for k in range(x.rank)]
     if x.dtype == "string":
@@ -92,14 +102,15 @@ def take_along(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handl
 
 
 def narrow_indices(builder: Builder, indices: Handle) -> Handle:
-    """Return integer indices as int32; int64 indices that may not fit stay unchanged."""
+    """Return integer indices as int32; int64 indices that may not fit int32 stay unchanged."""
     return indices if may_overflow(indices) else casting.to(builder, indices, "int32")
 
 
 def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Handle) -> Handle:
-    """Return the row-major index over the first axes of x for given coordinates; 0 without coordinates.
+    """Return the row-major index over the first axes of x, merged, for positions along these axes.
 
-    `coordinates` has a tensor of positions for each of these axes. The tensors broadcast together.
+    `coordinates` has a tensor of integer positions for each of these axes, in order. The result has the shape to which
+    the tensors broadcast. It is int64 if a tensor is int64, else int32; without tensors, the constant 0.
     """
     total: Any = None
     for axis, coordinate in enumerate(coordinates):
@@ -111,10 +122,10 @@ def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Hand
 
 @primitive
 def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> Handle:
-    """Gather slices of x at rows of coordinates.
+    """Emit GatherND: gather the slice of x at each row of coordinates, the elements along the last axis of `indices`.
 
-    The first `batch_dims` axes of x and `indices` are common batch axes. Raises UnsupportedError for empty rows of
-    coordinates, if a size of x or of the result is unknown.
+    The first `batch_dims` axes of x and `indices` are common batch axes. The length of a row must be known. For rows of
+    length 0, raises UnsupportedError if a size of x or of the result is unknown.
     """
     depth = int(indices.dims[-1])
     dims = builder.out.shape
@@ -134,10 +145,9 @@ def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> 
 
 
 def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handle:
-    """Return a grid, with a number for each row of `indices`, as a column that can be joined to `indices`.
+    """Broadcast a grid to the shape of `indices` with length 1 along the last axis: a column to join to `indices`.
 
-    The grid broadcasts to the shape of `indices` without its last axis. The result has that shape and a last axis of
-    length 1.
+    The grid must broadcast to the shape of `indices` without its last axis.
     """
     dims = indices.dims[:-1]
     column = (*dims, 1)
@@ -150,9 +160,10 @@ def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handl
 
 
 def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
-    """Gather by empty rows of coordinates: each row selects all of x, or all of its batch element.
+    """Gather by empty rows of coordinates: each row selects all of x, or its whole batch element of x.
 
-    `dims` are the sizes of the result. Raises UnsupportedError if one of them, or a size of x, is unknown.
+    The result is x broadcast to `dims`, the sizes of the result. Raises UnsupportedError if a size of x or of the
+    result is unknown.
     """
     if not all(isinstance(size, int) for size in dims) or not x.is_static:
         raise builder.kernel_error("GATHER_ND", x.dtype, "no coordinates, unknown sizes")
@@ -167,7 +178,7 @@ def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[A
 def nonzero(builder: Builder, x: Handle) -> Handle:
     """Return the int64 coordinates of the nonzero elements: a row for each axis of x, a column for each element.
 
-    For a scalar the result has no rows.
+    For a scalar the shape is [0, 1], or [0, 0] if the scalar is zero.
     """
     if x.dtype != "bool":
         x = comparison.logical_not(builder, comparison.equal(builder, x, builder.like(x, 0)))
@@ -180,5 +191,8 @@ def nonzero(builder: Builder, x: Handle) -> Handle:
 
 
 def add_where(builder: Builder, x: Handle) -> Handle:
-    """Append WHERE of a boolean x, which returns the int64 coordinates of the elements that are true, a row for each."""
+    """Append WHERE of a boolean x: return int64 coordinates, with a row for each element that is true.
+
+    The rank of x must be at least 1.
+    """
     return builder.add_op("WHERE", [x], "int64", (None, x.rank))

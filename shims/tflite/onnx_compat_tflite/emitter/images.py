@@ -18,9 +18,9 @@ _TOLERANCE = 1e-5  # the difference of coordinates, relative to the size of the 
 
 
 class _Resize(NamedTuple):
-    """A Resize or an Upsample of the two axes of an image.
+    """A Resize or an Upsample of the two axes of an image. `linear`: it interpolates; else it takes the nearest pixel.
 
-    The transformation and the rounding have their names in ONNX.
+    The transformation is a coordinate_transformation_mode of ONNX. The rounding is one of `nearest_index`.
     """
 
     linear: bool
@@ -38,7 +38,10 @@ class _Kernel(NamedTuple):
     half_pixel_centers: bool = False
 
     def coordinates(self, before: int, after: int) -> np.ndarray:
-        """Return the coordinate on the old axis of each new pixel, in float32 as all runtimes compute it."""
+        """Return for each of `after` new pixels its coordinate on the old axis of `before` pixels. It is not clipped.
+
+        The dtype is float32, in which all runtimes compute the coordinate.
+        """
         count = np.arange(after, dtype=np.float32)
         float32 = np.float32
         if self.align_corners and after > 1:
@@ -56,8 +59,8 @@ class _Kernel(NamedTuple):
     def agrees(self, resize: _Resize, scaled: ResizedAxis) -> bool:
         """Whether the kernel takes the same pixels of an axis as ONNX, or interpolates at the same coordinates.
 
-        Coordinates may differ by `_TOLERANCE` times the size. `_trial_sizes` are compared, so `_is_decidable` must
-        hold.
+        Coordinates are clipped to the axis, and may differ by `_TOLERANCE` times its old size. They are compared for the
+        sizes of `_trial_sizes`, so `_is_decidable` must hold for the axis.
         """
         before, after = _trial_sizes(scaled)
         exact = ResizedAxis(before, after, scaled.factor)
@@ -78,17 +81,19 @@ _KERNELS = [
 
 
 def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
-    """Return the sizes (before, after) for which a kernel is compared with ONNX: trial sizes if a size is unknown."""
+    """Return the sizes (before, after) for which a kernel is compared with ONNX: those of the axis if both are known.
+
+    Else they are `_TRIAL_SIZE`, and `_TRIAL_SIZE` times the factor.
+    """
     if is_static(scaled.before) and is_static(scaled.after):
         return int(scaled.before), int(scaled.after)
     return _TRIAL_SIZE, int(_TRIAL_SIZE * (scaled.factor or 1))
 
 
 def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
-    """Return the axis with these sizes and this factor.
+    """Return the axis with these sizes and this factor. If `before` is symbolic, a factor of None is computed.
 
-    A missing `factor` (None) becomes the exact quotient of the sizes if the size `before` is unknown. Without an exact
-    quotient, the factor stays None. It stays None, too, if the size `before` is known.
+    It becomes the exact quotient after / before, or stays None if there is no such integer.
     """
     if factor is None and not is_static(before):
         factor = exact_quotient(after, before)
@@ -98,7 +103,7 @@ def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> Resi
 def _is_decidable(scaled: ResizedAxis) -> bool:
     """Whether kernels can be compared with ONNX on this axis.
 
-    The sizes must be known and positive; or the size before is unknown, and grows 1, 2, 4 or 8 times.
+    Both sizes must be known and positive; or the size `before` is symbolic, and the factor is 1, 2, 4 or 8.
     """
     if is_static(scaled.before) and is_static(scaled.after):
         return bool(scaled.before > 0 and scaled.after > 0)
@@ -106,9 +111,9 @@ def _is_decidable(scaled: ResizedAxis) -> bool:
 
 
 def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
-    """Return the first kernel that agrees with ONNX on both axes; None if no kernel does.
+    """Return the first of `_KERNELS` that agrees with ONNX on both axes; None if none of them agrees.
 
-    Returns None too without a resize, or if an axis is not decidable: see `_is_decidable`.
+    Returns None too without a `resize`, or if an axis is not decidable: see `_is_decidable`.
     """
     if resize is None or not (_is_decidable(resize.height) and _is_decidable(resize.width)):
         return None
@@ -121,7 +126,11 @@ def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
 
 
 def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bool, str, str]:
-    """Return (whether the resize interpolates, coordinate transformation, rounding), the last two by their ONNX names."""
+    """Return (whether the resize interpolates, coordinate transformation, rounding): see `_Resize`.
+
+    `attributes` are those of the node, with ONNX's defaults for absent attributes. Before opset 11 the last two are
+    fixed: "asymmetric", and "floor" for Upsample or "simple" for Resize.
+    """
     linear = attributes.get("mode", "nearest") in ("linear", "bilinear")
     if operator == "Upsample":
         return linear, "asymmetric", "floor"
@@ -132,10 +141,11 @@ def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bo
 
 
 def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attributes: Attributes) -> Optional[_Resize]:
-    """Return the resize of an ONNX node; None if kernels can not express it.
+    """Return the resize that a Resize or Upsample node requests; None if kernels cannot express it.
 
-    It needs rank 4, a dtype and a mode of the kernels, known scales or sizes, and an unchanged batch and channels. The
-    attributes antialias, exclude_outside, axes, keep_aspect_ratio_policy and tf_crop_and_resize are not expressed.
+    It needs rank 4, a dtype and a mode of the kernels, four known scales or four sizes, and unchanged batch and
+    channels. Not expressed are antialias, exclude_outside, axes, a keep_aspect_ratio_policy other than stretch, and the
+    transformation tf_crop_and_resize. Raises NeedsKnownError and InvalidModelError as `axes_from_scales` does.
     """
     x, optional_inputs = inputs[0], [*inputs[1:], None, None, None]
     linear, transformation, rounding = _resize_modes(node.operator, node.opset, attributes)
@@ -163,7 +173,7 @@ def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attri
 
 
 def _accepts_resize(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a kernel computes this Resize or Upsample."""
+    """Whether a kernel agrees with ONNX on this Resize or Upsample: see `_requested_resize` and `_matching_kernel`."""
     return _matching_kernel(_requested_resize(node, inputs, attributes)) is not None
 
 
@@ -174,9 +184,9 @@ def _accepts_lrn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) ->
 
 @native("Resize", _accepts_resize, spatial=True)
 def resize_image(builder: Builder, x: Handle, *inputs: Optional[Handle], **attributes: Any) -> Handle:
-    """Emit Resize by the kernel that gives the same results as ONNX. `_accepts_resize` has shown that there is one.
+    """Emit Resize of a channels-last x by the kernel that agrees with ONNX. `_accepts_resize` must hold for the node.
 
-    `inputs` are those after x: roi, scales and sizes (opset 11 on), or the scales. Any may be omitted.
+    `inputs` are those after x: roi, scales and sizes (from opset 11 on), or the scales. Each may be None, if omitted.
     """
     arrays = [x.array for x in inputs if x is not None and x.is_constant and x.dtype == "float32"]
     scales = next((array for array in arrays if array.size == 4), None)  # the roi has 8 elements, or none
@@ -186,16 +196,19 @@ def resize_image(builder: Builder, x: Handle, *inputs: Optional[Handle], **attri
 
 @native("Upsample", _accepts_resize, spatial=True)
 def upsample_image(builder: Builder, x: Handle, *inputs: Handle, **attributes: Any) -> Handle:
-    """Emit Upsample by the kernel that agrees with ONNX."""
+    """Emit Upsample of a channels-last x by the kernel that agrees with ONNX. `_accepts_resize` must hold for the node.
+
+    The scales are an attribute, or the constant that `inputs` holds.
+    """
     factors = attributes["scales"] if "scales" in attributes else inputs[0].array.reshape(-1).tolist()
     return _add_resize(builder, x, factors, attributes)
 
 
 def _add_resize(builder: Builder, x: Handle, factors: Sequence[Any], attributes: Attributes) -> Handle:
-    """Append the resize kernel that agrees with ONNX, and return its result. There must be such a kernel.
+    """Append the resize op that agrees with ONNX, and return its result. `_accepts_resize` must hold for the node.
 
-    `factors` are the scales of the axes N, C, H, W, or None for each of them. A result size that is unknown while
-    tracing is computed as a multiple of the input's size.
+    x is channels last. `factors` are the scales of the axes N, C, H, W, or None for each of them. A result size that is
+    unknown while tracing is computed as a multiple of the input's size.
     """
     before, after, origin = x.dims[1:3], builder.out.shape[1:3], builder.node.origin
     height, width = (_scaled_axis(*axis) for axis in zip(before, after, factors[2:]))
@@ -220,6 +233,9 @@ def _add_resize(builder: Builder, x: Handle, factors: Sequence[Any], attributes:
 def normalize_channels(
     builder: Builder, x: Handle, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> Handle:
-    """Emit LRN."""
+    """Emit LRN of a channels-last x, by LOCAL_RESPONSE_NORMALIZATION with the radius size // 2 and alpha / size.
+
+    `size` is the odd number of channels in the window.
+    """
     options = {"radius": size // 2, "bias": bias, "alpha": alpha / size, "beta": beta}
     return builder.add_op("LOCAL_RESPONSE_NORMALIZATION", [x], x.dtype, x.dims, **options)

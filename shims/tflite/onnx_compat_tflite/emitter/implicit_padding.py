@@ -18,16 +18,20 @@ __all__ = ["average_pool_same", "conv_same", "max_pool_same"]
 
 
 def _window(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attributes) -> Window:
-    """Return the window that the attributes describe. `kernel` is the size of the window."""
+    """Return the window that the attributes describe over the spatial sizes `space`, with auto_pad resolved to pads.
+
+    `kernel` has the number of taps along each axis. Raises InvalidModelError as `window_from_attributes` does.
+    """
     explicit = [attributes.get(name) for name in ("pads", "strides", "dilations")]
     return window_from_attributes(space, kernel, attributes.get("auto_pad", "NOTSET"), *explicit)
 
 
 def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> bool:
-    """Whether the padding is what kernels call SAME, and the kernels take x.
+    """Whether the padding is what kernels call SAME, and the kernels take x, which is channels first.
 
-    They take float32 with one or two spatial axes, known channels, a known kernel, and no axis of known length 0. They
-    round the number of windows down (no `ceil_mode`).
+    They take float32 with one or two spatial axes, known channels, a known kernel size, and no spatial axis of known
+    length 0. They round the number of windows down (no `ceil_mode`). For the auto_pad SAME_UPPER, no stride may exceed
+    the dilated kernel. Other padding is compared with `padding_of`: False without pads.
     """
     space = x.shape[2:]
     if x.rank not in (3, 4) or x.dtype.name != "float32" or not is_static(x.shape[1]) or attributes.get("ceil_mode"):
@@ -43,12 +47,12 @@ def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> boo
 
 
 def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
-    """Whether auto_pad is SAME_UPPER and a spatial size is unknown. Otherwise the primitives are no worse than this native."""
+    """Whether auto_pad is SAME_UPPER and a spatial size is unknown: else the composed form is as good. x is channels first."""
     return attributes.get("auto_pad") == "SAME_UPPER" and not all(map(is_static, x.shape[2:]))
 
 
 def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this AveragePool. It takes no dilation and no `count_include_pad`."""
+    """Whether the kernel computes this AveragePool: no dilation, no `count_include_pad`, and the conditions of `_is_same`."""
     dense = all(step == 1 for step in attributes.get("dilations") or ())
     return (
         dense
@@ -58,7 +62,7 @@ def _accepts_mean(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -
 
 
 def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this MaxPool: SAME padding of an unknown size, no dilation, and no output of indices."""
+    """Whether the kernel computes this MaxPool: no dilation, no output of indices, `_has_open_padding` and `_is_same`."""
     x, dense = inputs[0], all(step == 1 for step in attributes.get("dilations") or ())
     has_one_output = not any(node.outputs[1:])
     return (
@@ -70,20 +74,23 @@ def _accepts_maximum(node: GraphNode, inputs: Sequence[Any], attributes: Attribu
 
 
 def _accepts_convolution(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this Conv: SAME padding of an unknown size, and a known filter."""
+    """Whether the kernel computes this Conv: a known filter, `_has_open_padding` and `_is_same`."""
     x, w, *_rest = inputs
     return bool(_has_open_padding(x, attributes) and w.known and _is_same(x, w.shape[2:], attributes))
 
 
 @native("AveragePool", _accepts_mean, spatial=True)
 def average_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
-    """Emit AveragePool with the padding SAME, for the cases of `_accepts_mean`: padding does not count."""
+    """Emit AveragePool of a channels-last x with the padding SAME, for the cases of `_accepts_mean`.
+
+    Padding does not count in a mean.
+    """
     return _pool_same(builder, "AVERAGE_POOL_2D", x, attributes)
 
 
 @native("MaxPool", _accepts_maximum, spatial=True)
 def max_pool_same(builder: Builder, x: Handle, **attributes: Any) -> Handle:
-    """Emit MaxPool with the padding SAME, for the cases of `_accepts_maximum`."""
+    """Emit MaxPool of a channels-last x with the padding SAME, for the cases of `_accepts_maximum`."""
     return _pool_same(builder, "MAX_POOL_2D", x, attributes)
 
 
@@ -98,7 +105,10 @@ def _pool_same(builder: Builder, builtin: str, x: Handle, attributes: Attributes
 
 @native("Conv", _accepts_convolution, spatial=True)
 def conv_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
-    """Emit Conv with the padding SAME, for the cases of `_accepts_convolution`. `w` has the order of ONNX."""
+    """Emit Conv of a channels-last x with the padding SAME, for the cases of `_accepts_convolution`.
+
+    `w` has the axis order of ONNX. Several groups with a single input channel each become a depthwise convolution.
+    """
     groups, space = attributes.get("group", 1), range(2, w.rank)
     steps = [attributes.get(name) or None for name in ("strides", "dilations")]
     where: Any = {"window": Window.of(w.dims[2:], *steps), "groups": groups, "padding": SAME}

@@ -34,9 +34,10 @@ def int32_array(values: Union[int, np.integer, np.ndarray, Sequence[int]]) -> An
 
 
 def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
-    """Whether an int64 result provably fits int32: a count, a cast of a narrower dtype, or moved elements that fit.
+    """Whether the int64 result of an operator on `inputs` provably fits int32.
 
-    False for an operator that is in none of the lists, such as ADD.
+    True for a count or a position, a CAST of a narrower dtype, and moved elements of inputs that fit. False for an
+    operator in none of the lists, such as ADD.
     """
     if builtin in _COUNTS_OR_LOCATES:
         return True
@@ -48,7 +49,10 @@ def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
 
 
 def may_overflow(x: Handle) -> bool:
-    """Whether an element of an int64 tensor may exceed int32. False for another dtype."""
+    """Whether x is int64, and an element may lie outside the range of int32. Only constants are looked into.
+
+    Of other int64 tensors, only those with `fits_int32` provably fit. False for another dtype.
+    """
     if x.dtype != "int64" or x.fits_int32:
         return False
     if x.is_constant:

@@ -41,10 +41,12 @@ def view_as(builder: Builder, x: Handle, dtype: str) -> Handle:
 def find_views(
     builder: Builder, dtype: str, builtins: Set[str]
 ) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
-    """Return the functions that view operands of these kernels as int64, and results as the dtype.
+    """Return (function to int64, function back to `dtype`), so that int64 kernels can compute `builtins`, or None.
 
-    Returns None without BITCAST, for another dtype than uint64, float64 and complex64, and if a kernel of `builtins`
-    gives other results on the view.
+    Both functions take and return a handle. They keep the bits if `builtins` only move elements, or, for uint64, are
+    arithmetic modulo 2^64 or equality. For operators that compare or sort uint64 or float64, they convert to and from
+    ranks: see `to_rank`. Returns None without BITCAST, for another dtype than uint64, float64 and complex64, and if
+    `builtins` has other operators.
     """
     if dtype not in ("uint64", "float64", "complex64") or not has_bitcast(builder):
         return None
@@ -58,7 +60,10 @@ def find_views(
 
 
 def to_rank(builder: Builder, x: Handle) -> Handle:
-    """Map uint64 or float64 to int64 in the same order: uint64 less half its range, float64 as two's complement."""
+    """Map a uint64 or float64 x to int64 numbers of the same order: uint64 less 2^63, float64 as two's complement.
+
+    Both zeros of float64 map to 0.
+    """
     bits = view_as(builder, x, "int64")
     sign = builder.like(bits, LEAST)
     if x.dtype == "uint64":
@@ -78,7 +83,7 @@ def from_rank(builder: Builder, rank: Handle, dtype: str) -> Handle:
 
 
 def _clip_rank(builder: Builder, rank: Handle) -> Handle:
-    """Clip ranks of float64 to those of -inf and inf: a reduction of no elements gives the ends of int64."""
+    """Clip ranks of float64 to those of -inf and inf: a maximum or minimum of no elements is an end of int64."""
     return extremes.clip(builder, rank, -INFINITY, INFINITY)
 
 

@@ -24,7 +24,7 @@ def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
 
 @widen_for("CONCATENATION")
 def concatenate(builder: Builder, first: Handle, other_parts: Sequence[Handle], axis: int) -> Handle:
-    """Append CONCATENATION of `first` and the other tensors along an axis of 0 or greater."""
+    """Append CONCATENATION of `first` and the other tensors, of the same dtype, along an axis that is not negative."""
     parts = [first, *other_parts]
     dims: List[Any] = list(first.dims)
     lengths = [part.dims[axis] for part in parts]

@@ -24,18 +24,19 @@ def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
-    """Return the shape of operands after broadcasting, None for a size that is unknown.
+    """Return the shape to which shapes broadcast. A size of it may be symbolic, or None if it is unknown.
 
-    The shapes must be compatible.
+    There must be a shape, and the shapes must be compatible. See `_broadcast_size`.
     """
     rank = max(map(len, shapes))
     return tuple(_broadcast_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))
 
 
 def _broadcast_size(sizes: Sequence[Any]) -> Any:
-    """Return the size of an axis after broadcasting: an int other than 1 wins.
+    """Return the size of an axis after broadcasting: the first int other than 1, or 1 if all sizes are 1.
 
-    Else the result is 1 if all sizes are 1, the symbolic size if all others are equal to it, and None otherwise.
+    Otherwise the sizes apart from 1 are symbolic or None. If all of them are equal symbolic sizes, the result is that
+    size; else None.
     """
     wide_sizes = [size for size in sizes if not (isinstance(size, int) and size == 1)]
     known = [size for size in wide_sizes if isinstance(size, int)]
@@ -51,6 +52,6 @@ def product(sizes: Sequence[Any]) -> Any:
 
 
 def is_viewable(dims: Sequence[Any]) -> bool:
-    """Whether RESHAPE can express the shape: at most one size is no int, and then no size is zero."""
+    """Whether RESHAPE can express the shape by constant sizes: at most one size is no int, and then no size is zero."""
     unknown = sum(not isinstance(size, int) for size in dims)
     return unknown == 0 or (unknown == 1 and not any(is_equal(size, 0) for size in dims))

@@ -26,7 +26,11 @@ def matmul(
     transpose_x: bool = False,
     transpose_y: bool = False,
 ) -> Handle:
-    """Multiply matrices: x y + bias, each matrix optionally transposed."""
+    """Emit the matrix product x y + bias over the last two axes, each operand optionally transposed.
+
+    Ranks are at least 2, and batch axes broadcast. float16 is computed in float32. In float32, a constant matrix y
+    becomes the weights of FULLY_CONNECTED; other products become BATCH_MATMUL. Other dtypes are multiplied and summed.
+    """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, matmul, x, y, bias, transpose_x=transpose_x, transpose_y=transpose_y)
     if x.dtype != "float32":
@@ -42,7 +46,7 @@ def _add_bias(builder: Builder, product: Handle, bias: Optional[Handle]) -> Hand
 
 
 def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optional[Handle]) -> Handle:
-    """Return x @ weights^T + bias by FULLY_CONNECTED, for weights [units, depth].
+    """Return x @ weights^T + bias by FULLY_CONNECTED, for constant weights [units, depth].
 
     For a constant x of zeros, finite weights and no bias, return constant zeros without an operator.
     """
@@ -54,10 +58,11 @@ def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optiona
 
 
 def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Return x @ y by BATCH_MATMUL. An empty product of known sizes is a constant.
+    """Return x @ y by BATCH_MATMUL, each operand optionally transposed.
 
-    For a rank above 4, the batch axes of static operands are merged first. Raises UnsupportedError for such a rank if
-    an operand is not static, and the runtime does not broadcast so many axes.
+    If an operand has no elements and the product has known sizes, the product is a constant of zeros. For a rank above
+    4, the batch axes of static operands are merged first. Raises UnsupportedError for such a rank if an operand is not
+    static, and the runtime does not broadcast so many axes.
     """
     rank = max(x.rank, y.rank)
     # The kernels give wrong results for a transposed x whose batch axes broadcast with those of y.
@@ -78,7 +83,10 @@ def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, tra
 def _matmul_merged(
     builder: Builder, x: Handle, y: Handle, dims: Sequence[int], transpose_x: bool, transpose_y: bool
 ) -> Handle:
-    """Multiply static matrices with all batch axes merged into a single axis. `dims` are the sizes of the product."""
+    """Multiply static x and y, of equal rank, with all batch axes broadcast and merged into a single axis.
+
+    `dims` are the sizes of the product.
+    """
     count = int(np.prod(dims[:-2]))
     flat: List[Handle] = []
     for operand in (x, y):
@@ -89,7 +97,7 @@ def _matmul_merged(
 
 
 def _sum_products(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Return the matrix product as the sum of elementwise products."""
+    """Return the matrix product, each operand optionally transposed, as the sum of elementwise products."""
     left = transposing.swap_last_axes(builder, x) if transpose_x else x
     right = y if transpose_y else transposing.swap_last_axes(builder, y)
     left, right = reshaping.insert_axis(builder, left, -1), reshaping.insert_axis(builder, right, -2)

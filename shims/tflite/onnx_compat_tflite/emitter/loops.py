@@ -20,7 +20,7 @@ EmptyState = Union[Handle, Tuple[int, Handle], None]
 def while_loop(builder: Builder, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
     """Emit WHILE: run `bodies[1]` on the state while `bodies[0]` returns true; return the final state.
 
-    Both bodies take the state, then the captures.
+    Both bodies take the states, then the captures, as arguments. The condition is tested before the first iteration.
     """
     shapes = [tuple(ref.spec.shape) for ref in builder.node.outputs]
 
@@ -43,8 +43,9 @@ def loop(
 ) -> List[Handle]:
     """Append WHILE over the state and the captures, which stay unchanged; return the final state.
 
-    `test` and `body` take (state, captures). `shapes` are the sizes that the state has in all iterations. No runtime
-    passes a tensor without elements through a loop: see `EmptyState`.
+    `test` and `body` take the lists (state, captures). `test` returns a boolean scalar, `body` the next state. `shapes`
+    has the sizes of each state in all iterations, None for a size that changes. No runtime passes a tensor without
+    elements through a loop: see `EmptyState`.
     """
     empty_states = [_empty_state(handle, dims) for handle, dims in zip(state, shapes)]
     if any(empty_state is not None for empty_state in empty_states):
@@ -109,7 +110,7 @@ def _loop_with_empty_states(
 
 
 def _drop_first(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Return x without its first element along an axis of unknown length."""
+    """Return x without its first slice along `axis`, whose length is unknown."""
     begin = [1 if k == axis else 0 for k in range(x.rank)]
     return slicing.add_strided_slice(
         builder, x, builder.ints(*begin), builder.ints(*[2**31 - 1] * x.rank), [1] * x.rank, x.dims
@@ -117,18 +118,18 @@ def _drop_first(builder: Builder, x: Handle, axis: int) -> Handle:
 
 
 def _prepend(builder: Builder, x: Handle, axis: int, first: Handle) -> Handle:
-    """Return x with `first`, of length 1 along an axis, before it."""
+    """Return the concatenation of `first`, of length 1 along `axis`, and x along this axis."""
     result: Handle = joining.concatenate(builder, first, [x], axis)
     return result
 
 
 def _empty_state(handle: Handle, dims: Sequence[Any]) -> EmptyState:
-    """Return how a loop passes a state that is empty at first: see `EmptyState`.
+    """Return how a loop passes a state that begins as `handle`: see `EmptyState`.
 
-    `dims` are its sizes in all iterations.
+    `dims` are the sizes of the state in all iterations.
 
-    - the constant, if a size is 0 and all sizes are known
-    - (axis, first row), if one size is unknown and the handle is empty; not for strings
+    - a constant without elements, if a size is 0 and all sizes are known
+    - (axis, first row of zeros), if exactly one size is unknown, no other size is 0, and `handle` is empty and no string
     - None otherwise
     """
     open_axes = [axis for axis, size in enumerate(dims) if not isinstance(size, int)]

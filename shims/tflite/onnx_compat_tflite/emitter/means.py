@@ -36,9 +36,10 @@ class _AxisRun(NamedTuple):
 
 
 def reduce_axes(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Reduce x along axes by the operator `builtin`. A MEAN or SUM of more than 2^14 float32 may take several steps.
+    """Reduce x along `axes` by the op `builtin`, such as SUM. The axes remain with length 1 if `keepdims`.
 
-    The axes are sorted and not negative. The axes remain with length 1 if `keepdims`.
+    The axes are sorted and not negative. A MEAN or SUM of more than 2^14 float32, or of an unknown number, may take
+    several ops: see the module. Dequantised numbers are always reduced by a single op.
     """
     long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
     if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or _is_dequantized(builder):
@@ -61,7 +62,7 @@ def reduce_axes(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], 
 
 
 def _add_reduction(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Append a reduction operator along all axes at once."""
+    """Append the reduction op `builtin` along all `axes` at once."""
     dims = reduced_dims(x.dims, axes, keepdims)
     return builder.add_op(builtin, [x, builder.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
 
@@ -69,9 +70,10 @@ def _add_reduction(builder: Builder, builtin: str, x: Handle, axes: Sequence[int
 def _reduce_as_images(
     builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _AxisRun
 ) -> Handle:
-    """Reshape to images of a single row and reduce each image to a number; then reduce these numbers in the same way.
+    """Reduce x by `builtin`, MEAN or SUM, in two steps over images [N, 1, width, channels], of a single row each.
 
-    `run` holds the axes to reduce, apart from axes of length 1.
+    The images are [outer * first, 1, second, inner], then [outer, 1, first, inner]: see `_AxisRun`. `run` describes
+    `axes`, apart from axes of length 1.
     """
     rows = run.outer * run.first if isinstance(run.outer, int) else None
     images = reshaping.reshape_to(builder, x, (rows, 1, run.second, run.inner))
@@ -82,9 +84,10 @@ def _reduce_as_images(
 
 
 def _is_dequantized(builder: Builder) -> bool:
-    """Whether the first argument of the node is the result of DequantizeLinear or QLinear..., also behind moves.
+    """Whether DequantizeLinear or a QLinear operator computes the first argument of the node of the builder.
 
-    Moves are transposes and reshapes. The integer kernels sum such numbers exactly (pass `integer_kernels`).
+    Transposes and reshapes between the operator and the node are skipped. The integer kernels sum such numbers exactly
+    (pass `integer_kernels`).
     """
     producer = _producer(builder.node)
     while producer is not None and producer.primitive in ("transpose", "reshape"):
@@ -94,16 +97,18 @@ def _is_dequantized(builder: Builder) -> bool:
 
 
 def _producer(node: Node) -> Optional[Node]:
-    """Return the node that computes the first argument; None for an input or a constant."""
+    """Return the node that computes the first argument of `node`; None for an input, a constant or no argument."""
     return getattr(node.args[0], "node", None) if node.args else None
 
 
 def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
-    """Return the sizes with the axes merged, and their length factored near its square root: `first` >= `second`.
+    """Return the sizes with `axes` merged, and their length factored near its square root: `first` >= `second`.
 
-    - None if the axes are not adjacent, apart from axes of length 1 between them.
-    - None if a size from the first axis on is unknown, or a size is 0, or several sizes before are unknown.
-    - None if `first` exceeds `_ONE_STEP`, the elements that a step may sum.
+    `axes` are sorted, and none of them has length 1. Returns None in these cases:
+
+    - The axes are not adjacent, apart from axes of length 1 between them.
+    - A size from the first axis on is unknown, or any size is 0, or several sizes before the first axis are unknown.
+    - `first` exceeds `_ONE_STEP`, the number of elements that a step may sum.
     """
     first, last = axes[0], axes[-1]
     around, inside, after = list(dims[:first]), list(dims[first : last + 1]), list(dims[last + 1 :])
@@ -121,7 +126,7 @@ def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
 
 
 def reduced_dims(dims: Sequence[Any], axes: Sequence[int], keepdims: bool) -> List[Any]:
-    """Return the sizes after a reduction: the axes have length 1 (`keepdims`), or are removed."""
+    """Return the sizes after a reduction of a shape: `axes` have length 1 (`keepdims`), or are removed."""
     if keepdims:
         return [1 if axis in axes else size for axis, size in enumerate(dims)]
     return [size for axis, size in enumerate(dims) if axis not in axes]

@@ -26,7 +26,7 @@ INVALID = -2
 
 
 def narrow_clamped(builder: Builder, x: Handle) -> Handle:
-    """Return x as int32, clamped to +-(2^31 - 1) where it may not fit."""
+    """Return x, of an integer dtype, as int32: an int64 x that may not fit is clamped to +-(2^31 - 1) at run time."""
     if may_overflow(x):
         x = builder.add_op("MAXIMUM", [builder.like(x, -MAX), x], "int64", x.dims)
         x = builder.add_op("MINIMUM", [builder.like(x, MAX), x], "int64", x.dims)
@@ -35,7 +35,7 @@ def narrow_clamped(builder: Builder, x: Handle) -> Handle:
 
 
 def narrow_checked(builder: Builder, x: Handle) -> Handle:
-    """Return x as int32, with `INVALID` for a value that does not fit."""
+    """Return x, of an integer dtype, as int32: an int64 element that does not fit becomes `INVALID` at run time."""
     narrow: Handle = casting.to(builder, x, "int32")
     if not may_overflow(x):
         return narrow
@@ -45,10 +45,10 @@ def narrow_checked(builder: Builder, x: Handle) -> Handle:
 
 
 def narrow_stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
-    """Return scalars, some of them int64, as a vector for the primitive that is being emitted.
+    """Append PACK of scalars (ints and scalar handles), and return a vector whose dtype depends on the builder's node.
 
     - slice: int32, clamped
-    - extents, whose result the vector is: of the dtype that the node requests, int32 or int64, not checked
+    - extents, whose result is the vector: the dtype that the node requests, int32 or int64, without a check
     - another primitive: int32, with `INVALID` for a value that does not fit
     """
     handles = [x if isinstance(x, Handle) else Handle.of(np.asarray(x, np.int64)) for x in scalars]

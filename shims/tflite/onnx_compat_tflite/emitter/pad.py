@@ -29,9 +29,10 @@ _ROW_ELEMENTS = 8  # from here on a row is long enough that GATHER copies it fas
 
 @primitive
 def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle, mode: str) -> Handle:
-    """Pad x at the ends of each axis: with a value (constant), or with its own elements by the mode of ONNX.
+    """Pad x at the ends of each axis: with `value` (mode constant), or with elements of x (mode edge, reflect or wrap).
 
-    `mode` is constant, edge, reflect or wrap. `value` is read for constant only. The counts are not negative.
+    The modes are those of ONNX. `before` and `after` have a number of elements for each axis, which is not negative.
+    For the mode constant with known numbers, raises UnsupportedError as `pad_known` does.
     """
     low, high = before.known, after.known
     if mode == "constant":
@@ -55,9 +56,10 @@ def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle,
 
 
 def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
-    """Pad x with known (before, after) numbers of elements at each axis: with the value, or with zeros.
+    """Pad x by known numbers of elements, a pair (before, after) for each axis: with `value`, or with zeros for None.
 
-    No pads return x. Raises UnsupportedError if x has more than five axes, of known sizes, that cannot be merged.
+    If all numbers are 0, return x. For a static x of a rank above 5, raises UnsupportedError if more than five axes
+    remain after adjacent axes without padding are merged.
     """
     if not any(low or high for low, high in pads):
         return x
@@ -73,9 +75,9 @@ def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[
 def _pad_merged(
     builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle], dims: Sequence[Any]
 ) -> Handle:
-    """Pad with adjacent axes merged that are not padded. Raises UnsupportedError if more than five axes remain.
+    """Pad a static x as `pad_known` does, with adjacent axes merged that are not padded.
 
-    `x` is static. `dims` are the sizes of the result.
+    `dims` are the sizes of the result. Raises UnsupportedError if more than five axes remain.
     """
     sizes: List[int] = []
     ends: List[Any] = []
@@ -107,9 +109,11 @@ def _add_mirror_pad(builder: Builder, x: Handle, ends: Handle, dims: Sequence[An
 
 
 def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int) -> Handle:
-    """Reflect x at the ends of an axis: by gathering all rows if they are long, else only the reflected rows.
+    """Reflect x at the ends of an axis of known length; return x without padding.
 
-    Each row that is gathered takes the same time, however short it is.
+    A row has the elements along the axes after this axis. For rows of `_ROW_ELEMENTS` or more, a GATHER returns all
+    rows of the result. Else only the reflected rows are gathered, and concatenated with x: a GATHER takes the same time
+    for each row, however short it is.
     """
     if not before and not after:
         return x
@@ -127,9 +131,9 @@ def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int
 def _source_indices(
     builder: Builder, length: Union[int, Handle], before: Union[int, Handle], after: Union[int, Handle], mode: str
 ) -> Handle:
-    """Return the index of the source element for each position of a padded axis; a constant if all numbers are known.
+    """Return an int32 vector: for each position of a padded axis, the index of its source element on the axis.
 
-    `mode` is edge, reflect or wrap.
+    `mode` is edge, reflect or wrap. If all numbers are ints, the result is a constant.
     """
     if isinstance(length, int) and isinstance(before, int) and isinstance(after, int):
         numpy_mode: Any = mode  # numpy has the same names of modes
@@ -153,9 +157,9 @@ def _known_elements(dims: Sequence[Any]) -> int:
 
 
 def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
-    """Whether MIRROR_PAD or gathers of known indices can reflect x: each padded size is known and exceeds the padding.
+    """Whether MIRROR_PAD, or gathers at known indices, can reflect x by the numbers `low` and `high` of each axis.
 
-    The rank must be at most 5. The size of an axis without padding may be unknown.
+    The rank must be at most 5. The size of each padded axis must be known, and exceed both of its numbers.
     """
     padded = [(max(a, b), size) for a, b, size in zip(low, high, x.dims) if a or b]
     return x.rank <= 5 and all(isinstance(size, int) and most < size for most, size in padded)

@@ -1,6 +1,7 @@
-"""The parts of the emitter: modules of functions, which enter themselves in the table of primitives and natives.
+"""The parts of the emitter: the modules whose functions emit primitives and natives.
 
-A part calls another part by its module: `slicing.reverse(builder, x, axes)`.
+The import of a part registers its functions in `FUNCTIONS`. A part calls another part by its module:
+`slicing.reverse(builder, x, axes)`.
 """
 
 from onnx_compat_tflite.emitter import (

@@ -22,9 +22,9 @@ Combine = Callable[[Builder, Handle, Handle], Handle]
 
 @primitive
 def max_pool(builder: Builder, x: Handle, window: Window) -> Handle:
-    """Emit the maximum of each window.
+    """Emit the maximum of each window over a channels-last x with one, two or three spatial axes.
 
-    Pads hold the least value of the dtype; zeros if x is known to be not negative.
+    Pads hold the least value of the dtype (-inf for floats), or zeros if x is known to be not negative.
     """
     rank = len(window.kernel)
     if x.dtype == "float16":
@@ -46,7 +46,7 @@ def max_pool(builder: Builder, x: Handle, window: Window) -> Handle:
 
 
 def _pad_with_least(builder: Builder, x: Handle, pads: Sequence[Tuple[int, int]]) -> Handle:
-    """Pad with the least value of the dtype, or with zeros beside numbers that are not negative."""
+    """Pad x with the least value of its dtype (-inf for floats), or with zeros if `x.is_nonnegative`."""
     if x.is_nonnegative:
         return pad.pad_known(builder, x, pads)
     dtype = np.dtype(x.dtype)
@@ -56,7 +56,7 @@ def _pad_with_least(builder: Builder, x: Handle, pads: Sequence[Tuple[int, int]]
 
 @primitive
 def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
-    """Emit the mean of each window. Pads are not supported: those of the window are ignored.
+    """Emit the mean of each window over a channels-last x. The pads of the window are ignored, as if they were 0.
 
     Raises UnsupportedError for another dtype than float32 and float16.
     """
@@ -78,9 +78,11 @@ def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
 
 
 def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding: str) -> Handle:
-    """Append a pool operator over two spatial axes, with the padding VALID or SAME, and return its result.
+    """Append a pool operator over a channels-last x with two spatial axes, and return its result.
 
-    Without an operator, return x for 1x1 windows with stride 1, and zeros if x and the result are known to be empty.
+    `padding` is VALID or SAME; the pads of the window are not read, and `_is_dense` must hold for it. Without an operator,
+    return x for 1x1 windows with stride 1. For an empty x and known sizes of the result, return a constant without
+    elements.
     """
     kernel, strides = window.kernel, window.strides
     if all(size == 1 for size in (*kernel, *strides)):  # a step of `_pool_3d` without an effect
@@ -97,7 +99,10 @@ def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding:
 
 
 def _pool_3d(builder: Builder, builtin: str, x: Handle, window: Window) -> Handle:
-    """Pool height and width, then depth, without padding. `_can_merge_axes` must hold for x."""
+    """Pool x [N, D, H, W, C] along height and width, then along depth, without padding or dilation.
+
+    `_can_merge_axes` must hold for x. `builtin` is a pool operator over two axes.
+    """
     batch, depth, height, width, channels = x.dims
     kernel, strides = window.kernel, window.strides
     rows = batch * depth if isinstance(batch, int) else None
@@ -110,7 +115,10 @@ def _pool_3d(builder: Builder, builtin: str, x: Handle, window: Window) -> Handl
 
 
 def _pool_by_slices(builder: Builder, x: Handle, window: Window, combine: Combine) -> Handle:
-    """Combine shifted slices, axis by axis, without padding. An axis with one tap and stride 1 is skipped."""
+    """Pool a channels-last x, without padding: combine a shifted slice for each tap, axis by axis.
+
+    An axis with one tap and stride 1 is skipped.
+    """
     for axis, along in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
         if along[:2] != (1, 1):
             x = _pool_axis(builder, x, axis, along, combine)
@@ -118,7 +126,7 @@ def _pool_by_slices(builder: Builder, x: Handle, window: Window, combine: Combin
 
 
 def _pool_axis(builder: Builder, x: Handle, axis: int, along: Tuple[int, int, int], combine: Combine) -> Handle:
-    """Combine the slices of each tap along an axis. `along`: (taps, stride, dilation)."""
+    """Pool x along a single axis: combine a shifted slice for each tap. `along`: (taps, stride, dilation)."""
     taps, stride, dilation = along
     total: Optional[Handle] = None
     for k in range(taps):
@@ -140,7 +148,7 @@ def _slice_every(builder: Builder, x: Handle, axis: int, start: int, stop: int, 
 
 
 def _can_merge_axes(x: Handle) -> bool:
-    """Whether axes can be merged and split again: all sizes are known; or all but the batch, and these are not zero."""
+    """Whether RESHAPE can merge and split axes of x: all sizes are known; or all but the first, and these are not zero."""
     return x.is_static or all(isinstance(size, int) and size for size in x.dims[1:])
 
 

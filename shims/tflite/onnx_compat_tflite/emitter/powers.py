@@ -25,10 +25,10 @@ __all__ = ["pow"]
 
 @primitive
 def pow(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x to the power of y.
+    """Emit x to the power of y: by POW for floats, by squaring in a loop for integers x.
 
-    A known exponent becomes multiplications: a whole number from 1 to 64 for integers x, from 1 to 3 for floats. The
-    exponent must be a single number, and its rank must not exceed that of x.
+    A constant y of a single element becomes multiplications: a whole number from 1 to 64 for integers x, from 1 to 3
+    for floats. Its rank must not exceed that of x. For 1, x is returned.
     """
     exponent = y.array.reshape(-1)[0].item() if y.is_constant and y.array.size == 1 else None
     if x.rank < y.rank or exponent is None or not 0 < exponent <= 64 or exponent != int(exponent):
@@ -54,9 +54,9 @@ def _power_by_squaring(builder: Builder, x: Handle, exponent: int) -> Handle:
 
 @widen_for("FLOOR_MOD", "MUL", "LESS")
 def _integer_power(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x^y by squaring in a loop, until no exponent has bits left.
+    """Emit x^y of integers by squaring in a loop, until the remaining bits of all exponents are 0.
 
-    For y < 0 the result is 0 (also for x = 0), unless x is 1 or -1.
+    For y < 0 the result is 0 (also for x = 0), unless x is 1 or -1. Products wrap.
     """
     zero, unit = builder.like(x, 0), builder.like(x, 1)
     shape = broadcast_dims([x.dims, y.dims])

@@ -16,18 +16,27 @@ __all__ = ["random_normal", "random_uniform"]
 
 @primitive
 def random_uniform(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-    """Emit uniform random numbers from 0 to 1, without 1. Without a seed, each run gives other numbers."""
+    """Emit a tensor of these sizes with uniform random numbers from 0 to 1, without 1, as `dtype`.
+
+    With a seed, each new interpreter draws the same sequence; without a seed (None), another sequence.
+    """
     return _add_random(builder, "RANDOM_UNIFORM", sizes, dtype, seed)
 
 
 @primitive
 def random_normal(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-    """Emit random numbers of the standard normal distribution. Without a seed, each run gives other numbers."""
+    """Emit a tensor of these sizes with random numbers of the standard normal distribution, as `dtype`.
+
+    With a seed, each new interpreter draws the same sequence; without a seed (None), another sequence.
+    """
     return _add_random(builder, "RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
 
 
 def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-    """Append a random operator; without RANDOM_UNIFORM, map normal numbers to uniform numbers."""
+    """Append a random operator of float32, and cast its result to `dtype`; without RANDOM_UNIFORM, map normal numbers.
+
+    Uniform float16 and bfloat16 numbers are limited to the largest number below 1.
+    """
     shape = builder.ints(*sizes.known) if sizes.known is not None else sizes.tensor
     options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
     kernel = builtin if builder.kernels.has(builtin) else "RANDOM_STANDARD_NORMAL"
@@ -41,9 +50,10 @@ def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed
 
 
 def _normal_cdf(builder: Builder, x: Handle) -> Handle:
-    """Return the cumulative distribution function of the normal distribution: (1 + erf(x / sqrt(2))) / 2, below 1.
+    """Return the cumulative distribution function of the normal distribution at x: (1 + erf(x / sqrt(2))) / 2.
 
-    It maps standard normal numbers to uniform ones. A few numbers in ten million would round to 1.
+    It maps standard normal numbers to uniform numbers. The result is at most 1 - 2^-24: a few numbers in ten million
+    would round to 1.
     """
     error = elementary_functions.erf(builder, elementwise.mul(builder, x, builder.like(x, 0.5**0.5)))
     doubled = elementwise.add(builder, error, builder.like(x, 1))

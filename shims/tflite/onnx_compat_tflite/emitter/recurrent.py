@@ -41,11 +41,12 @@ _BATCH_FIRST = (0, 2, 1, 3)
 
 
 def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
-    """Whether the kernel is the fastest form of a layer with known weights and a known batch.
+    """Whether the kernel serves a layer: one with few cells, or (`alone`) a single sequence whose weights fit a cache.
 
-    `nodes` is the number of nodes of an unrolled step. `alone`: the kernel may also serve a single sequence with any
-    number of cells, if a cache holds the weights. False for another dtype than float32, unknown weights, an unknown
-    batch, and fewer than two steps.
+    Few are at most `_UNROLLED_CELLS` over all sequences of the batch if the scan is short enough to be unrolled, else
+    `_LOOP_CELLS`. `nodes` is the number of nodes of an unrolled step. The weights of a direction fit a cache of
+    `_CACHED_BYTES`. False for another dtype than float32, unknown weights, an unknown batch, and a known number of
+    steps below 2.
     """
     steps, batch = layer.x.shape[:2]
     if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_static(batch):
@@ -60,13 +61,13 @@ def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
 
 
 def _accepts_lstm(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this LSTM."""
+    """Whether the kernel computes this LSTM: the conditions of `standard_recurrent` and `_has_kernel`."""
     layer = standard_recurrent("LSTM", inputs, attributes)
     return layer is not None and _has_kernel(layer, 11, True)
 
 
 def _accepts_rnn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the kernel computes this RNN."""
+    """Whether the kernel computes this RNN: the conditions of `standard_recurrent` and `_has_kernel`."""
     layer = standard_recurrent("RNN", inputs, attributes)
     return layer is not None and _has_kernel(layer, 3, False)
 
@@ -132,7 +133,7 @@ def _initial_states(
     cells: int,
     flat: bool = False,
 ) -> List[List[Handle]]:
-    """Return for each direction its variables, in the order of `initial`: at each run they start with the initial states.
+    """Return for each direction its variables, in the order of `initial`. At each run they are set to the initial states.
 
     `initial` has for each state (h, and c of LSTM) a tensor [directions, batch, cells], or None for zeros. With `flat`
     the variables have rank 2, as the kernel of RNN requires.
@@ -177,9 +178,9 @@ def _final_states(
 
 
 def _final_state(builder: Builder, result: Handle, state: Handle) -> Handle:
-    """Return the final state for an unknown number of steps: the last row of `state` and `result`.
+    """Return the content of the variable `state` after the kernel, as [1, batch, cells], for an unknown number of steps.
 
-    The operators read both, so that they run after the kernel.
+    It is concatenated behind `result`, the result of the kernel, and sliced off: so the operators run after the kernel.
     """
     if state.rank == result.rank:
         return _slice_last_rows(builder, joining.concatenate(builder, result, [state], 0), 1)
@@ -196,7 +197,7 @@ def _slice_last_rows(builder: Builder, x: Handle, count: int) -> Handle:
 
 
 def _reshape_rows(builder: Builder, x: Handle, dims: Sequence[int]) -> Handle:
-    """Reshape x to sizes, of which -1 is computed. A constant stays a constant."""
+    """Reshape x to sizes. A single size may be -1: it is computed from the others. A constant stays a constant."""
     if x.is_constant:
         return Handle.of(x.array.reshape(dims))
     known = [size if size >= 0 else None for size in dims]

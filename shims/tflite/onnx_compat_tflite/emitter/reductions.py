@@ -1,4 +1,4 @@
-"""Reductions, and sums along an axis. Axes are physical, sorted and not negative."""
+"""Reductions, and cumulative sums along an axis. Axes are physical, sorted and not negative."""
 
 from typing import Any, Callable, Sequence
 
@@ -18,9 +18,9 @@ Reduction = Callable[[Builder, Handle, Sequence[int], bool], Handle]
 
 
 def _reduction(builtin: str, neutral: Neutral) -> Reduction:
-    """Return a function that emits a reduction.
+    """Return a function of (builder, x, axes, keepdims) that emits the reduction op `builtin`.
 
-    For a static x without elements it returns a constant of `neutral(dtype)`.
+    For a static x without elements, the function returns a constant in the reduced shape, filled with `neutral(dtype)`.
     """
 
     def emit(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
@@ -36,9 +36,10 @@ def _reduction(builtin: str, neutral: Neutral) -> Reduction:
 
 
 def _extreme(builtin: str, logical: str, neutral: Neutral) -> Reduction:
-    """Return a function that emits REDUCE_MAX or REDUCE_MIN and keeps NaN and infinity, which some kernels lose.
+    """Return a function of (builder, x, axes, keepdims) that emits `builtin`, REDUCE_MAX or REDUCE_MIN.
 
-    For booleans the function emits `logical`.
+    For floats the function keeps NaN and infinity, which some kernels lose. For booleans it emits the op `logical`. A
+    static x without elements is handled as in `_reduction`.
     """
     reduce_elements = _reduction(builtin, neutral)
 
@@ -88,7 +89,10 @@ def _fill_reduced(x: Handle, axes: Sequence[int], keepdims: bool, value: Scalar)
 
 @primitive
 def reduce_mean(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Reduce axes to their mean. The mean of integers is rounded towards zero. The mean of no floats is NaN."""
+    """Emit the mean along `axes`, which remain with length 1 if `keepdims`, in the dtype of x.
+
+    The mean of integers is rounded towards zero. The mean of no floats is NaN, of no integers undefined.
+    """
     if np.dtype(x.dtype).kind == "f":
         return _mean(builder, x, axes, keepdims)
     total = reduce_sum(builder, casting.to(builder, x, "int64"), axes, keepdims)
@@ -121,6 +125,9 @@ def _count_elements(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
 @primitive
 @widen_for("CUMSUM")
 def cumsum(builder: Builder, x: Handle, axis: int, exclusive: bool, reverse: bool) -> Handle:
-    """Return the cumulative sum along an axis: without the element itself (`exclusive`), from the end (`reverse`)."""
+    """Emit the cumulative sum along an axis, in the shape of x.
+
+    `exclusive`: an element is not part of its own sum. `reverse`: the sums begin at the end of the axis.
+    """
     axis_tensor = Handle.of(np.asarray(axis, np.int32))
     return builder.add_op("CUMSUM", [x, axis_tensor], x.dtype, x.dims, exclusive=exclusive, reverse=reverse)

@@ -14,7 +14,7 @@ FUNCTIONS: Dict[str, Callable[..., Any]] = {}
 
 
 def register(name: str, function: F) -> F:
-    """Enter a function under a name, and return it. Raises ValueError if the name has a function."""
+    """Enter a function in `FUNCTIONS` under a name, and return the function. Raises ValueError if the name is taken."""
     if name in FUNCTIONS:
         raise ValueError("'%s' is emitted by %s already" % (name, FUNCTIONS[name].__module__))
     FUNCTIONS[name] = function
@@ -22,9 +22,9 @@ def register(name: str, function: F) -> F:
 
 
 def primitive(function: F) -> F:
-    """Register a function as the emitter of the primitive of its name, and return it.
+    """Register a function as the emitter of the primitive that has the function's name, and return the function.
 
-    Raises ValueError if the name is registered already.
+    Raises ValueError if the name is taken.
     """
     return register(function.__name__, function)
 
@@ -36,10 +36,10 @@ def native(
     spatial: bool = False,
     stored: Optional[Tuple[int, ...]] = None,
 ) -> Callable[[F], F]:
-    """Return a decorator that registers a function as the emitter of a whole ONNX operator.
+    """Return a decorator that registers a function, under its own name, as the emitter of a whole ONNX operator.
 
-    The arguments are those of `onnx_compat.shim.native`. The decorator raises ValueError if the function's name is
-    taken.
+    The arguments are passed to `onnx_compat.shim.native`, which describes them and marks the function. The decorator
+    returns the function. It raises ValueError if the function's name is taken.
     """
 
     def decorate(function: F) -> F:

@@ -16,7 +16,10 @@ __all__ = ["broadcast_known", "broadcast_to", "tile"]
 
 @primitive
 def broadcast_to(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
-    """Broadcast x to sizes, known or computed at run time."""
+    """Broadcast x to `sizes`, known or computed at run time: by BROADCAST_TO, FILL or TILE.
+
+    See `broadcasting.broadcast` for the cases that need no operator.
+    """
     known = sizes.known
     target = builder.ints(*known) if known is not None else sizes.tensor
     if x.dtype == "string":
@@ -29,7 +32,7 @@ def broadcast_to(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
 
 
 def broadcast_known(builder: Builder, x: Handle, sizes: Sequence[int]) -> Handle:
-    """Broadcast x to known sizes; return x itself if it has them."""
+    """Broadcast x to known sizes; return x itself if it has these sizes. For more than six sizes, x must be static."""
     if x.dims == tuple(sizes):
         return x
     if len(sizes) > 6:
@@ -47,9 +50,9 @@ def _broadcast_merged(builder: Builder, x: Handle, sizes: Sequence[int]) -> Hand
 
 
 def _tile_text(builder: Builder, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
-    """Broadcast strings by TILE: each axis is repeated target size / size times.
+    """Broadcast strings by TILE: each axis is repeated target size / size times, with leading axes of length 1 added.
 
-    `known` are the target sizes, or None.
+    `known` are the target sizes, or None; `target` holds them as a vector.
     """
     dims = builder.out.shape
     if known is None or not x.is_static:

@@ -39,9 +39,9 @@ def reshape(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
 
 
 def reshape_to(builder: Builder, x: Handle, dims: Sequence[Any]) -> Handle:
-    """Return x with another shape: x itself if the shape is equal, a constant for a constant, else by RESHAPE.
+    """Return x in the shape `dims`: x itself if its shape is provably equal, a constant for a constant, else by RESHAPE.
 
-    One size may be no int, if no other size is zero.
+    One size may be symbolic or None, if x is no constant and no other size is zero.
     """
     if is_same_shape(x.dims, dims):
         return x
@@ -54,7 +54,7 @@ def reshape_to(builder: Builder, x: Handle, dims: Sequence[Any]) -> Handle:
 
 
 def flatten(builder: Builder, x: Handle) -> Handle:
-    """Reshape x to a vector, of one element for a scalar."""
+    """Reshape x to a vector; a scalar becomes a vector of one element."""
     if x.is_static:
         return reshape_to(builder, x, (int(np.prod(x.dims)),))
     return builder.add_op("RESHAPE", [x, builder.ints(-1)], x.dtype, (None,))
@@ -78,9 +78,9 @@ def insert_axis(builder: Builder, x: Handle, offset: int) -> Handle:
 
 
 def prepend_axes(builder: Builder, x: Handle, rank: int) -> Handle:
-    """Reshape x to a rank by axes of length 1 before its own; return x if it has the rank.
+    """Reshape x to a rank: insert axes of length 1 before its axes. Return x if it has the rank.
 
-    The rank must not be lower.
+    The rank must not be below that of x.
     """
     if x.rank == rank:
         return x

@@ -11,10 +11,10 @@ __all__ = ["element", "fold_op", "promote", "scalar", "size_product", "stack"]
 
 
 def element(builder: Builder, handle: Handle, index: Optional[int]) -> Any:
-    """Return an element of an integer vector; with the `index` None, that of a scalar.
+    """Return the element `index` of an integer vector, or (None for `index`) the element of a scalar.
 
-    An int if known, else a scalar. The scalar is int64 where the element may exceed int32, else int32. See `promote`
-    and `stack`.
+    The result is an int for a constant, else a scalar handle. The handle is int64 where the element may exceed int32,
+    else int32. See `promote` and `stack`.
     """
     if handle.is_constant:
         return int(handle.array.reshape(-1)[index or 0])
@@ -36,10 +36,10 @@ def promote(builder: Builder, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
 
 
 def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
-    """Return sizes (ints and scalar handles) as a vector: a constant if all are known, else by PACK.
+    """Return sizes (ints and scalar handles) as an int32 vector: a constant if all are known, else by PACK.
 
-    The vector is int32. If a handle is int64, `narrowing.narrow_stack` decides. Raises UnsupportedError if all sizes
-    are known and a size does not fit int32.
+    If a handle is int64, the result is that of `narrowing.narrow_stack`. Otherwise raises UnsupportedError if an int
+    does not fit int32.
     """
     if any(isinstance(size, Handle) and size.dtype == "int64" for size in scalars):
         return narrowing.narrow_stack(builder, scalars)
@@ -61,7 +61,7 @@ def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
 
 
 def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
-    """Append ADD or MUL of two sizes or vectors, and return the result.
+    """Append ADD or MUL of two sizes or vectors, and return the result. Operands of different dtypes become int64.
 
     If both are constants, the result is a constant, without an operator. For MUL by the constant 1 as y, it is x.
     """
@@ -74,7 +74,7 @@ def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
 
 
 def size_product(builder: Builder, x: Handle, depth: int, after: bool = False) -> Any:
-    """Return the product of the first `depth` sizes, or (`after`) of the other sizes; 1 without axes.
+    """Return the product of the first `depth` sizes of x, or (`after`) of its other sizes; 1 without such sizes.
 
     The product is an int if it is known, else an int32 scalar.
     """

@@ -22,7 +22,7 @@ __all__ = ["can_drop_spare_rows", "drop_spare_rows", "pack_rows", "split_rows", 
 
 
 def split_rows(builder: Builder, x: Handle, length: int) -> Sequence[Handle]:
-    """Return the rows of x along the first axis, which has the known length `length`."""
+    """Return the rows of x, each without the first axis, whose known length is `length`: by UNPACK, or by GATHERs."""
     if x.is_constant or not builder.accepts("UNPACK", x.dtype):
         return [take_row(builder, x, Handle.of(np.asarray(k, np.int32))) for k in range(length)]
     return builder.add_ops("UNPACK", [x], [(x.dtype, x.dims[1:])] * length, num=length, axis=0)
@@ -48,9 +48,10 @@ def take_block(builder: Builder, x: Handle, index: Handle, count: int) -> Sequen
 
 
 def write_rows(builder: Builder, buffer: Handle, rows: Sequence[Handle], index: Handle) -> Handle:
-    """Return the buffer with rows written from an index (an int32 scalar) on: by DYNAMIC_UPDATE_SLICE, or by SELECT_V2.
+    """Return a copy of `buffer` with `rows` from an index (an int32 scalar) on: by DYNAMIC_UPDATE_SLICE, or by SELECT_V2.
 
-    SELECT_V2 writes a single row: `rows` must then have one element.
+    Each of `rows` lacks the first axis. SELECT_V2, for a runtime without the first op, writes a single row: `rows` must
+    then have one element.
     """
     block = pack_rows(builder, rows) if len(rows) > 1 else _prepend_row_axis(builder, rows[0])
     if builder.accepts("DYNAMIC_UPDATE_SLICE", buffer.dtype):
@@ -71,7 +72,10 @@ def _prepend_row_axis(builder: Builder, row: Handle) -> Handle:
 
 
 def can_drop_spare_rows(builder: Builder, ref: Ref) -> bool:
-    """Whether the kernels can write a result of this type into spare rows, and slice these off."""
+    """Whether the runtime can write a stacked result `ref` into a buffer with spare rows, and slice these rows off.
+
+    It must have DYNAMIC_UPDATE_SLICE and STRIDED_SLICE for the dtype, and STRIDED_SLICE for the rank.
+    """
     feature = "rank 6" if ref.spec.rank > 5 else "plain"
     return builder.accepts("DYNAMIC_UPDATE_SLICE", subgraph_inputs.stored_type(ref)) and builder.accepts(
         "STRIDED_SLICE", subgraph_inputs.stored_type(ref), feature
@@ -79,7 +83,7 @@ def can_drop_spare_rows(builder: Builder, ref: Ref) -> bool:
 
 
 def drop_spare_rows(builder: Builder, buffer: Handle, rows: int, ref: Ref) -> Handle:
-    """Return a result buffer without its last `rows` rows; the buffer itself for 0. `ref` is the result."""
+    """Return a result buffer without its last `rows` rows; the buffer itself for 0. `ref` has the final shape."""
     if not rows:
         return buffer
     begin, end = [0] * buffer.rank, [-rows, *[2**31 - 1] * (buffer.rank - 1)]

@@ -43,9 +43,10 @@ def scan(
     bodies: Bodies,
     captures: Sequence[Handle],
 ) -> Tuple[Handle, ...]:
-    """Run the body for each row of `xs`, and return the final states, then the stacked results.
+    """Emit a scan, unrolled or as a loop: return the final states, then the stacked results of all steps.
 
-    With `reverse` the last row is read first. In any case the results are in the order of the rows of `xs`.
+    The body runs once for each of `length` rows of the tensors `xs`. With `reverse` the last row is read first. In any
+    case the results are in the order of the rows of `xs`.
     """
     known = length.known
     if known is not None and (0 < known[0] <= _ALWAYS_UNROLLED or _can_unroll(builder, known[0])):
@@ -54,7 +55,7 @@ def scan(
 
 
 def _can_unroll(builder: Builder, length: int) -> bool:
-    """Whether the body is small enough to be unrolled."""
+    """Whether the body of the node is small enough for a scan of `length` steps to be unrolled: see `is_short_scan`."""
     nodes = builder.node.regions[0].live()
     return is_short_scan(length, len(nodes), _constant_bytes(nodes))
 
@@ -68,7 +69,7 @@ def _unroll(
     body: Body,
     captures: Sequence[Handle],
 ) -> Tuple[Handle, ...]:
-    """Emit a scan as a copy of the body for each step."""
+    """Emit a scan as a copy of the body for each step; return the final states, then the stacked results."""
     final_state, rows = _run_steps(
         state, [scan_rows.split_rows(builder, x, length) for x in xs], length, reverse, body, captures
     )
@@ -84,9 +85,10 @@ def _scan_in_loop(
     body: Body,
     captures: Sequence[Handle],
 ) -> Tuple[Handle, ...]:
-    """Emit a scan as a loop that runs several steps in an iteration, and a loop for the steps that remain.
+    """Emit a scan as a loop with several steps in an iteration, then a loop of single steps for the steps that remain.
 
-    The rows of each result are written into a buffer of zeros, whose spare rows, if any, are dropped at the end.
+    Returns the final states, then the stacked results. The rows of each result are written into a buffer of zeros,
+    whose spare rows, if any, are dropped at the end. The second loop is omitted if no steps can remain.
     """
     node, count = builder.node, runtime_sizes.scalar(builder, length.scalars[0])
     states = len(state)
@@ -110,8 +112,10 @@ def _scan_in_loop(
 def _steps_per_iteration(builder: Builder, length: Sizes, collected: Sequence[Ref]) -> int:
     """Return how many steps of the scan an iteration of the loop runs.
 
-    Several steps save time, since each iteration passes on every tensor that the loop reads or collects. The number is
-    1 if the kernels cannot write several rows of `collected`, the results per step, or if the body has subgraphs.
+    Several steps save time, since each iteration passes on every tensor that the loop reads or collects. The limits are
+    `_ITERATION_NODES` and `_ITERATION_BYTES`. For a known length, a lower number is chosen that leaves fewer steps for
+    the second loop. The number is 1 if the kernels cannot write several rows of the stacked results `collected`. It is 1
+    too if one of these has a rank above 4, or if the body has subgraphs.
     """
     nodes = builder.node.regions[0].live()
     kernels = ("DYNAMIC_UPDATE_SLICE", "STRIDED_SLICE")
@@ -191,7 +195,7 @@ def _run_steps(
 def _run_first_step(
     builder: Builder, state: Sequence[Handle], xs: Sequence[Handle], body: Body, captures: Sequence[Handle]
 ) -> Sequence[Handle]:
-    """Run the body on the first row of each of `xs`, and return the row that each collected result gets."""
+    """Emit the body for the first row of each of `xs`, and return the row of each stacked result."""
     start = Handle.of(np.zeros((), np.int32))
     results: Sequence[Handle] = body(*state, *[scan_rows.take_row(builder, x, start) for x in xs], *captures)
     return results[len(state) :]
@@ -239,8 +243,8 @@ def _constant_bytes(nodes: Sequence[Node]) -> int:
 
 
 def is_short_scan(length: int, nodes: int, bytes_read: int) -> bool:
-    """Whether a scan of known length is unrolled, whose step has this many nodes and reads this many bytes.
+    """Whether a scan of `length` steps is below the limits of a longer unrolled scan: `_UNROLLED_NODES`, `_UNROLLED_BYTES`.
 
-    False for no steps, or a step without nodes.
+    A step has `nodes` nodes, and reads `bytes_read` bytes of constants. False for no steps, or a step without nodes.
     """
     return 0 < length * nodes <= _UNROLLED_NODES and length * bytes_read <= _UNROLLED_BYTES

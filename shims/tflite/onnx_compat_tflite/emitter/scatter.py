@@ -38,9 +38,10 @@ _COMBINING = ("mul", "max", "min")  # reductions that combine two updates of a r
 
 @primitive
 def scatter_nd(builder: Builder, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
-    """Put or combine updates at rows of coordinates of x. The `reduction` can be none, add, mul, max or min.
+    """Emit ScatterND: return x with `updates` put at, or combined with, the slices at the coordinates `indices`.
 
-    With none, the last update of a row remains. The maximum and minimum of uint64 are taken of their ranks.
+    A row along the last axis of `indices` holds the coordinates of a slice. `reduction`: "none", "add", "mul", "max" or
+    "min". With "none", the last update of a slice remains. The maximum and minimum of uint64 are taken of their ranks.
     """
     if x.dtype == "uint64" and reduction in ("max", "min") and int64_views.has_bitcast(builder):
         ranks, update_ranks = (int64_views.to_rank(builder, values) for values in (x, updates))
@@ -111,7 +112,7 @@ def _restore_shape(builder: Builder, rows: Handle, x: Handle) -> Handle:
 
 
 def _sum_rows(builder: Builder, values: Handle, row_indices: Handle, rows: Handle, count: Union[int, Handle]) -> Handle:
-    """Sum the values of each row index into a matrix of zeros with the width of `rows` and `count` rows."""
+    """Return a matrix of `count` rows, as wide as `rows`, with the sum of the `values` of each row index; zeros elsewhere."""
     dims = (count if isinstance(count, int) else None, rows.dims[1])
     shape = runtime_sizes.stack(builder, [count, builder.dim(rows, 1)])
     return builder.add_op(
@@ -122,9 +123,9 @@ def _sum_rows(builder: Builder, values: Handle, row_indices: Handle, rows: Handl
 def _replace_rows(
     builder: Builder, rows: Handle, values: Handle, row_indices: Handle, reduction: str, count: Union[int, Handle]
 ) -> Handle:
-    """Replace the rows at distinct indices by the values, or (for `_COMBINING`) combine rows and values.
+    """Return `rows` with the rows at distinct indices replaced by `values`, or (for `_COMBINING`) combined with them.
 
-    `count` is the number of rows. The index `count` has no effect.
+    `count` is the number of rows. The index `count` may repeat, and has no effect.
     """
     if isinstance(count, int):
         padded_count: Union[int, Handle] = count + 1
@@ -156,9 +157,10 @@ def _slice_first_rows(builder: Builder, x: Handle, count: Union[int, Handle]) ->
 
 
 def _put_rows(builder: Builder, rows: Handle, values: Handle, row_indices: np.ndarray) -> Handle:
-    """Replace the rows at known distinct indices: by CONCATENATION if these are consecutive, else by GATHER.
+    """Return `rows` with the rows at known distinct indices replaced by `values`, in the order of the indices.
 
-    There must be an index, and a known number of rows.
+    Consecutive ascending indices give a CONCATENATION, others a GATHER. There must be an index, and a known number of
+    rows.
     """
     count = rows.dims[0]
     first, last = int(row_indices[0]), int(row_indices[-1])
@@ -174,9 +176,9 @@ def _put_rows(builder: Builder, rows: Handle, values: Handle, row_indices: np.nd
 def _merge_duplicates(
     builder: Builder, values: Handle, row_indices: Handle, reduction: str, count: Union[int, Handle]
 ) -> Tuple[Handle, Handle]:
-    """Sort the values by row index and merge those of equal indices; return the values and their new indices.
+    """Sort the rows of `values` by descending row index, and merge the rows of equal indices; return (rows, new indices).
 
-    The first value of equal indices holds the result: for reduction none, the last update. The others get the index
+    The first row of equal indices holds the result: for reduction none, the last update. The other rows get the index
     `count`.
     """
     total = runtime_sizes.scalar(builder, builder.dim(row_indices, 0))
@@ -194,9 +196,9 @@ def _merge_duplicates(
 
 
 def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: str) -> Handle:
-    """Combine all rows of equal index in `ordered`, which is sorted, into the first of these rows.
+    """Combine all rows of equal index into the first of these rows; the other rows of the index get partial results.
 
-    Each round combines a row with the row 1, 2, 4, ... behind it. The other rows of an index then hold partial results.
+    `ordered` has the sorted index of each row. A round combines each row with the row 1, 2, 4, ... positions after it.
     """
     length = ordered.dims[0]
     if isinstance(length, int):
@@ -222,7 +224,10 @@ def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: st
 def _combine_with_later(
     builder: Builder, rows: Handle, ordered: Handle, step: Handle, length: Union[int, Handle], reduction: str
 ) -> Handle:
-    """Combine each row with the row `step` behind it, if both have the same index. `length` is the number of rows."""
+    """Combine each row with the row `step` positions after it, if both have the same index in `ordered`.
+
+    `length` is the number of rows.
+    """
     count = runtime_sizes.scalar(builder, length)
     later = elementwise.add(builder, counting.count_to(builder, length), step)
     has_later = broadcasting.add_op(builder, "LESS", [later, count], "bool")

@@ -36,9 +36,10 @@ def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
 
 
 def slice_tensor(builder: Builder, x: Handle, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Handle:
-    """Slice x along all axes: by SLICE where all steps are 1 and the sizes are known, else by STRIDED_SLICE.
+    """Slice x along all axes, with bounds as in numpy: by SLICE if all steps are 1 and all lengths are known.
 
-    Raises UnsupportedError if more than five axes remain that the kernel of the runtime does not slice.
+    See `slice_known` and `_slice_size` for the exact conditions. Other slices become STRIDED_SLICE. Raises
+    UnsupportedError if more than five axes remain that the kernel of the runtime does not slice.
     """
     begin, end = starts.known, ends.known
     if x.is_constant:
@@ -60,9 +61,11 @@ register("slice", slice_tensor)
 
 
 def slice_known(builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
-    """Slice with known bounds; a static x of a rank above 5 has its unchanged axes merged.
+    """Slice x with known bounds, as in numpy, for each axis: a bound beyond an axis is its end.
 
-    Raises UnsupportedError if more than five axes remain that the kernel of the runtime does not slice.
+    The op is SLICE for a static x, steps of 1 and starts that are not negative, else STRIDED_SLICE. Adjacent axes of a
+    static x that stay whole are merged if its rank is above 5. Raises UnsupportedError if more than five axes remain
+    that the kernel of the runtime does not slice.
     """
     dims = [_slice_length(*along) for along in zip(x.dims, begin, end, steps)]
     is_changed = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]
@@ -83,7 +86,10 @@ def slice_known(builder: Builder, x: Handle, begin: Sequence[int], end: Sequence
 def _slice_between(
     builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int], dims: Sequence[Any]
 ) -> Handle:
-    """Append STRIDED_SLICE with known bounds, clamped to known axes: XNNPACK of 2.14 ends the process otherwise."""
+    """Append STRIDED_SLICE with known bounds; `dims` are the sizes of the result.
+
+    Bounds are clamped to axes of known length: XNNPACK of 2.14 ends the process otherwise.
+    """
     spans = [_slice_bounds(*along) for along in zip(x.dims, begin, end, steps)]
     mask = sum(1 << axis for axis, (_, last) in enumerate(spans) if last == _OPEN_END and steps[axis] > 0)
     first, last = ([bounds[k] for bounds in spans] for k in (0, 1))
@@ -126,7 +132,7 @@ def slice_axis(builder: Builder, x: Handle, axis: int, start: int, stop: int) ->
 
 @primitive
 def reverse(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
-    """Reverse all `axes` by one STRIDED_SLICE with negative steps; above rank 5 by `slice_known`."""
+    """Reverse x along `axes` by a single STRIDED_SLICE with negative steps; above rank 5 by `slice_known`."""
     steps = [-1 if axis in axes else 1 for axis in range(x.rank)]
     before_start = -(2**31) + 1
     begin = [-1 if axis in axes else 0 for axis in range(x.rank)]
@@ -137,14 +143,20 @@ def reverse(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
 
 
 def _slice_size(extent: Size, begin: int, end: Size) -> Optional[int]:
-    """Return the number of elements of a slice with step 1; -1 if an axis of unknown length stays whole; None if unknown."""
+    """Return the number of elements of a slice with step 1; -1 if an axis of unknown length stays whole, else None.
+
+    None also for a negative bound, and for an end beyond the axis.
+    """
     if isinstance(extent, int) and isinstance(end, int) and 0 <= begin <= end <= extent:
         return end - begin
     return -1 if begin == 0 and extent is not None and end is not None and is_equal(extent, end) else None
 
 
 def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
-    """Return the end of a slice as an integer that holds for every length of the axis; None without such an integer."""
+    """Return the end of a slice as an integer that holds for every length of the axis; None without such an integer.
+
+    A negative integer counts from the end of the axis. `_OPEN_END` is the end of the axis.
+    """
     if isinstance(end, int):
         return end
     if step < 0 or extent is None or not is_nonnegative(end):
@@ -167,7 +179,7 @@ def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int
 def _slice_length(extent: Size, begin: int, end: int, step: int) -> Any:
     """Return the number of elements of a slice.
 
-    If the length of the axis is no int, returns `extent` for the whole axis (0 to 2^31 - 1), None for other slices.
+    If the length of the axis is no int, returns `extent` for the whole axis (0 to 2^31 - 1, step 1), else None.
     """
     if isinstance(extent, int):
         return len(range(*slice(begin, None if step < 0 and end < -extent else end, step).indices(extent)))

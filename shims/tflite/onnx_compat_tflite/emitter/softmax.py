@@ -25,9 +25,9 @@ def log_softmax(builder: Builder, x: Handle, axis: int) -> Handle:
 
 
 def _apply_along(builder: Builder, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
-    """Append an operator that works along the last axis: another axis is transposed.
+    """Append SOFTMAX or LOG_SOFTMAX, which work along the last axis: another axis is swapped with the last, and back.
 
-    An x without elements is returned. A static rank above 5 is flattened to rows if the axis is the last.
+    An x without elements is returned. A static x of a rank above 5 becomes a matrix if the axis is the last.
     """
     last = x.rank - 1
     if x.is_empty:

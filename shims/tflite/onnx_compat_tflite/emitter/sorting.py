@@ -16,9 +16,10 @@ __all__ = ["add_top_k", "argmax", "argmin", "sort_last", "top_k"]
 
 @primitive
 def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -> Tuple[Handle, ...]:
-    """Return the k largest or smallest elements along an axis in order, and their int64 indices.
+    """Return the k largest elements along an axis, the largest first, or the k smallest, the smallest first.
 
-    `sizes` holds k alone. Equal elements keep their order. A k beyond the axis is an error of the kernel at run time.
+    The result is (elements, int64 indices). `sizes` holds k alone. Equal elements keep their order. A k beyond the axis
+    is an error of the kernel at run time.
     """
     (count,) = sizes.scalars
     # For a negative k, the kernel of LiteRT returns no elements. It refuses a k beyond the axis.
@@ -37,9 +38,9 @@ def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -
 
 
 def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
-    """Return the first k elements along the last axis, the largest or smallest first, and their int32 indices.
+    """Return the k largest elements along the last axis, the largest first, or the k smallest, the smallest first.
 
-    `k` is an int32 scalar. Equal elements keep their order.
+    The result is (elements, int32 indices). `k` is an int32 scalar. Equal elements keep their order.
     """
     if not largest:
         values, indices = sort_last(builder, _reverse_order(builder, x), k)
@@ -50,10 +51,10 @@ def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> T
 
 @widen_for("TOPK_V2")
 def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
-    """Return values and int32 indices by TOPK_V2.
+    """Return (the k largest elements along the last axis, their int32 indices) by TOPK_V2.
 
     The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows. There, a known k of 0 is done without
-    TOPK_V2. For a k that may be 0, at least one element is sorted, and sliced off.
+    TOPK_V2. For a k that may be 0, at least one element is sorted, and the results are sliced to k elements.
     """
     if builder.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
         return add_top_k(builder, x, k)
@@ -69,16 +70,15 @@ def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
 
 
 def add_top_k(builder: Builder, x: Handle, k: Handle) -> Tuple[Handle, ...]:
-    """Append TOPK_V2 along the last axis, and return values and int32 indices. `k` is an int32 scalar."""
+    """Append TOPK_V2: return (the k largest elements along the last axis, their int32 indices). `k` is an int32 scalar."""
     dims = (*x.dims[:-1], int(k.array) if k.is_constant else None)
     return tuple(builder.add_ops("TOPK_V2", [x, k], [(x.dtype, dims), ("int32", dims)]))
 
 
 def _reverse_order(builder: Builder, x: Handle) -> Handle:
-    """Map values to the opposite order.
+    """Map the elements of x to numbers of the opposite order, for the k smallest. The function is its own inverse.
 
-    That is -x for floats, -1 - x for signed integers, the greatest number - x for unsigned. The function is its own
-    inverse, and no integer overflows.
+    It is -x for floats, -1 - x for signed integers, the greatest number - x for unsigned. No integer overflows.
     """
     if np.dtype(x.dtype).kind == "f":
         return elementwise.neg(builder, x)
@@ -116,7 +116,10 @@ def _arg_in_wider_type(builder: Builder, x: Handle, axis: int, builtin: str) -> 
 
 
 def _arg_by_sorting(builder: Builder, x: Handle, axis: int, largest: bool) -> Handle:
-    """Return the int64 index of the greatest (`largest`) or least element along an axis by a TOPK_V2 with k = 1."""
+    """Return the int64 index of the greatest (`largest`) or least element along an axis by TOPK_V2 with k = 1.
+
+    The axis is removed.
+    """
     perm = [a for a in range(x.rank) if a != axis] + [axis]
     transposed = transposing.transpose(builder, x, perm)
     _, indices = sort_last(builder, transposed, Handle.of(np.asarray(1, np.int32)), largest)

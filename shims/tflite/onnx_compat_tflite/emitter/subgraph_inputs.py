@@ -14,12 +14,18 @@ __all__ = ["add_inner_input", "inner_handles", "non_constants", "stored_type", "
 
 
 def inner_handles(graph: Graph, outer: Sequence[Handle]) -> List[Handle]:
-    """Return the handles in a subgraph for handles of the enclosing subgraph: constants stay, others become inputs."""
+    """Return handles of a subgraph for handles of the enclosing subgraph, in order: a constant stays.
+
+    For each other handle, an input is appended to the subgraph.
+    """
     return [handle if handle.is_constant else add_inner_input(graph, handle) for handle in outer]
 
 
 def add_inner_input(graph: Graph, handle: Handle) -> Handle:
-    """Append an input to a subgraph for a handle of the enclosing subgraph, and return it."""
+    """Append an input to a subgraph for a handle of the enclosing subgraph, and return the handle of the input.
+
+    It has the dtype, sizes and number ranges (such as `fits_int32`) of `handle`.
+    """
     inner = graph.add_input("%s/in_%d" % (graph.spec.name, len(graph.spec.inputs)), handle.dtype, handle.dims)
     inner.is_nonnegative, inner.has_infinite = handle.is_nonnegative, handle.has_infinite
     inner.fits_int32 = handle.fits_int32
@@ -32,12 +38,12 @@ def non_constants(handles: Sequence[Handle]) -> List[Handle]:
 
 
 def to_scalar_bool(builder: Builder, pred: Handle) -> Handle:
-    """Return a condition of a single element as a boolean of rank 0."""
+    """Return a condition `pred` of a single element, cast to a boolean of rank 0."""
     pred = casting.to(builder, pred, "bool")
     return pred if pred.rank == 0 else builder.add_op("RESHAPE", [pred], "bool", (), new_shape=[])
 
 
 def stored_type(ref: Ref) -> str:
-    """Return the TFLite type of a recorded value: the name of its numpy dtype, or "string"."""
+    """Return the TFLite type of a recorded value: the name of its carrier's numpy dtype, or "string"."""
     name = ref.spec.dtype.numpy.name
     return "string" if name == "object" else str(name)

@@ -11,7 +11,7 @@ The kernel differs from ONNX on every runtime from 2.7 to LiteRT 2.3:
   suppresses no box either.
 
 The number of boxes that are sorted is the largest number of boxes above the score threshold in any class. It is small
-for the output of a trained detector.
+for the output of a trained detector. If it exceeds an eighth of the boxes, all boxes are sorted.
 """
 
 from typing import Any, List, Optional, Sequence
@@ -57,9 +57,9 @@ def _known_scalar(x: Optional[Tensor]) -> Any:
 def _accepts_suppression(_node: GraphNode, inputs: Sequence[Any], _attributes: Attributes) -> bool:
     """Whether the kernel computes this NonMaxSuppression.
 
-    The sizes of the scores and the number of boxes must be known and not 0. There are at most
-    `_LARGEST_KERNEL_COUNT` classes over all images, and `_LARGEST_RANK` boxes. The limit (above 0) and the overlap (from 0, below 1; absent: 0) must be
-    known. A threshold has one element.
+    The sizes of the scores and the number of boxes must be known and not 0. There are at most `_LARGEST_KERNEL_COUNT`
+    classes over all images, and `_LARGEST_RANK` boxes. The limit (above 0) and the overlap (from 0, below 1; absent: 0)
+    must be known. A threshold has one element.
     """
     boxes, scores, limit, overlap, threshold = [*inputs, None, None, None][:5]
     sizes = [*scores.shape, boxes.shape[1]]
@@ -84,7 +84,11 @@ def suppress_boxes(
     threshold: Optional[Handle] = None,
     center_point_box: int = 0,
 ) -> Handle:
-    """Emit NonMaxSuppression: return int64 rows of (image, class, box). `_accepts_suppression` must hold."""
+    """Emit NonMaxSuppression: return int64 rows of (image, class, box), by descending score within each class.
+
+    boxes [image, box, 4], scores [image, class, box]. `limit` is the largest number of boxes per class. The conditions
+    of `_accepts_suppression` must hold.
+    """
     batch, count = int(scores.dims[0]), int(scores.dims[2])
     largest_count = min(int(limit.array.reshape(-1)[0]), count)
     score_threshold = None if threshold is None else reshaping.reshape_to(builder, threshold, ())
@@ -113,7 +117,7 @@ def suppress_boxes(
 
 
 def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> Handle:
-    """Return `is_selected` with true for only the first `largest_count` selected boxes of each class."""
+    """Return `is_selected` [image, class, box] with true for only the first `largest_count` selected boxes of each class."""
     selections = casting.to(builder, is_selected, "int32")
     selected_so_far = reductions.cumsum(builder, selections, axis=2, exclusive=False, reverse=False)
     is_within_count = comparison.less_equal(builder, selected_so_far, builder.like(selected_so_far, largest_count))
@@ -126,7 +130,10 @@ def _and_optional(builder: Builder, lhs: Handle, rhs: Optional[Handle]) -> Handl
 
 
 def _to_corners(builder: Builder, boxes: Handle) -> Handle:
-    """Convert boxes of a centre and a size to corners (low, high). For a negative size, high equals low."""
+    """Convert boxes [image, box, (centre, size)] to corners [image, box, (low, high)], each of these for two axes.
+
+    For a negative size, high equals low.
+    """
     half = builder.like(boxes, 0.5)
     middle = slicing.slice_axis(builder, boxes, 2, 0, 2)
     size = elementwise.mul(builder, slicing.slice_axis(builder, boxes, 2, 2, 4), half)
@@ -135,9 +142,10 @@ def _to_corners(builder: Builder, boxes: Handle) -> Handle:
 
 
 def _has_area(builder: Builder, corners: Handle) -> Handle:
-    """Return where a box overlaps with itself: its area is positive and below 2^127, and its sides are finite.
+    """Return booleans [image, box, 1]: true for a box with a positive area below 2^127, and finite sides.
 
-    Some kernels clamp infinity to the largest number, so the sides must be below that number.
+    Only such a box overlaps with itself. Some kernels clamp infinity to the largest number, so the sides must be below
+    that number.
     """
     high, low = slicing.slice_axis(builder, corners, 2, 2, 4), slicing.slice_axis(builder, corners, 2, 0, 2)
     sides = elementwise.abs(builder, elementwise.sub(builder, high, low))
@@ -170,7 +178,7 @@ def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) 
 
 
 def _unpack_classes(builder: Builder, x: Handle, rows: int) -> List[Handle]:
-    """Split a tensor into the tensors of each class of each image.
+    """Split a tensor [image, class, ...] into a list of tensors [...]: one for each class of each image, in order.
 
     `rows` is the number of images times that of classes.
     """
@@ -183,8 +191,8 @@ def _unpack_classes(builder: Builder, x: Handle, rows: int) -> List[Handle]:
 def _suppress_classes(builder: Builder, boxes: Handle, keys: Handle, largest_count: int, overlap: float) -> Handle:
     """Return which boxes the kernels select, as booleans in the shape of `keys` [image, class, box].
 
-    `boxes` has the corners of the box of each key. The kernels read the keys as scores, and select at most
-    `largest_count` boxes of each class with a key above 0.
+    `boxes` [image, class, box, 4] has the corners of the box of each key. The kernels read the keys as scores, and select
+    at most `largest_count` boxes of each class with a key above 0. `overlap`: a larger overlap suppresses.
     """
     rows = int(keys.dims[0] * keys.dims[1])
     next_threshold = np.nextafter(np.float32(overlap), np.float32(1))

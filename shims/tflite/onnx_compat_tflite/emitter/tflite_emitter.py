@@ -65,7 +65,10 @@ class TFLiteEmitter(Emitter):
         return self.builder.placeholder(spec)
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Round a result to its dtype. For a node with a single result, set unknown sizes that the trace knows."""
+        """Return a result rounded to its carried dtype, as the base class does.
+
+        For a node with a single result that is no constant, set unknown sizes of the result that the trace knows.
+        """
         dims = handle.dims
         result: Handle = super().finish(handle, dtype)
         result.dims = dims  # the program that rounds serves all sizes, and knows none of them

@@ -25,11 +25,11 @@ def conv_transpose(
     groups: int,
     beyond: Optional[Ints] = None,
 ) -> Handle:
-    """Emit a transposed convolution: the full result without `beyond`, else the padding SAME.
+    """Emit a transposed convolution: without `beyond` the full result, without cropping; else with the padding SAME.
 
-    `beyond` is the length of the result less stride times length of the input, for each axis (see
-    `conv_transpose_same`). Raises UnsupportedError for another dtype than float32 and float16, more than three spatial
-    axes, or unknown sizes of the filter or of the channels.
+    `beyond` is the length of the result less stride times length of the input, for each spatial axis (see
+    `conv_transpose_same`). The pads of the window are not read. Raises UnsupportedError for another dtype than float32
+    and float16, more than three spatial axes, or unknown sizes of the filter or of the channels.
     """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, conv_transpose, x, w, bias, window=window, groups=groups, beyond=beyond)
@@ -58,7 +58,10 @@ def conv_transpose(
 
 @primitive
 def conv_transpose_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **params: Any) -> Handle:
-    """Emit the primitive of the pass `transpose_conv_cropping`: a transposed convolution with the padding SAME."""
+    """Emit the primitive of the pass `transpose_conv_cropping`: a transposed convolution with the padding SAME.
+
+    `params` are those of `conv_transpose`, with `beyond`.
+    """
     return conv_transpose(builder, x, w, bias, **params)
 
 
@@ -91,7 +94,7 @@ def _conv_transpose_groups(
 
 
 def _scale_shape(builder: Builder, x: Handle, factors: Ints, extra_sizes: Ints) -> Handle:
-    """Return the sizes of x as a vector, each times a factor plus an extra size."""
+    """Return the sizes of x as an int32 vector, each multiplied by its factor, plus its extra size."""
     if x.is_static:
         return builder.ints(*[size * factor + extra for size, factor, extra in zip(x.dims, factors, extra_sizes)])
     return elementwise.add(

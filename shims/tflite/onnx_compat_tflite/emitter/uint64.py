@@ -24,9 +24,9 @@ def can_cast(builder: Builder, x: Handle, dtype: str) -> bool:
 
 
 def cast(builder: Builder, x: Handle, dtype: str) -> Handle:
-    """Cast x to a dtype, where `can_cast` holds.
+    """Cast x from or to uint64. `can_cast` must hold for x and the dtype.
 
-    A negative float, and a float of 2^64 or more, give undefined numbers.
+    A negative float, a float of 2^64 or more, and NaN give undefined numbers.
     """
     is_float = (x.dtype if dtype == "uint64" else dtype) in ("float32", "float16")
     if x.dtype == "uint64":
@@ -38,7 +38,10 @@ def cast(builder: Builder, x: Handle, dtype: str) -> Handle:
 
 
 def _round_to_float32(builder: Builder, bits: Handle) -> Handle:
-    """Return uint64 bits as float32: above the range of int64 twice the half, whose last bit is rounded to odd."""
+    """Convert uint64 numbers, given as int64 bits, to the nearest float32.
+
+    Above the range of int64, the half is cast, with its last bit rounded to odd, and doubled.
+    """
     odd = division.mod(builder, bits, builder.like(bits, 2))
     half = _halve(builder, bits)
     is_even = comparison.equal(builder, division.mod(builder, half, builder.like(half, 2)), builder.like(half, 0))
@@ -49,7 +52,7 @@ def _round_to_float32(builder: Builder, bits: Handle) -> Handle:
 
 
 def _truncate_float32(builder: Builder, x: Handle) -> Handle:
-    """Return the uint64 bits of a float32: above the range of int64, 2^63 is subtracted before the cast."""
+    """Truncate a float32 to uint64, and return the bits as int64: from 2^63 on, 2^63 is subtracted before the cast."""
     beyond = builder.like(x, 2.0**63)
     small = comparison.less(builder, x, beyond)
     bits = casting.to(builder, comparison.where(builder, small, x, elementwise.sub(builder, x, beyond)), "int64")
@@ -57,7 +60,7 @@ def _truncate_float32(builder: Builder, x: Handle) -> Handle:
 
 
 def _halve(builder: Builder, bits: Handle) -> Handle:
-    """Return the bits shifted right by one, with a zero as the highest bit."""
+    """Return int64 bits shifted right by one bit, with a zero as the highest bit."""
     half = division.floordiv(builder, bits, builder.like(bits, 2))
     return int64_views.clear_sign(builder, half)
 
@@ -68,9 +71,10 @@ def is_viewed(builder: Builder, x: Handle) -> bool:
 
 
 def div(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Divide uint64: double the quotient of x / 2, then add 1 where the remainder allows it. x / 0 is undefined.
+    """Divide uint64, rounded down. x / 0 is undefined. `is_viewed` must hold for x.
 
-    For y from 2^63 on, the quotient is 0 or 1.
+    The quotient of x / 2 and y is doubled, then 1 is added where the remainder allows it. For y from 2^63 on, the quotient
+    is 0 or 1.
     """
     dividend, divisor = int64_views.view_as(builder, x, "int64"), int64_views.view_as(builder, y, "int64")
     zero = builder.like(dividend, 0)
@@ -85,7 +89,7 @@ def div(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder of uint64: x - (x / y) y."""
+    """Return the remainder of uint64: x - (x / y) y. For y = 0 it is undefined."""
     return elementwise.sub(builder, x, elementwise.mul(builder, division.div(builder, x, y), y))
 
 
@@ -95,7 +99,7 @@ def limit_shift(builder: Builder, y: Handle) -> Handle:
 
 
 def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit a shift of uint64: by one bit as uint64, then by y - 1 bits as int64; x where y is 0."""
+    """Return x >> y of uint64: shifted by one bit as uint64, then by y - 1 bits as int64; x where y is 0."""
     bits = int64_views.view_as(builder, x, "int64")
     shift = int64_views.view_as(builder, limit_shift(builder, y), "int64")
     is_zero = comparison.equal(builder, shift, builder.like(shift, 0))

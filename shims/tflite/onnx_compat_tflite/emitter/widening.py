@@ -12,11 +12,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def widen_for(*builtins: str) -> Callable[[F], F]:
-    """Return a decorator of functions that need these kernels: it widens operands where a kernel lacks x's dtype.
+    """Return a decorator of functions (builder, x, ...) that need these kernels, for dtypes that a kernel lacks.
 
-    x is the first argument after the builder. A name may have a feature of the kernel behind it: "MIRROR_PAD reflect".
-    The call
-    raises UnsupportedError without a wider dtype: see `casting.call_widened`.
+    If a kernel lacks x's dtype, the function is called with x, and each operand of x's dtype, in a wider dtype or as
+    int64. Results are converted back. The call raises UnsupportedError without such a dtype: see
+    `casting.call_widened`. A kernel's feature may follow its name: "MIRROR_PAD reflect".
     """
 
     def decorate(function: F) -> F:

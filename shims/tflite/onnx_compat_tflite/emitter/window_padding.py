@@ -12,9 +12,10 @@ SAME = "SAME"
 
 
 def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
-    """Return TFLite's name of a padding: VALID without pads, SAME if it means these pads, None for other pads.
+    """Return TFLite's name of a window's padding: VALID without pads, SAME if it means these pads, None for other pads.
 
-    `space` are the spatial sizes before padding. An unknown size is SAME only if SAME means these pads for every size.
+    `space` are the spatial sizes before padding. For an unknown size, SAME must mean these pads for every size: only a
+    stride of 1 does. None, too, if SAME would crop an axis.
     """
     if not window.is_padded:
         return "VALID"

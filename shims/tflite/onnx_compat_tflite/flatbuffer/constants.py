@@ -23,9 +23,10 @@ _STRIDE = 1024
 
 
 class Constants:
-    """The buffers of a model's constants, by number: 0 is empty, and 1, 2, ... follow the first use of each constant.
+    """The buffers of a model's constants, by number: 0 is empty, and 1, 2, ... are in the order of first use.
 
-    Raises ConversionError for a constant that does not match the dtype and the shape of its tensor.
+    Constants of equal bytes have the same number. The constructor raises ConversionError for a constant that does not
+    match the dtype and the shape of its tensor.
     """
 
     def __init__(self, model: ModelSpec) -> None:
@@ -45,7 +46,7 @@ class Constants:
             self._buffers[id(tensor)] = numbers[size, digest]
 
     def buffer_of(self, tensor: TensorSpec) -> int:
-        """Return the buffer number of a tensor; 0 if the tensor is no constant or has no elements."""
+        """Return the buffer number of a tensor object of the model; 0 for a tensor without a constant, or of 0 bytes."""
         return self._buffers.get(id(tensor), 0)
 
     def sizes(self) -> List[int]:
@@ -67,7 +68,7 @@ def check_constant(tensor: TensorSpec) -> None:
 
 
 def _size(tensor: TensorSpec) -> int:
-    """Return the size of a constant in bytes; raise ConversionError if its array does not match its dtype and shape."""
+    """Return the size in bytes of a constant in a file; raise ConversionError as `check_constant` does."""
     buffer, (stored, size) = np.asarray(tensor.buffer), storage(tensor.dtype, tensor.shape)
     if tensor.dtype == "string":
         if buffer.size != int(np.prod(tensor.shape, dtype=np.int64)):

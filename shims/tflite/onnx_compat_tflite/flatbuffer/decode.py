@@ -22,7 +22,8 @@ _STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
 def decode(table: str, data: memoryview, identifier: bytes) -> Dict[str, Any]:
     """Decode a flatbuffer with the root table `table` (a name such as "Model"), and return {field name: value}.
 
-    Byte vectors are views of `data`, other vectors are lists. An absent field has its default value, or None.
+    Byte vectors are views of `data`, other vectors are lists. A table is a dictionary, a union (table name, dictionary).
+    A value of an enumeration is its name, or the number if it is unknown. An absent field has its default value, or None.
 
     Raises InvalidModelError if the bytes 4 to 7 are not the file identifier, or if the bytes are malformed.
     """
@@ -41,7 +42,7 @@ class _Decoder:
         self._budget = 16 * len(data) + (1 << 16)
 
     def table(self, table: Table, start: int) -> Dict[str, Any]:
-        """Return {field name: value} of the table that begins at byte `start`."""
+        """Return {field name: value} of the table that begins at byte `start`, as `decode` does."""
         self._spend(8 + 8 * len(table.fields))
         offsets, size = self._vtable(start)
         result: Dict[str, Any] = {}
@@ -73,7 +74,10 @@ class _Decoder:
         return form.unpack_from(self._data, position)[0]
 
     def _vtable(self, start: int) -> Tuple[Tuple[int, ...], int]:
-        """Return (offset of each field from the table's start, by slot; size of the table in bytes)."""
+        """Return (offset of each field from the table's start, by slot; size of the table in bytes).
+
+        The offset 0 stands for an absent field. Raises InvalidModelError for a vtable or table outside of the file.
+        """
         vtable = start - int(self._read("int32", start))
         length, size = self._read("uint16", vtable), self._read("uint16", vtable + 2)
         if length < 4 or length % 2 or size < 4 or vtable + length > len(self._data) or start + size > len(self._data):

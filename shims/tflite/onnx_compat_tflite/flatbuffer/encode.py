@@ -37,9 +37,9 @@ class Hole(NamedTuple):
 def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
     """Return (bytes of a flatbuffer with the root table `table` and the fields `values`, holes of its `Later` values).
 
-    A field that is missing in `values`, or None there, is left out. Raises ConversionError for a name that is no field
-    of the table. Raises ConversionError too for a value that a scalar field cannot hold, and for an unknown name of an
-    enumeration.
+    A field that is missing in `values`, None there, or a scalar equal to the field's default, is left out. Raises
+    ConversionError for a name that is no field of the table, and for an unknown name of an enumeration. Raises it too
+    for a value that a scalar field cannot hold.
     """
     encoder = _Encoder()
     encoder.out += b"\0\0\0\0" + identifier
@@ -79,14 +79,14 @@ class _Encoder:
         struct.pack_into("<I", self.out, position, target - position)
 
     def pad(self, alignment: int, ahead: int = 0) -> int:
-        """Append zero bytes until the position after `ahead` more bytes is aligned. Return the current end."""
+        """Append zero bytes until the position after `ahead` more bytes is aligned. Return the length of the output."""
         self.out += bytes(-(len(self.out) + ahead) % alignment)
         return len(self.out)
 
     def table(self, table: Table, values: Mapping[str, Value]) -> int:
         """Append a table with these field values, then the tables and vectors that it refers to. Return its position.
 
-        Raises ConversionError if `values` has a name that is no field of the table.
+        The position of each `Later` value is added to `holes`. Raises ConversionError as `encode` does.
         """
         unknown = values.keys() - table.by_name.keys()
         if unknown:

@@ -21,7 +21,7 @@ _OPAQUE = ("string", "resource", "variant")
 
 
 def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]], int]":
-    """Return (numpy dtype that stores the elements, size in bytes of a constant of this shape).
+    """Return (little-endian numpy dtype that stores the elements, size in bytes of a constant of this shape).
 
     A type that numpy lacks is stored in unsigned integers of its width: bfloat16 in uint16. Types below a byte are
     packed, the first element in the low bits, and stored in uint8. Returns (None, 0) for "string", "resource" and

@@ -142,10 +142,11 @@ def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: 
 
 
 def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> Optional[ByteArray]:
-    """Return the bytes of a constant as an array of its dtype and shape, with strings as `bytes`; None without data.
+    """Return the bytes of a constant as an array of its shape, in the numpy dtype of `storage`; None without data.
 
-    Sparse data, and data whose size does not match dtype and shape, stay a vector of uint8. Strings that do not fill
-    the shape stay a vector. Packed types (int4) are a vector of bytes. Raises InvalidModelError for malformed strings.
+    Strings become an array of `bytes` objects; they stay a vector if their number does not fit the shape. Data whose
+    size does not match dtype and shape, such as sparse data, stay a vector of uint8. Packed types (int4) are a vector of
+    bytes. Raises InvalidModelError for malformed strings.
     """
     if data is None:
         return None

@@ -94,9 +94,9 @@ _SHARED = {
 
 
 def _options_by_operator() -> Dict[str, str]:
-    """Return {op: name of its options table}: a table of the op's name (CONV_2D: Conv2DOptions), or one of `_SHARED`.
+    """Return {op: name of its options table}: the table with the op's name (CONV_2D: Conv2DOptions), or that of `_SHARED`.
 
-    Ops without options are left out.
+    Ops without an options table are left out. A table may have no fields.
     """
     by_key = {name.lower(): name for name in list(_FIRST) + list(_SECOND)}
     own = {name: by_key.get(name.replace("_", "").lower() + "options") for name in OPERATORS.names}
@@ -109,7 +109,7 @@ _OPTIONS = _options_by_operator()
 
 
 def options_table(operator: str) -> Optional[str]:
-    """Return the name of an op's options table; None if the op has no options (RELU, SIN, …), or is unknown."""
+    """Return the name of an op's options table, which may have no fields; None without a table (RELU), or if unknown."""
     return _OPTIONS.get(operator)
 
 

@@ -21,8 +21,11 @@ def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, An
     """Return {field: value} of the root table "Model".
 
     The data of buffer n, a constant, is the placeholder `Later(n)`. `outside`: constants are stored after the
-    flatbuffer, so a buffer has their position and size in place of the data. Raises ConversionError for a model without
-    subgraphs, an index out of range, a size over 2^31 - 1, or options of an op without options.
+    flatbuffer, so a buffer has their position `Later(n)` and their size in place of the data. The buffers of the
+    metadata follow, with their bytes. The entry min_runtime_version is added to the metadata unless the model has it.
+
+    Raises ConversionError for a model without subgraphs, an index out of range, or a size over 2^31 - 1. Raises it too for
+    an unknown op, and for options of an op without options.
     """
     if not model.subgraphs:
         raise ConversionError("a model without a graph cannot be written")

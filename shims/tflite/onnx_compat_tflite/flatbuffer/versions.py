@@ -42,9 +42,9 @@ Rule = Callable[[_Use], int]
 
 
 def required_version(operator: OperatorSpec, graph: SubGraph) -> int:
-    """Return the lowest version of an op that supports the operator's dtypes, shapes and options.
+    """Return the lowest version of the operator's op that supports its dtypes, shapes and options: the maximum of `_RULES`.
 
-    The version of an op without rules is 1.
+    The version of an op without rules is 1. `operator.version` is not read.
     """
     inputs = tuple(None if index is None else graph.tensors[index] for index in operator.inputs)
     use = _Use(operator.options, inputs, tuple(graph.tensors[index] for index in operator.outputs))
@@ -60,13 +60,13 @@ def _either(**versions: int) -> Rule:
 
 
 def _rank(**over: int) -> Rule:
-    """Return a rule on the rank of input 0. `_rank(over4=5)`: a rank over 4 requires version 5."""
+    """Return a rule on the rank of input 0. `_rank(over4=5)`: a rank over 4 requires version 5, another rank version 1."""
     limits = {int(name[4:]): version for name, version in over.items()}
     return lambda use: max([1] + [version for limit, version in limits.items() if len(use.shape(0)) > limit])
 
 
 def _broadcast(version: int) -> Rule:
-    """Return a rule: two inputs of different shapes, one of them of rank over 4, require this version."""
+    """Return a rule: inputs 0 and 1 of different shapes, one of them of a rank over 4, require this version, others 1."""
 
     def rule(use: _Use) -> int:
         is_over_4 = max(len(use.shape(0)), len(use.shape(1))) > 4
@@ -80,10 +80,10 @@ def _option(name: str, version: int) -> Rule:
 
 
 def _hybrid(plain: int, per_channel: int, asymmetric: int = 1) -> Rule:
-    """Return a rule on ops with a float32 input and int8 weights, which quantise the input at run time.
+    """Return a rule on ops with a float32 input 0 and int8 weights as input 1, which quantise the input at run time.
 
-    Such ops require `plain`, `per_channel` if the weights have several scales, and `asymmetric` if the op has the option
-    asymmetric_quantize_inputs.
+    Such ops require the greatest of these versions: `plain`; `per_channel` if the weights have several scales;
+    `asymmetric` if the option asymmetric_quantize_inputs is set. Other ops require 1.
     """
 
     def rule(use: _Use) -> int:
@@ -100,7 +100,7 @@ def _weights(data: str, weights: str, version: int) -> Rule:
 
 
 def _blocks(version: int) -> Rule:
-    """Return a rule: weights with a scale for each block of a row require this version."""
+    """Return a rule: weights (input 1) with a scale for each block of a row require this version, others 1."""
 
     def rule(use: _Use) -> int:
         quantization = None if len(use.inputs) < 2 or use.inputs[1] is None else use.inputs[1].quantization
@@ -119,7 +119,7 @@ def _dilation_rule(use: _Use) -> int:
 
 
 def _rescale_rule(use: _Use) -> int:
-    """Return 3 if a quantised MUL has scale(x) * scale(y) / scale(output) >= 1, else 1."""
+    """Return 3 if a quantised MUL has scale(x) * scale(y) / scale(output) >= 1, for their first scales; else 1."""
     scales = [t.quantization.scale for t in (*use.inputs[:2], *use.outputs[:1]) if t is not None and t.quantization]
     if len(scales) != 3 or not all(scales) or not all(scale[0] for scale in scales):
         return 1
@@ -127,7 +127,7 @@ def _rescale_rule(use: _Use) -> int:
 
 
 def _plain16(version: int) -> Rule:
-    """Return a rule: an int16 input 0 without a scale, which is not quantised, requires this version."""
+    """Return a rule: an int16 input 0 without a scale, which is not quantised, requires this version, others 1."""
     return lambda use: version if use.dtype(0) == "int16" and not use.is_quantized() else 1
 
 

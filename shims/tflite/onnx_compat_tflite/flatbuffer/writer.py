@@ -27,9 +27,10 @@ _ALIGNMENT = 16
 
 
 def is_oversized(model: ModelSpec) -> bool:
-    """Whether a flatbuffer that contains the constants would exceed 2 GB, so that they must be stored after it.
+    """Whether a flatbuffer that contains the constants would exceed `LIMIT` (2 GB), so that they must be stored after it.
 
-    Raises ConversionError for an invalid model, but checks a model only if its constants take 1 GB or more.
+    If the constants take less than half of `LIMIT`, returns False without a check of the model. Otherwise raises
+    ConversionError for an invalid model.
     """
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
     constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)
@@ -44,11 +45,12 @@ def write(
     outside: bool = False,
     check: Optional[Callable[[str], None]] = None,
 ) -> None:
-    """Write a model to a path or to an open binary file.
+    """Write a model to a path or to an open binary file. A file at the path is replaced when the new file is complete.
 
     outside: store the constants after the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read these
     files.
-    check: a function of the path of the temporary file. If it raises, the file is removed and `target` stays as it was.
+    check: a function of the path of the temporary file. If it raises, the file is removed, `target` stays as it was, and
+    the exception is raised.
 
     `check` is not called for an open file. Raises ConversionError if the model is invalid, or exceeds 2 GB without
     `outside`, OSError if the file cannot be written.
@@ -113,7 +115,7 @@ def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
 
 
 def _layout_ends(model: ModelSpec, constants: Constants, outside: bool) -> Tuple[int, bytearray, List[Hole], List[int]]:
-    """Return (size of the file, encoded tables, holes in the tables, byte position of each constant)."""
+    """Return (file size in bytes, encoded tables, holes in the tables, byte position of the data of each constant)."""
     tables, holes = encode("Model", lower(model, constants, outside), b"TFL3")
     prefix = 0 if outside else 4
     starts, end = [], len(tables)
