@@ -18,7 +18,7 @@ _TOLERANCE = 1e-5  # the difference of coordinates, relative to the size of the 
 
 
 class _Resize(NamedTuple):
-    """A Resize or an Upsample of the two axes of an image. `linear`: it interpolates; else it takes the nearest pixel.
+    """A Resize or an Upsample of the two axes of an image, which interpolates (`linear`) or takes the nearest pixel.
 
     The transformation is a coordinate_transformation_mode of ONNX. The rounding is one of `nearest_index`.
     """
@@ -91,9 +91,9 @@ def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
 
 
 def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
-    """Return the axis with these sizes and this factor. If `before` is symbolic, a factor of None is computed.
+    """Return the axis with these sizes and this factor, which may be None.
 
-    It becomes the exact quotient after / before, or stays None if there is no such integer.
+    For a symbolic `before`, a factor of None becomes the exact quotient after / before, if that is an integer.
     """
     if factor is None and not is_static(before):
         factor = exact_quotient(after, before)
@@ -145,7 +145,8 @@ def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attri
 
     It needs rank 4, a dtype and a mode of the kernels, four known scales or four sizes, and unchanged batch and
     channels. Not expressed are antialias, exclude_outside, axes, a keep_aspect_ratio_policy other than stretch, and the
-    transformation tf_crop_and_resize. Raises NeedsKnownError and InvalidModelError as `axes_from_scales` does.
+    transformation tf_crop_and_resize. Raises NeedsKnownError and InvalidModelError as `axes_from_scales` and
+    `axes_from_sizes` do.
     """
     x, optional_inputs = inputs[0], [*inputs[1:], None, None, None]
     linear, transformation, rounding = _resize_modes(node.operator, node.opset, attributes)

@@ -49,9 +49,9 @@ def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
 
 
 def may_overflow(x: Handle) -> bool:
-    """Whether x is int64, and an element may lie outside the range of int32. Only constants are looked into.
+    """Whether x is int64, and an element may lie outside the range of int32. False for another dtype.
 
-    Of other int64 tensors, only those with `fits_int32` provably fit. False for another dtype.
+    The elements of a constant are compared. Another int64 tensor may overflow unless it has `fits_int32`.
     """
     if x.dtype != "int64" or x.fits_int32:
         return False

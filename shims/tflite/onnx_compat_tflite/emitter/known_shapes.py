@@ -24,9 +24,9 @@ def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
-    """Return the shape to which shapes broadcast. A size of it may be symbolic, or None if it is unknown.
+    """Return the shape to which one or more compatible shapes broadcast. Its sizes are ints, symbolic, or None if unknown.
 
-    There must be a shape, and the shapes must be compatible. See `_broadcast_size`.
+    `_broadcast_size` determines each size.
     """
     rank = max(map(len, shapes))
     return tuple(_broadcast_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))

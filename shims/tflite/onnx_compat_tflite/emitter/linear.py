@@ -28,8 +28,8 @@ def matmul(
 ) -> Handle:
     """Emit the matrix product x y + bias over the last two axes, each operand optionally transposed.
 
-    Ranks are at least 2, and batch axes broadcast. float16 is computed in float32. In float32, a constant matrix y
-    becomes the weights of FULLY_CONNECTED; other products become BATCH_MATMUL. Other dtypes are multiplied and summed.
+    Ranks are at least 2, and batch axes broadcast. float16 is computed in float32. In float32, a constant y of rank 2
+    becomes the weights of FULLY_CONNECTED; another y gives a BATCH_MATMUL. Other dtypes are multiplied and summed.
     """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, matmul, x, y, bias, transpose_x=transpose_x, transpose_y=transpose_y)

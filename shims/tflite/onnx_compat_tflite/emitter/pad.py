@@ -109,7 +109,7 @@ def _add_mirror_pad(builder: Builder, x: Handle, ends: Handle, dims: Sequence[An
 
 
 def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int) -> Handle:
-    """Reflect x at the ends of an axis of known length; return x without padding.
+    """Reflect x at the ends of an axis of known length; return x if `before` and `after` are 0.
 
     A row has the elements along the axes after this axis. For rows of `_ROW_ELEMENTS` or more, a GATHER returns all
     rows of the result. Else only the reflected rows are gathered, and concatenated with x: a GATHER takes the same time

@@ -189,7 +189,7 @@ def _final_state(builder: Builder, result: Handle, state: Handle) -> Handle:
 
 
 def _slice_last_rows(builder: Builder, x: Handle, count: int) -> Handle:
-    """Return the last `count` rows along the first axis."""
+    """Return the last `count` rows along the first axis of x, whose other sizes are known."""
     zeros = [0] * (x.rank - 1)
     open_ends = builder.ints(2**31 - 1, *x.dims[1:])
     inputs = [x, builder.ints(-count, *zeros), open_ends, builder.ints(*[1] * x.rank)]
@@ -220,7 +220,7 @@ def _concatenate_parts(builder: Builder, parts: Sequence[Handle], axis: int) -> 
 
 
 def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:
-    """Return the sizes (steps, batch, cells) of the result of a direction; None for an unknown number of steps."""
+    """Return the sizes (steps, batch, cells) of the result of a direction, with None for a symbolic number of steps."""
     return (X.dims[0] if isinstance(X.dims[0], int) else None, X.dims[1], R.dims[2])
 
 

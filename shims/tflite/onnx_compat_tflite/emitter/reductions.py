@@ -83,7 +83,7 @@ reduce_min = register("reduce_min", _extreme("REDUCE_MIN", "REDUCE_ALL", _greate
 
 
 def _fill_reduced(x: Handle, axes: Sequence[int], keepdims: bool, value: Scalar) -> Handle:
-    """Return a constant of the reduced shape, for a reduction of no elements."""
+    """Return a constant of the reduced shape of a static x, filled with `value`: the reduction of no elements."""
     return Handle.of(np.full(means.reduced_dims(x.dims, axes, keepdims), value, x.dtype))
 
 

@@ -179,9 +179,10 @@ def _run_steps(
     body: Body,
     captures: Sequence[Handle],
 ) -> Tuple[Sequence[Handle], List[Sequence[Handle]]]:
-    """Return the states after `step_count` steps, and the rows of each result in the order of the input.
+    """Emit the body for `step_count` steps; return (final states, a list of rows for each stacked result).
 
-    `rows` has for each of `xs` its rows, one for each step. With `reverse` the last row is read first.
+    `rows` has for each of `xs` its rows, one for each step. With `reverse` the last row is read first. The rows of
+    results are in the order of the rows of `xs`, in any case.
     """
     steps: List[Sequence[Handle]] = []
     state_count = len(state)
@@ -243,7 +244,7 @@ def _constant_bytes(nodes: Sequence[Node]) -> int:
 
 
 def is_short_scan(length: int, nodes: int, bytes_read: int) -> bool:
-    """Whether a scan of `length` steps is below the limits of a longer unrolled scan: `_UNROLLED_NODES`, `_UNROLLED_BYTES`.
+    """Whether a scan of `length` steps is short enough to be unrolled: within `_UNROLLED_NODES` and `_UNROLLED_BYTES`.
 
     A step has `nodes` nodes, and reads `bytes_read` bytes of constants. False for no steps, or a step without nodes.
     """

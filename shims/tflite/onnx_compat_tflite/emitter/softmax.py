@@ -14,13 +14,19 @@ __all__ = ["log_softmax", "softmax"]
 
 @primitive
 def softmax(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Emit the softmax along an axis."""
+    """Emit the softmax along an axis; return an x without elements. float16 is computed in float32.
+
+    Raises UnsupportedError for another dtype than float32 and float16.
+    """
     return _apply_along(builder, x, axis, "SOFTMAX", beta=1.0)
 
 
 @primitive
 def log_softmax(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Emit the logarithm of the softmax along an axis."""
+    """Emit the logarithm of the softmax along an axis; return an x without elements. float16 is computed in float32.
+
+    Raises UnsupportedError for another dtype than float32 and float16.
+    """
     return _apply_along(builder, x, axis, "LOG_SOFTMAX")
 
 

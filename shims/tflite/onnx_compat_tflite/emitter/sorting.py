@@ -16,7 +16,7 @@ __all__ = ["add_top_k", "argmax", "argmin", "sort_last", "top_k"]
 
 @primitive
 def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -> Tuple[Handle, ...]:
-    """Return the k largest elements along an axis, the largest first, or the k smallest, the smallest first.
+    """Return the k largest elements along an axis, the largest first; without `largest` the k smallest, smallest first.
 
     The result is (elements, int64 indices). `sizes` holds k alone. Equal elements keep their order. A k beyond the axis
     is an error of the kernel at run time.
@@ -38,7 +38,7 @@ def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -
 
 
 def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
-    """Return the k largest elements along the last axis, the largest first, or the k smallest, the smallest first.
+    """Return the k largest elements along the last axis, largest first; without `largest` the k smallest, smallest first.
 
     The result is (elements, int32 indices). `k` is an int32 scalar. Equal elements keep their order.
     """

@@ -162,8 +162,9 @@ def _has_area(builder: Builder, corners: Handle) -> Handle:
 def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
     """Return [scores, indices], both [image, class, k]: the k highest scores of each class in descending order.
 
-    k is the same for all classes, at least 1, and covers all scores above the threshold. Without a threshold, and if
-    many scores are above it, k is the number of boxes. A score that is not above the threshold becomes -inf.
+    k is the same for all classes, at least 1, and covers all scores above the threshold. Without a threshold, k is the
+    number of boxes; also if the scores of a class above it are more than 1 / `_SORTED_SHARE` of the boxes. A score that
+    is not above the threshold becomes -inf.
     """
     k = runtime_sizes.scalar(builder, scores.dims[2])
     if threshold is not None:

@@ -68,9 +68,10 @@ def conv_transpose_same(builder: Builder, x: Handle, w: Handle, bias: Optional[H
 def _conv_transpose_groups(
     builder: Builder, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
 ) -> Handle:
-    """Apply the transposed convolution to each group of channels, and concatenate the results. Then add the bias.
+    """Append a transposed convolution for each group of input channels, concatenate the results, and add the bias.
 
-    Raises UnsupportedError for unknown sizes of the filter or of the channels.
+    x and the filter w have two or three spatial axes. Without `beyond` the padding is VALID, else SAME. Raises
+    UnsupportedError for unknown sizes of the filter or of the channels.
     """
     where: Any = {"strides": strides, "padding": "VALID" if beyond is None else SAME}
     if beyond is None:

@@ -17,8 +17,8 @@ __all__ = ["swap_last_axes", "transpose"]
 def transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
     """Permute the axes of x: axis k of the result is axis perm[k] of x.
 
-    The identity returns x, a constant stays a constant. Raises UnsupportedError if more than five axes remain that no
-    kernel of the runtime permutes.
+    The identity returns x; a constant gives a constant, a view of its array. Above rank 5, axes are merged if
+    `is_viewable` holds for x.dims. Otherwise raises UnsupportedError if the runtime does not permute so many axes.
     """
     if x.is_constant:
         return Handle.of(x.array.transpose(perm))
@@ -39,8 +39,9 @@ def _add_transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
 
 
 def _transpose_merged(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
-    """Transpose with axes of length 1 dropped, and axes that stay adjacent merged.
+    """Transpose with axes of length 1 dropped, and axes that stay adjacent and in order merged into a single axis.
 
+    More than five merged axes, if the runtime does not permute so many, are permuted by `_transpose_stepwise`.
     `is_viewable` must hold for x.dims.
     """
     groups: List[List[int]] = []
@@ -62,7 +63,9 @@ def _transpose_merged(builder: Builder, x: Handle, perm: Sequence[int]) -> Handl
 
 
 def _transpose_stepwise(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
-    """Permute in two steps: move axis perm[1] directly behind axis perm[0], then transpose with these two merged.
+    """Permute in two calls of `transpose`: move axis perm[1] directly after axis perm[0], then permute all axes.
+
+    In the second call, these two axes are merged.
 
     The first step has at most four groups of axes.
     """

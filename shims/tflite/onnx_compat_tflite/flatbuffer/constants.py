@@ -26,7 +26,7 @@ class Constants:
     """The buffers of a model's constants, by number: 0 is empty, and 1, 2, ... are in the order of first use.
 
     Constants of equal bytes have the same number. The constructor raises ConversionError for a constant that does not
-    match the dtype and the shape of its tensor.
+    match its tensor: see `check_constant`.
     """
 
     def __init__(self, model: ModelSpec) -> None:
@@ -60,9 +60,11 @@ class Constants:
 
 
 def check_constant(tensor: TensorSpec) -> None:
-    """Raise ConversionError if the array of a constant does not match the dtype and the shape of its tensor.
+    """Raise ConversionError if the array of a constant does not match the dtype of its tensor, or the size of its shape.
 
-    The array of a sparse tensor may have any size. Raises ConversionError too for the dtypes "resource" and "variant".
+    Sizes are compared in bytes, for strings in elements; the array may have another shape. The array of a sparse tensor
+    may have any dtype and size. For a dtype that numpy lacks, any array of the width of its storage matches. Raises
+    ConversionError too for the dtypes "resource" and "variant".
     """
     _size(tensor)
 
