@@ -26,7 +26,7 @@ def broadcast_to(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
         return _tile_text(builder, x, known, target)
     if x.rank == 0 and builder.accepts("FILL", x.dtype) and not (known is not None and int(np.prod(known)) <= 64):
         return builder.add_op("FILL", [target, x], x.dtype, builder.out.shape)
-    if len(sizes) > 6 and known is not None:
+    if len(sizes) > 6 and known is not None and x.is_static:
         return _broadcast_merged(builder, x, known)
     return broadcasting.broadcast(builder, x, target, builder.out.shape if known is None else known)
 

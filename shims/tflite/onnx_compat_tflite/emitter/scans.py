@@ -131,6 +131,7 @@ def _steps_per_iteration(builder: Builder, length: Sizes, collected: Sequence[Re
     if known is None:
         return most
     count = known[0]
+    most = min(most, max(1, count))
     return max(range(most // 2 + 1, most + 1), key=lambda steps: (-(count % steps), steps))
 
 

@@ -5,16 +5,27 @@ from typing import Any, List, Sequence, Union
 
 import numpy as np
 
-from onnx_compat.shim import InvalidModelError
+from onnx_compat.shim import ConversionError, InvalidModelError
 
-__all__ = ["pack", "unpack"]
+__all__ = ["LIMIT", "pack", "unpack"]
+
+LIMIT = 2**31 - 1
+"""The most bytes of a buffer: its offsets have 32 bits, with a sign."""
 
 
 def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> bytes:
-    """Return the buffer of a string tensor with these elements: `bytes` as they are, others as `str` in UTF-8."""
+    """Return the buffer of a string tensor with these elements: `bytes` as they are, others as `str` in UTF-8.
+
+    Raises ConversionError if the buffer would exceed the 2 GB that its 32-bit offsets can address.
+    """
     items = np.asarray(values, dtype=object).reshape(-1).tolist()
     encoded = [item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape") for item in items]
     ends = np.cumsum([4 * (len(encoded) + 2)] + [len(item) for item in encoded])
+    if ends[-1] > LIMIT:
+        raise ConversionError(
+            "a string tensor takes %.2f GB, and its offsets end at 2 GB" % (ends[-1] / 1e9),
+            hint="split the tensor, or pass the strings as an input",
+        )
     return struct.pack("<i%di" % len(ends), len(encoded), *ends.tolist()) + b"".join(encoded)
 
 

@@ -136,15 +136,12 @@ def _is_close(a: float, b: float) -> bool:
     return bool(np.isclose(a, b, rtol=1e-5, atol=0))
 
 
-def _equals(product: _Product, number: float, *values: Arg) -> bool:
-    """Whether a product has this number (within a relative 1e-5), as many values as `values`, and each of `values`.
-
-    Values are compared by identity. How often a value occurs is not compared, only the total count.
-    """
+def _is_power(product: _Product, number: float, x: Arg, exponent: int) -> bool:
+    """Whether a product is number * x^exponent: its number within a relative 1e-5, its values all x itself."""
     return (
         _is_close(product.number, number)
-        and len(product.values) == len(values)
-        and all(any(value is factor for factor in product.values) for value in values)
+        and len(product.values) == exponent
+        and all(value is x for value in product.values)
     )
 
 
@@ -166,7 +163,7 @@ def _match_gelu(node: Node) -> _Match:
         if curve is None or not isinstance(x, Ref):
             continue
         within = _product(curve.args[0])
-        if curve.primitive == "erf" and _equals(within, math.sqrt(0.5), x):
+        if curve.primitive == "erf" and _is_power(within, math.sqrt(0.5), x, 1):
             return "gelu", [x], {"approximate": False}
         if curve.primitive == "tanh" and _is_close(within.number, math.sqrt(2 / math.pi)) and _is_gelu_cubic(within, x):
             return "gelu", [x], {"approximate": True}
@@ -178,7 +175,7 @@ def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
     node = _producer(product.values[0], "add") if len(product.values) == 1 else None
     if node is None:
         return False
-    return any(a is x and _equals(_product(b), 0.044715, x, x, x) for a, b in (node.args, node.args[::-1]))
+    return any(a is x and _is_power(_product(b), 0.044715, x, 3) for a, b in (node.args, node.args[::-1]))
 
 
 def _match_elu(node: Node) -> _Match:
@@ -206,7 +203,7 @@ def _match_leaky_relu(node: Node) -> _Match:
     """
     for x, share in (node.args, node.args[::-1]) if node.primitive == "maximum" else ():
         product = _product(share)
-        if isinstance(x, Ref) and _equals(product, product.number, x) and 0 < product.number <= 1:
+        if isinstance(x, Ref) and _is_power(product, product.number, x, 1) and 0 < product.number <= 1:
             return "leaky_relu", [x], {"alpha": product.number}
     branch = _slope_below_zero(node)
     slope = _number(branch[1]) if branch is not None else None

@@ -114,7 +114,7 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
 def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
     """Simplify a permutation: drop axes of size 1, merge axes that stay adjacent; return (sizes, permutation).
 
-    `sizes` are those before the permutation; an open size is -1. Two permutations with equal results move the elements
+    `sizes` are those before the permutation; an open size is -1, also of a group of axes with one. Two permutations with equal results move the elements
     in the same way. Example: sizes [2, 3, 4] with the permutation [2, 0, 1] become [6, 4] with [1, 0].
     """
     groups: List[List[int]] = []
@@ -124,7 +124,8 @@ def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], Li
         else:
             groups.append([axis])
     order = sorted(groups)
-    return [max(-1, int(np.prod([sizes[axis] for axis in group]))) for group in order], [*map(order.index, groups)]
+    extents = [[sizes[axis] for axis in group] for group in order]
+    return [-1 if min(group) < 0 else int(np.prod(group)) for group in extents], [*map(order.index, groups)]
 
 
 def _permute_channels(graph: GraphRewriter, layer: fb.OperatorSpec, order: np.ndarray) -> bool:

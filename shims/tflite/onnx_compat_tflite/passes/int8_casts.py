@@ -58,9 +58,12 @@ class _Cast:
     def from_int8(self, source: int, result: int) -> None:
         """Append operators that cast the int8 tensor `source` to `result`: RESHAPE, DEQUANTIZE to float32, then CASTs.
 
-        The RESHAPE copies the integers to a tensor with scale 1 and zero point 0. A float32 result needs no CAST, an
+        An int8 result is only a RESHAPE, a copy. Otherwise the RESHAPE copies the integers to a tensor with scale 1 and zero point 0. A float32 result needs no CAST, an
         int32 result one. Any other result is cast from float32 to int32 and then to its dtype, so that integers wrap.
         """
+        if self._graph.tensor(result).dtype == "int8":
+            self._put("RESHAPE", [source, self._shape(source)], result)
+            return
         scaled = self._tensor(result, "int8")
         self._graph.set_quantization(scaled, fb.Quantization([1.0], [0]))
         self._put("RESHAPE", [source, self._shape(source)], scaled)

@@ -205,10 +205,9 @@ class GraphRewriter:
     def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
         """Let an operator write the tensors `outputs` in place of its present outputs.
 
-        The readers of the old and of the new outputs are not changed. Until the next pass, `producer` still returns
-        `op` for the old outputs.
+        The readers of the old and of the new outputs are not changed.
         """
-        self._is_edited = True
+        self._forget_producer(op)
         op.outputs = list(outputs)
         for index in op.outputs:
             self._producers[index] = op
@@ -228,12 +227,19 @@ class GraphRewriter:
     def erase(self, op: fb.OperatorSpec) -> None:
         """Remove an operator from the subgraph. No operator may read its outputs, unless another operator writes them."""
         self._forget_reader(op)
+        self._forget_producer(op)
         self._graph.operators = [kept for kept in self._graph.operators if kept is not op]
 
     def reorder(self, operators: Sequence[fb.OperatorSpec]) -> None:
         """Replace the operators of the subgraph by `operators`, in this order. The list may have new operators."""
         self._graph.operators = list(operators)
         self._index_operators()
+
+    def _forget_producer(self, op: fb.OperatorSpec) -> None:
+        self._is_edited = True
+        for index in op.outputs:
+            if self._producers.get(index) is op:
+                del self._producers[index]
 
     def _forget_reader(self, op: fb.OperatorSpec) -> None:
         self._is_edited = True
@@ -280,7 +286,7 @@ class GraphRewriter:
             return has_readers
         if source not in self._producers or source in self._graph.outputs:
             return False
-        producer = self._producers[source]
+        producer = self._producers.pop(source)
         self.erase(op)
         self.replace_reads(source, result)
         producer.outputs = [result if index == source else index for index in producer.outputs]
