@@ -121,8 +121,8 @@ def _advise_older_package(package: str) -> "_Adviser":
 def _advise_on_library(failure: _Failure) -> _Advice:
     """Return advice on the shared library `failure.detail`, which is missing.
 
-    If the library is a file of the framework, tensorflow, jaxlib or torch, reinstall that distribution. Otherwise
-    install a package of the system.
+    If it is a file of the distribution of a framework (`failure.modules`, tensorflow, jaxlib, torch), reinstall the
+    distribution. Otherwise install a package of the system, or name the library's folder in LD_LIBRARY_PATH.
     """
     name = str(failure.detail).rsplit("/", 1)[-1]
     for module in [*failure.modules, "tensorflow", "jaxlib", "torch"]:

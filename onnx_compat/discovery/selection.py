@@ -251,7 +251,7 @@ def _warn_of_broken(name: str, result: Probe) -> None:
     """Issue a RuntimeWarning, once for each shim, that the shim is passed over because its framework is broken.
 
     The reason: the shim in its place may be far slower. Do nothing if the framework is not installed. Do nothing
-    either if the probe could read its version: then the framework belongs to another shim.
+    either if the probe has read the version of the framework: then another shim serves this version.
     """
     modules = _LOADED[name].modules if name in _LOADED else environment.MODULES.get(name, ())
     is_installed = any(environment.find_module(module) is not None for module in modules)

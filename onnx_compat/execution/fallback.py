@@ -42,7 +42,7 @@ def _prepare_reference(model: Model) -> PartRunner:
 def _prepare_session(model: Model) -> PartRunner:
     """Return an onnxruntime session for a part; None if onnxruntime is absent, unsuitable or refuses the part.
 
-    It is unsuitable if a node may cast numbers to text or draws random numbers, and for an input that is a map.
+    It is unsuitable if a node may cast numbers to text, if a node draws random numbers, or if an input is a map.
     """
     runtime = _import_onnxruntime()
     if runtime is None or _casts_to_text(model) or _draws_random_numbers(model):

@@ -210,7 +210,7 @@ class Runnable:
         return tuple(sorted(structures.items())), values, shapes
 
     def _prepare_ahead(self) -> None:
-        """Make and cache the first plan, if declared dtypes and ranks of the required inputs (all tensors) are enough."""
+        """Make the first plan, as `_make_plan` does, if all required inputs are tensors of declared dtype and rank."""
         structures: Dict[str, InputStructure] = {}
         for port in self.model.graph.required:
             if not isinstance(port.type, TensorType) or port.type.shape is None or port.type.dtype is None:

@@ -202,8 +202,9 @@ def flex_attention(
 ) -> Tensor:
     """Return attention with subgraphs: `score_mod` changes the scores, `prob_mod` the weights after the softmax.
 
-    Q, K and V are [batch, heads, steps, size]. Scores, subgraphs and the product with V are computed in the dtype
-    `softmax_precision`; by default float32, or the dtype of Q if that is a wider float. The result has the dtype of Q.
+    Q, K and V are [batch, heads, steps, size]; K and V may have fewer heads. Q @ K^T is computed in the dtype of Q, and cast
+    to `softmax_precision`. The subgraphs, the softmax and the product with V are computed in that dtype. Its default is
+    float32, or the dtype of Q if that is a wider float. The result has the dtype of Q.
     """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)

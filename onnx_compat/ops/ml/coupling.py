@@ -74,7 +74,10 @@ def _matrix(pairwise: Tensor, classes: int) -> Tensor:
 
 
 def _gradient(matrix: Tensor, estimate: Tensor) -> "tuple[Tensor, Tensor]":
-    """Return matrix @ estimate (half the gradient), and estimate^T @ matrix @ estimate, [rows, 1], for each row."""
+    """Return, for each row, matrix @ estimate [rows, classes], and estimate^T @ matrix @ estimate [rows, 1].
+
+    The first is half the gradient of the second.
+    """
     q = p.reduce_sum(p.mul(matrix, p.unsqueeze(estimate, [1])), [2])
     return q, p.reduce_sum(p.mul(q, estimate), [1], True)
 

@@ -54,7 +54,10 @@ class Use:
         return None if buffer is None else [int(value) for value in np.asarray(buffer).reshape(-1)]
 
     def expect(self, sizes: Sizes, dtype: Optional[str] = None, index: int = 0) -> None:
-        """Raise VerificationError unless the result at position `index` has these sizes and, if given, this dtype."""
+        """Raise VerificationError unless the result at position `index` has these sizes and, if given, this dtype.
+
+        A size of -1, on either side, agrees with every size.
+        """
         result = self.outputs[index]
         require(
             agree(sizes, sizes_of(result)), "its result has the shape %s, not %s", list(sizes_of(result)), list(sizes)

@@ -182,7 +182,9 @@ class Base(Emitter):
         return self.tensor(handle)
 
     def operands(self, *handles: Handle) -> List[Handle]:
-        """Return handles as a list of arguments of an operation (see `operand`). Of constants only, the first is a tensor."""
+        """Return handles as a list of arguments of an operation (see `operand`). If all are constants, the first becomes a
+        symbolic tensor: an operation of Keras needs one.
+        """
         if is_known(*handles):
             return [self.tensor(handles[0])] + [self.operand(handle) for handle in handles[1:]]
         return [self.operand(handle) for handle in handles]

@@ -164,8 +164,8 @@ def _powers(count: int) -> List[int]:
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
     """Return (index of the lowest set bit, index of the highest + 1) of a constant of one element with adjacent set bits.
 
-    A negative mask, whose set bits reach the sign, has None as second number. Returns None for another mask, for 0, and if 2
-    to the second number exceeds the signed integers of this width.
+    A negative mask gives None as second number: its set bits reach the sign. Returns None for another mask, and for 0.
+    Returns None, too, if 2 ** (second number) does not fit a signed integer of the mask's width.
     """
     if not mask.is_constant or mask.array.size != 1:
         return None

@@ -165,7 +165,10 @@ def cosh(builder: Builder, x: Handle) -> Handle:
 
 
 def _log_of_double(builder: Builder, x: Handle) -> Handle:
-    """Return log(2 x) of a large x, as log(x / 2) + 2 log(2): XNNPACK's logarithm of the largest numbers is infinite."""
+    """Return log(2 x) of a large x, as log(x / 2) + 2 log(2).
+
+    XNNPACK's logarithm of the largest float32 numbers is infinite; x / 2 stays below these numbers.
+    """
     return _add_number(builder, elementwise.log(builder, _multiply_number(builder, x, 0.5)), 2 * _LN2)
 
 

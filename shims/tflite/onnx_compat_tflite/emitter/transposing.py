@@ -18,7 +18,7 @@ def transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
     """Permute the axes of x: axis k of the result is axis perm[k] of x.
 
     The identity returns x; a constant gives a constant, a view of its array. Above rank 5, axes are merged if
-    `is_viewable` holds for x.dims. Otherwise raises UnsupportedError if the runtime does not permute so many axes.
+    `is_viewable` holds for x.dims. Raises UnsupportedError if it does not hold and the kernel has no such rank.
     """
     if x.is_constant:
         return Handle.of(x.array.transpose(perm))
