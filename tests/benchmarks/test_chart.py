@@ -16,7 +16,7 @@ def dots(text):
     return [float(dot.get("cx")) for dot in ET.fromstring(text).iter(NAMESPACE + "circle")][3:]  # noqa: S314 (our own)
 
 
-def test_twice_and_half_are_equally_far_from_one_and_nothing_leaves_the_chart():
+def test_ratios_are_logarithmic_and_stay_inside_the_chart():
     half, same, twice, beyond = dots(
         chart.draw_chart(
             [make_ratio("a", 0.5), make_ratio("b", 1.0), make_ratio("<c>", 2.0), make_ratio("d", 1000.0)], "1 thread"
@@ -26,13 +26,13 @@ def test_twice_and_half_are_equally_far_from_one_and_nothing_leaves_the_chart():
     assert beyond == round(chart._x_of(8), 1)
 
 
-def test_each_of_the_others_has_a_dot_of_its_own():
+def test_each_other_model_has_a_dot():
     peers = ["onnx2tf", "litert-torch", "onnxruntime"]
     root = ET.fromstring(chart.draw_chart([make_ratio("a", 0.5, peer) for peer in peers], "1 thread"))  # noqa: S314 (our own)
     assert [dot.get("class") for dot in root.iter(NAMESPACE + "circle")] == peers * 2
 
 
-def test_it_brings_its_own_ground():
+def test_the_chart_has_a_background():
     """The SVG has a background rectangle, because a page may be light on a system with a dark colour scheme."""
     text = chart.draw_chart([make_ratio("a", 0.5)], "1 thread")
     ground = next(ET.fromstring(text).iter(NAMESPACE + "rect"))  # noqa: S314 (our own)

@@ -62,7 +62,7 @@ def ratios(findings):
     return {(ratio.subject.partition(": ")[2], ratio.ours, ratio.theirs): ratio for ratio in findings.ratios}
 
 
-def test_the_first_conversion_after_a_small_one_tells_of_the_memory(measured, tmp_path):
+def test_the_first_conversion_after_a_small_one_measures_the_memory(measured, tmp_path):
     files, findings = measured(5_000_000)
     assert files == {tool: str(tmp_path / f"m.{tool}.tflite") for tool in (OURS, PEER)}
     assert [model.rpartition("/")[2] for tool, _, model in Tool.calls if tool == OURS] == [
@@ -88,7 +88,7 @@ def test_the_first_conversion_after_a_small_one_tells_of_the_memory(measured, tm
     )
 
 
-def test_of_a_small_model_the_memory_is_told_in_bytes_alone(measured):
+def test_the_memory_of_a_small_model_is_given_in_bytes_alone(measured):
     _, findings = measured(10)
     assert all(ratio.theirs != conversion.MODEL for ratio in findings.ratios)
     assert [

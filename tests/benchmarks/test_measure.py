@@ -10,7 +10,7 @@ from benchmarks.process import Child, ChildError
 from benchmarks.report import markdown, to_json
 
 
-def test_rounds_in_turns_and_each_round_in_another_order():
+def test_rounds_alternate_and_each_round_has_another_order():
     calls = []
 
     def work(name):
@@ -23,7 +23,7 @@ def test_rounds_in_turns_and_each_round_in_another_order():
 
 
 @pytest.mark.parametrize(("seconds", "times"), [([0.2, 0.1], 5), ([3e-4, 2.5e-4], 20), ([1e-6], 500), ([0.0], 500)])
-def test_a_round_of_what_takes_microseconds_has_more_runs(seconds, times):
+def test_a_round_of_microseconds_has_more_runs(seconds, times):
     assert runs_per_round(seconds) == times
 
 

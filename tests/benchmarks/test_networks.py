@@ -21,7 +21,7 @@ def test_the_networks_that_no_cache_has_are_valid(name, tmp_path):
     onnx.checker.check_model(onnx.load(path), full_check=True)
 
 
-def test_what_turns_the_ends_is_no_operator():
+def test_transposes_at_the_ends_are_not_counted():
     assert _count_operators({"operators": {"TRANSPOSE": 3, "CONV_2D": 2}, "turns": 2}) == 3
 
 
@@ -39,7 +39,7 @@ def test_an_output_with_its_channels_last_has_the_same_numbers(agreement):
         agreement._error(wanted[:, :1], wanted)
 
 
-def test_tensors_go_by_name_else_by_place(agreement):
+def test_tensors_are_matched_by_name_else_by_position(agreement):
     details = [{"name": "b", "index": 0}, {"name": "a", "index": 1}]
     assert [agreement._match_tensors(details, names)["a"]["index"] for names in (["a", "b"], ["a", "c"])] == [1, 0]
     with pytest.raises(ValueError, match="2 of the 3"):

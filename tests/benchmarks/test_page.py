@@ -22,7 +22,7 @@ def cells(lines, start):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_the_summary_says_who_misses_an_aim(tmp_path):
+def test_the_summary_names_missed_aims(tmp_path):
     findings = Findings(
         [make_ratio(f"{name}: {OPERATORS}", value, aim=1.0) for name, value in (("a", 0.5), ("b", 1.0), ("c", 11.0))]
     )
@@ -40,7 +40,7 @@ def test_beside_onnxruntime_only_the_median_has_an_aim(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["networks-2.svg", "networks.md"]
 
 
-def test_a_row_for_each_network_and_nothing_where_nothing_was_measured(tmp_path):
+def test_each_network_has_a_row_and_a_missing_measurement_an_empty_cell(tmp_path):
     findings = Findings(
         [
             make_ratio(f"a: {TIME}", 0.02),
@@ -59,7 +59,7 @@ def test_a_row_for_each_network_and_nothing_where_nothing_was_measured(tmp_path)
     assert "- tflite-1: numpy 2.0" in lines
 
 
-def test_numbers_that_are_not_the_models_stand_out(tmp_path):
+def test_wrong_outputs_are_marked(tmp_path):
     figures = [Figure(f"a: {topic}", "onnx2tf", value, "") for topic, value in zip(ERRORS, (4e-7, 0.5), strict=True)]
     lines = write_page(Findings([make_ratio(f"a: {TIME}", 0.02)], figures), tmp_path)
     numbers = lines[lines.index("## Numbers") :]

@@ -15,7 +15,7 @@ CHANCES = np.tile(np.array([0.0, 0.2, 0.5, 0.9, 1.0]), 20000)
 DRAWN = RANDOM.uniform(size=CHANCES.shape) < CHANCES
 
 
-def test_what_happens_as_often_as_it_should() -> None:
+def test_events_of_the_expected_frequency_pass() -> None:
     check_frequency("y", DRAWN, CHANCES)
     check_frequency("y", DRAWN.astype(np.float64), CHANCES)
     check_frequency("y", RANDOM.uniform(size=10000) < 0.25, 0.25)
@@ -32,7 +32,7 @@ def test_what_happens_as_often_as_it_should() -> None:
         DRAWN[::-1],
     ],
 )
-def test_what_happens_at_other_times_is_told(drawn: np.ndarray) -> None:
+def test_events_of_another_frequency_are_reported(drawn: np.ndarray) -> None:
     with pytest.raises(Mismatch, match=r"^y"):
         check_frequency("y", drawn, CHANCES)
 
@@ -53,7 +53,7 @@ def test_moments() -> None:
         np.full(50000, np.nan),
     ],
 )
-def test_other_moments_are_told(drawn: np.ndarray) -> None:
+def test_other_moments_are_reported(drawn: np.ndarray) -> None:
     with pytest.raises(Mismatch, match=r"^y"):
         check_moments("y", drawn, 3, 4, 3)
 
@@ -81,7 +81,7 @@ def dropout(random: Any, fed: Dict[str, Any]) -> List[Any]:
 FED = {"x": np.array([0.1, 0.5, 0.7]), "r": np.array(0.25), "t": np.array(True)}
 
 
-def test_a_sample_is_drawn_anew_without_a_seed_and_the_same_with_one() -> None:
+def test_a_sample_repeats_with_a_seed_only() -> None:
     plain, seeded = model("Bernoulli", ["x"]), model("Bernoulli", ["x"], seed=1.0)
     fed = {"x": FED["x"]}
     check_sample(plain, drawing(bernoulli), fed)
@@ -92,7 +92,7 @@ def test_a_sample_is_drawn_anew_without_a_seed_and_the_same_with_one() -> None:
         check_sample(seeded, drawing(bernoulli), fed)
 
 
-def test_a_dropout_scales_what_it_keeps() -> None:
+def test_a_dropout_scales_the_kept_elements() -> None:
     proto = model("Dropout", ["x", "r", "t"])
     check_sample(proto, drawing(dropout), FED)
     check_sample(proto, drawing(lambda random, fed: dropout(random, fed)[:1]), FED)
@@ -102,6 +102,6 @@ def test_a_dropout_scales_what_it_keeps() -> None:
         check_sample(proto, drawing(lambda random, fed: dropout(random, {**fed, "r": 0.5})), FED)
 
 
-def test_an_operator_without_a_test_is_no_pass() -> None:
+def test_an_operator_without_a_test_does_not_pass() -> None:
     with pytest.raises(Mismatch, match="the harness has no test for the numbers of Multinomial"):
         check_sample(model("Multinomial", ["x"]), drawing(bernoulli), {"x": FED["x"]})

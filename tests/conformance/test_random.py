@@ -81,14 +81,14 @@ def test_multinomial(shim: str, dtype: int, opset: int) -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.25, 0.5])
-def test_the_first_dropouts_train_unless_told_otherwise(shim: str, ratio: float) -> None:
+def test_the_first_dropouts_train_by_default(shim: str, ratio: float) -> None:
     drawn = draw(prepare_model(shim, "Dropout", 6, True, ratio=ratio), [LIKE + 1])
     check_frequency("kept", drawn != 0, 1 - ratio)
     np.testing.assert_allclose(drawn[drawn != 0], 1 / (1 - ratio), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["RandomNormal", "RandomUniform"])
-def test_a_seed_gives_the_same_numbers_and_another_one_others(shim: str, name: str) -> None:
+def test_each_seed_gives_its_own_numbers(shim: str, name: str) -> None:
     def draw_seeded(seed: float) -> np.ndarray:
         return np.asarray(prepare_model(shim, name, 22, False, shape=LIKE.shape, seed=seed).run([])[0])
 

@@ -49,7 +49,7 @@ class Row(NamedTuple):
     ],
     ids=repr,
 )
-def test_a_value_is_itself(value: Any) -> None:
+def test_a_value_equals_itself(value: Any) -> None:
     compare("y", value, value, 0, 0)
 
 
@@ -81,7 +81,7 @@ def test_a_value_is_itself(value: Any) -> None:
     ],
     ids=repr,
 )
-def test_another_value_is_told(got: Any, wanted: Any) -> None:
+def test_another_value_is_reported(got: Any, wanted: Any) -> None:
     with pytest.raises(Mismatch, match=r"^y"):
         compare("y", got, wanted, 1e-3, 1e-7)
 
@@ -142,7 +142,7 @@ def test_a_wrong_answer_names_the_data_set() -> None:
 
 
 @pytest.mark.parametrize(("off", "right"), [(1.01, True), (1.02, False)])
-def test_a_bfloat16_may_be_off_by_two_units_whatever_carries_it(off: float, right: bool) -> None:
+def test_a_bfloat16_in_any_carrier_may_be_off_by_two_units(off: float, right: bool) -> None:
     class Carried(Case):
         coarse = ("y",)
 
@@ -161,7 +161,7 @@ def test_a_bfloat16_may_be_off_by_two_units_whatever_carries_it(off: float, righ
         run(Exact([1]), Runnable(off))
 
 
-def test_a_missing_output_is_told() -> None:
+def test_a_missing_output_is_reported() -> None:
     class Silent(Runnable):
         def run(self, inputs: Dict[str, Any]) -> List[Any]:
             return []
@@ -195,7 +195,7 @@ def test_the_four_outcomes() -> None:
 
 
 @pytest.mark.parametrize("error", [None, KeyError("x"), UnicodeError("a subclass of the declared one")])
-def test_a_gap_that_says_something_else_fails(error: Optional[Exception]) -> None:
+def test_a_gap_with_another_reason_fails(error: Optional[Exception]) -> None:
     verdict = judge(error, [], GAP_ENTRY)
     assert verdict.outcome == FAIL
     assert isinstance(verdict.error, gaps.GapError)
@@ -208,7 +208,7 @@ def test_only_failures_carry_an_error() -> None:
     assert judge(ValueError(), [], None).error is not None
 
 
-def test_gaps_are_read_and_found_by_any_id_of_a_case_and_by_cell(tmp_path: Path) -> None:
+def test_gaps_are_found_by_any_id_of_a_case_and_by_cell(tmp_path: Path) -> None:
     path = tmp_path / "some.toml"
     path.write_text(
         '[[gap]]\nid = "s/1/a"\ncells = ["tf1-*"]\nkind = "ours"\nexception = "Mismatch"\nreason = "not yet"\n',
@@ -231,7 +231,7 @@ def test_gaps_are_read_and_found_by_any_id_of_a_case_and_by_cell(tmp_path: Path)
         'id = "s/1/a"\ncells = ["*"]\nkind = "ours"\nexception = "E"\nreason = " "',
     ],
 )
-def test_a_gap_says_everything(entry: str, tmp_path: Path) -> None:
+def test_a_gap_needs_all_fields(entry: str, tmp_path: Path) -> None:
     path = tmp_path / "some.toml"
     path.write_text("[[gap]]\n%s\n" % entry, encoding="utf-8")
     with pytest.raises(gaps.GapError, match="s/1/a"):
@@ -250,7 +250,7 @@ def test_a_gap_for_no_case_is_stale_when_its_suite_is_run() -> None:
     assert gaps.find_stale(several, {"s/1/a"}, {"s"}) == ["s/*/gone", "s/2/a"], "each of them must name a case"
 
 
-def test_a_gap_may_be_of_several_cases_and_of_all_releases() -> None:
+def test_a_gap_may_cover_several_cases_and_all_releases() -> None:
     gap = GAP_ENTRY._replace(id=["s/*/a", "t/1/b"])
     for ids in (["s/1/a"], ["s/1.2.3/a"], ["u/1/a", "t/1/b"]):
         assert gaps.find_gap([gap], ids, "") == gap
@@ -258,7 +258,7 @@ def test_a_gap_may_be_of_several_cases_and_of_all_releases() -> None:
         assert gaps.find_gap([gap], ids, "") is None
 
 
-def test_a_gap_is_of_all_variants_or_of_those_that_it_names(tmp_path: Path) -> None:
+def test_a_gap_covers_all_variants_or_the_named_ones(tmp_path: Path) -> None:
     text = '[[gap]]\nid = "s/*/a"\ncells = ["*"]\nkind = "ours"\nexception = "E"\nreason = "r"\n'
     path = tmp_path / "some.toml"
     path.write_text(text, encoding="utf-8")
@@ -279,7 +279,7 @@ def test_a_content_runs_once_under_its_newest_id() -> None:
     assert sorted(chosen.ids for chosen in chosen) == [["s/1/b"], ["s/2/a", "s/1/a"], ["s/2/b"]]
 
 
-def test_a_suite_that_was_not_fetched_is_no_empty_suite() -> None:
+def test_a_missing_suite_is_an_error() -> None:
     suites = ["light", "simple", "pytorch-converted", "pytorch-operator", "zoo", "node"]
     index = {suite: [k + 1] for k, suite in enumerate(suites)}
     assert sorted(select.choose("", lambda suite: index.get(suite, []))) == [1, 2, 3, 4, 5, 6]
@@ -302,7 +302,7 @@ def test_the_newest_release_of_each_suite() -> None:
     assert len(select.choose("node zoo", lambda suite: index[suite])) == 4
 
 
-def test_each_variant_of_a_case_is_a_test_of_its_own() -> None:
+def test_each_variant_of_a_case_is_a_test() -> None:
     rows = [Row("s", "s/1/a", "A"), Row("s", "s/2/a", "A")]
     chosen = select.distinct(rows, ["recorded", "composed"])
     assert [chosen.names for chosen in chosen] == [["s/2/a", "s/1/a"], ["s/2/a@composed", "s/1/a@composed"]]
@@ -347,7 +347,7 @@ def test_a_case_that_ends_its_worker_fails_under_all_its_names() -> None:
     ]
 
 
-def test_variants_are_counted_apart() -> None:
+def test_variants_are_counted_separately() -> None:
     results = [tally.Result("s/1/a@composed", PASS, "", 0.1), tally.Result("s/1/a", FAIL, "", 0.1)]
     assert sorted(tally.counts(results)) == ["s/1", "s/1@composed"]
 

@@ -11,7 +11,7 @@ from matrix.harness.run import run_case
 from matrix.harness.variants import VARIANTS, choose_variants, loosen_shapes
 
 
-def test_variants_are_told_by_name() -> None:
+def test_variants_are_found_by_name() -> None:
     assert choose_variants("") == ["recorded"]
     assert choose_variants("composed, unknown-rank") == ["composed", "unknown-rank"]
     with pytest.raises(ValueError, match="no variant 'other'"):
@@ -35,7 +35,7 @@ def model_of_all_types() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("ranks", [False, True])
-def test_what_a_loosened_model_still_says(ranks: bool, tmp_path: Path) -> None:
+def test_a_loosened_model_keeps_its_dtypes_and_names(ranks: bool, tmp_path: Path) -> None:
     onnx.save(model_of_all_types(), str(tmp_path / "model.onnx"))
     graph = onnx.load_from_string(loosen_shapes(str(tmp_path / "model.onnx"), ranks)).graph
     x, s, w, scalar, unknown = (value.type for value in graph.input)
@@ -53,7 +53,7 @@ def test_what_a_loosened_model_still_says(ranks: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", sorted(VARIANTS))
-def test_a_variant_says_what_is_prepared(variant: str, tmp_path: Path) -> None:
+def test_a_variant_names_the_prepared_model(variant: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(model_of_all_types(), str(path))
     seen: List[Any] = []

@@ -22,7 +22,7 @@ def test_run_model_and_run_node() -> None:
     np.testing.assert_array_equal(backend.run_node(add, [X, X], shim="reference", opset_version=14)[0], X + X)
 
 
-def test_what_it_says_of_itself() -> None:
+def test_the_backend_has_a_name_and_devices() -> None:
     supported = [
         name for name in ("CPU", "CUDA:1", "TPU") if backend.OnnxCompatBackend.supports_device(name, "reference")
     ]

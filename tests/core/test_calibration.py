@@ -58,7 +58,7 @@ def test_a_folder_holds_files_in_the_order_of_their_names(tmp_path: Path) -> Non
     assert [sample["k"].item() for sample in samples(two_inputs(), tmp_path)] == [0, 1, 0]
 
 
-def test_an_array_is_for_the_only_input(tmp_path: Path) -> None:
+def test_an_array_feeds_the_only_input(tmp_path: Path) -> None:
     array = np.ones((3, 1, 4, 4), np.float32)
     np.save(str(tmp_path / "a.npy"), array)
     for data in (array, tmp_path / "a.npy", tmp_path):

@@ -37,5 +37,5 @@ def test_a_python_that_cannot_be_started_again(monkeypatch: pytest.MonkeyPatch) 
     assert call_in_child("math", "gcd", 12, 18, seconds=60).status == "not started"
 
 
-def test_what_the_function_prints_is_no_result() -> None:
+def test_prints_of_the_function_are_no_result() -> None:
     assert call_in_child("builtins", "print", "onnx-compat answers", seconds=60).value is None

@@ -58,7 +58,7 @@ def test_join_writes_a_signature_for_each_file(
 
 
 @pytest.mark.parametrize("files", [["a.tflite"], ["=a.tflite"], ["x="], ["x=a.tflite", "x=b.tflite"]])
-def test_join_needs_a_name_of_its_own_for_each_file(
+def test_join_needs_a_different_name_for_each_file(
     writer: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str], files: List[str]
 ) -> None:
     assert command_line(["join", str(tmp_path / "both.tflite"), *files]) == 2
@@ -67,7 +67,7 @@ def test_join_needs_a_name_of_its_own_for_each_file(
 
 
 @pytest.mark.parametrize("files", [{}, {"": "a.tflite"}])
-def test_nothing_is_not_joined(writer: Writer, tmp_path: Path, files: Any) -> None:
+def test_an_empty_list_of_files_is_refused(writer: Writer, tmp_path: Path, files: Any) -> None:
     with pytest.raises(ConversionError, match="there is nothing to join"):
         join(files, tmp_path / "both.tflite")
 
@@ -166,5 +166,5 @@ def test_support_for_a_shape_and_a_value(tmp_path: Path, capsys: pytest.CaptureF
     assert "only known when the model runs" not in after["reason"]
 
 
-def test_a_cell_of_a_table_holds_a_nested_fact() -> None:
+def test_a_table_cell_shows_a_nested_value() -> None:
     assert _format_cell({"scale": 0.5, "zero": 3}) == "scale 0.5, zero 3"

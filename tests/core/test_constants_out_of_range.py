@@ -220,7 +220,7 @@ def test_onnxruntime_refuses_it_too(node_case: Case) -> None:
 
 
 @pytest.mark.parametrize("node_case", TAKEN)
-def test_the_last_value_that_is_in_range_is_taken(node_case: Case) -> None:
+def test_the_last_value_in_range_is_accepted(node_case: Case) -> None:
     proto, feed = build_case(node_case)
     ours = onnx_compat.prepare(proto, shim="reference", fallback=False).run(feed)
     for actual, expected in zip(ours, theirs(proto, feed)):

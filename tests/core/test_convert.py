@@ -162,7 +162,9 @@ def test_an_unwritable_path_is_named(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_shim_that_does_not_work_says_why(writer: Writer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_shim_that_does_not_work_gives_the_reason(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(selection._PROBED, "writer", Probe(False, "the framework is broken"))
     with pytest.raises(ShimError, match="the framework is broken"):
         onnx_compat.convert(relu_model(), tmp_path / "m.tflite", to="listing")

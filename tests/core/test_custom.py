@@ -48,7 +48,7 @@ def test_a_meaning_runs_on_every_shim(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(onnx_compat.run(mine("Half", by=4.0), [X], shim=shim)[0], X / 4)
 
 
-def test_a_meaning_from_outside_replaces_ours() -> None:
+def test_a_users_meaning_replaces_that_of_the_library() -> None:
     @onnx_compat.op("Neg", since=13)
     def neg(x: Any) -> Any:
         return x * 10
@@ -109,7 +109,7 @@ def test_the_meanings_of_a_domain_load_when_a_model_uses_it(operator: str, domai
 
 
 @pytest.mark.parametrize(("operator", "domain"), [("Neg", ""), ("Normalizer", "ai.onnx.ml"), ("Gelu", "com.microsoft")])
-def test_a_meaning_from_outside_stays_when_the_domain_loads_later(operator: str, domain: str) -> None:
+def test_a_users_meaning_stays_when_the_domain_loads_later(operator: str, domain: str) -> None:
     before = "onnx_compat.op(%r, since=1, domain=%r)(lambda X: X * 7)" % (operator, domain)
     if not domain:
         before = before.replace("since=1", "since=13")
@@ -240,7 +240,7 @@ def test_a_broken_third_party_shim_does_not_break_the_others(monkeypatch: pytest
     assert infos["reference"].selected
 
 
-def test_why_a_node_is_in_the_fallback_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_of_a_fallback_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     runnable = onnx_compat.prepare(mine("Exp", domain=""), shim="limited")
     assert runnable.fallbacks == ["here"]

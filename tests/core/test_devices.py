@@ -97,7 +97,7 @@ def test_no_device_leaves_the_choice_to_the_framework(many: ManyDevices) -> None
     assert many.compiled == [None]
 
 
-def test_a_shim_has_a_cpu_unless_it_says_otherwise() -> None:
+def test_a_shim_has_a_cpu_by_default() -> None:
     proto = model([node("Relu", ["x"], ["y"])], [value("x", ["n", 3])], [value("y")])
     for name in ("cpu", "CPU:0"):
         runnable = onnx_compat.prepare(proto, "reference", name)
@@ -121,7 +121,7 @@ def test_the_parts_of_the_shim_are_on_the_device_and_the_fallback_is_not(many: M
     assert [getattr(part, "device", None) for part in parts] == ["gpu:1", None, "gpu:1"]
 
 
-def test_what_executes_at_once_is_on_the_device(many: ManyDevices, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_immediate_execution_is_on_the_device(many: ManyDevices, monkeypatch: pytest.MonkeyPatch) -> None:
     entered: Dict[str, List[Any]] = {"within": [], "outside": []}
 
     class Placed(Reference):

@@ -124,7 +124,7 @@ def test_a_decided_comparison_holds_for_every_value(
 
 
 @given(trees, lengths, numbers)
-def test_a_size_that_is_never_negative_is_not(tree: Any, sizes: List[int], elements: List[int]) -> None:
+def test_a_size_without_negative_atoms_is_not_negative(tree: Any, sizes: List[int], elements: List[int]) -> None:
     try:
         replaced, _, symbolic = _both(tree, _atoms(sizes, elements))
     except Undefined:
@@ -146,7 +146,7 @@ def test_equal_polynomials_are_the_same_size(left: Any, right: Any) -> None:
 
 
 @given(trees, st.integers(1, 9), lengths, numbers)
-def test_a_multiple_is_seen(tree: Any, times: int, sizes: List[int], elements: List[int]) -> None:
+def test_a_multiple_is_recognised(tree: Any, times: int, sizes: List[int], elements: List[int]) -> None:
     try:
         _, plain, symbolic = _both(tree, _atoms(sizes, elements))
     except Undefined:

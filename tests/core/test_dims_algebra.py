@@ -112,7 +112,7 @@ def test_a_division_without_remainder_is_a_polynomial(dividend: Any, divisor: An
     ("dividend", "divisor"),
     [(N, 2), (2 * N + 1, 2), (N, M), (N * N, N * M), (7, N), (N + 1, N), (N, N + M), (2 * N, N + M)],
 )
-def test_a_division_with_a_remainder_is_an_atom_of_its_own(dividend: Any, divisor: Any) -> None:
+def test_a_division_with_a_remainder_is_an_atom(dividend: Any, divisor: Any) -> None:
     quotient, rest = dividend // divisor, dividend % divisor
     for size, kind in ((quotient, "floordiv"), (rest, "mod")):
         ((monomial, factor),) = size.terms.items()
@@ -121,7 +121,7 @@ def test_a_division_with_a_remainder_is_an_atom_of_its_own(dividend: Any, diviso
         assert dims.is_equal_shape(atom.args, (dividend, divisor)), "the dividend comes first"
 
 
-def test_a_polynomial_simplifies_to_an_int_as_soon_as_nothing_is_unknown() -> None:
+def test_a_polynomial_without_atoms_is_an_int() -> None:
     for size, number in ((N - N, 0), (N + 3 - N, 3), (N * 0, 0), (0 * N, 0), (3 - N + N, 3), (-N + N, 0)):
         assert type(size) is int
         assert size == number
@@ -227,7 +227,7 @@ def test_a_size_names_its_atoms_and_factors() -> None:
     assert repr(N * M) in ("%s*%s" % (atom, repr(M)), "%s*%s" % (repr(M), atom))
 
 
-def test_the_atoms_of_a_number_are_none() -> None:
+def test_a_number_has_no_atoms() -> None:
     assert list(dims.atoms_of(3)) == []
     assert [atom.args[0] for atom in dims.atoms_of(dims.maximum(N // 3, E) + 1)] == ["n", "e"]
     assert dims.is_static(3) and not dims.is_static(N)

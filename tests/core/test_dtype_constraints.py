@@ -81,7 +81,7 @@ def test_inputs_of_one_type_have_one_dtype(operator, first, second):
         check("", operator, inputs)
 
 
-def test_the_last_input_of_a_variadic_operator_is_checked_as_often_as_it_comes():
+def test_each_element_of_a_variadic_input_is_checked():
     check("", "Concat", [of("int8")] * 5)
     with pytest.raises(InvalidModelError, match="0 and 4 are int8 and int16"):
         check("", "Concat", [of("int8")] * 4 + [of("int16")])
@@ -100,7 +100,7 @@ def test_the_error_names_the_node():
     assert (caught.value.node, caught.value.operator) == ("here", "Elu")
 
 
-def test_a_meaning_from_outside_takes_every_dtype():
+def test_a_users_meaning_takes_every_dtype():
     try:
         onnx_compat.op("Elu", since=28)(lambda X, *, alpha=1.0: X)
         x = np.asarray([1, 2], np.int64)

@@ -74,7 +74,7 @@ def test_limits():
 
 
 @pytest.mark.parametrize("element_type", SMALL, ids=str)
-def test_every_code_comes_back(element_type):
+def test_every_code_survives_a_round_trip(element_type):
     codes = every_code(element_type)
     values = element_type.format.decode(codes)
     assert values.dtype == np.float32
@@ -171,7 +171,7 @@ def test_small_integers_wrap(values, element_type):
 
 
 @pytest.mark.parametrize("element_type", dtypes.ALL, ids=str)
-def test_what_users_hold_comes_back(element_type):
+def test_arrays_of_users_survive_a_round_trip(element_type):
     if element_type.kind == "s":
         carrier = np.array(["a", "ü", ""], object)
     elif element_type.format is not None:

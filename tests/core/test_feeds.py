@@ -103,7 +103,7 @@ def test_an_array_of_another_dtype_is_refused_and_not_converted(value: Any) -> N
     assert "array.astype('float32')" in str(error.value)
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_text_for_a_number_is_refused() -> None:
     with pytest.raises(InputError, match="the input 'a' cannot be read as float32"):
         feed(["x"], FLOATS)
 
@@ -160,7 +160,7 @@ def test_an_optional_is_its_element_or_empty() -> None:
         feed(np.float32(1), declared)
 
 
-def test_the_items_of_a_sequence_are_checked_each_for_itself() -> None:
+def test_each_item_of_a_sequence_is_checked() -> None:
     declared = SequenceType(TensorType(float32, ("n",)))
     first, second = feed([np.ones(1, np.float32), np.ones(2, np.float32)], declared)
     assert (first[0].shape, second[0].shape) == ((1,), (2,)), "a named size is the size of an item"
@@ -250,7 +250,7 @@ MAP_STRUCTURE = InputStructure("map", items=(InputStructure("tensor", int64, 1),
         ([MAP, EMPTY_OPTIONAL], InputStructure("sequence", items=(MAP_STRUCTURE, InputStructure("nothing")))),
     ],
 )
-def test_a_value_has_a_form_a_port_for_each_array_and_is_rebuilt_from_tensors(value: Any, form: InputStructure) -> None:
+def test_a_value_is_split_into_ports_and_rebuilt_from_tensors(value: Any, form: InputStructure) -> None:
     assert structure_of(value) == form
     arrays, ports = flatten_value(value), structure_ports("a", form, None)
     assert len(arrays) == len(ports)
@@ -306,7 +306,7 @@ def test_a_map_has_as_many_values_as_keys() -> None:
     assert keys.shape == values.shape == ("a.size",)
 
 
-def test_checked_values_are_given_back_as_they_were_fed() -> None:
+def test_checked_values_convert_back_to_the_fed_values() -> None:
     assert to_public_value(EMPTY_OPTIONAL) is None
     assert to_public_value(MAP) == {1: 1.0, 2: 1.0}
     (first, second) = to_public_value([TENSOR, EMPTY_OPTIONAL])

@@ -126,7 +126,7 @@ def test_a_slice_with_symbolic_bounds(bounds: Any, known: bool) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 5])
 @pytest.mark.parametrize("step", [1, 2, -1, -3])
-def test_a_slice_of_a_known_axis_is_that_of_python(length: int, step: int) -> None:
+def test_a_slice_of_a_known_axis_equals_pythons(length: int, step: int) -> None:
     """The other axis of the tensor is symbolic and keeps its size."""
     for start in (-9, -5, -1, 0, 1, 4, 9):
         for end in (None, -9, -5, -1, 0, 1, 4, 9):
@@ -142,7 +142,7 @@ def test_a_slice_of_a_known_axis_is_that_of_python(length: int, step: int) -> No
 
 
 @pytest.mark.parametrize("end", [None, 4, FAR])
-def test_a_slice_of_a_known_axis_may_start_at_a_symbolic_place(end: Any) -> None:
+def test_a_slice_of_a_known_axis_may_start_at_a_symbolic_position(end: Any) -> None:
     def cut(x: Any, y: Any) -> Any:
         return p.slice_axis(x, 0, y.shape[0], end)
 
@@ -153,7 +153,7 @@ def test_a_slice_of_a_known_axis_may_start_at_a_symbolic_place(end: Any) -> None
         np.testing.assert_array_equal(cut(*map(lift, feed)).value, numbers(5)[len(feed[1]) : end])
 
 
-def test_a_slice_of_a_known_axis_may_end_at_a_symbolic_place() -> None:
+def test_a_slice_of_a_known_axis_may_end_at_a_symbolic_position() -> None:
     def cut(x: Any, y: Any) -> Any:
         return p.slice_axis(x, 0, 0, y.shape[0])
 
@@ -161,7 +161,7 @@ def test_a_slice_of_a_known_axis_may_end_at_a_symbolic_place() -> None:
     assert measure(cut, ports, [[numbers(5), numbers(m)] for m in range(7)])
 
 
-def test_a_slice_of_everything_is_no_node() -> None:
+def test_a_slice_of_the_whole_tensor_is_no_node() -> None:
     def cuts(x: Any) -> Any:
         return [p.slice(x, [0, 0], ends, [1, 1]) for ends in ([None, None], [FAR, 3], [x.shape[0], 9])]
 
@@ -201,7 +201,7 @@ def test_sizes_that_follow_from_the_inputs(function: Any, known: bool) -> None:
     assert measure(function, vectors("n", "m"), feeds) is known
 
 
-def test_a_range_to_a_number_that_is_fed_has_a_size_of_its_own() -> None:
+def test_a_range_to_a_fed_number_has_a_new_size() -> None:
     def count(stop: Any) -> Any:
         return p.arange(lift(0, int64), stop, lift(1, int64))
 
@@ -209,7 +209,7 @@ def test_a_range_to_a_number_that_is_fed_has_a_size_of_its_own() -> None:
     assert not measure(count, [Port("stop", int64, ())], feeds)
 
 
-def test_the_parts_of_texts_and_the_pixels_of_an_image_are_counted_when_they_are_computed() -> None:
+def test_sizes_of_split_texts_and_decoded_images_are_new() -> None:
     shapes: List[Any] = []
 
     def body(texts: Any, image: Any) -> Any:

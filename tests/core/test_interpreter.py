@@ -65,7 +65,7 @@ def test_an_input_that_is_left_out_takes_its_default() -> None:
         np.testing.assert_array_equal(result.value, expected)
 
 
-def test_an_initializer_hides_a_value_of_its_name_outside() -> None:
+def test_an_inner_initializer_shadows_an_outer_value() -> None:
     """An initializer of a subgraph hides a value of the outer graph with the same name."""
     graph = graph_of([node("Add", ["x", "w"], ["y"])], ["y"], constants={"w": np.ones(3, np.float32)})
     (result,) = Interpreter().run(graph, [lift(X)], {"w": lift(5 * X), "z": lift(X)})
@@ -84,7 +84,7 @@ def _conditional() -> Any:
     return model(nodes, infos, [value("z"), value("other")])
 
 
-def test_a_subgraph_sees_the_values_around_it_and_does_not_change_them() -> None:
+def test_a_subgraph_reads_outer_values_and_does_not_change_them() -> None:
     branch = next(
         graph_node for graph_node in load(_conditional()).graph.nodes if graph_node.name == "choice"
     ).attributes["then_branch"]
@@ -197,7 +197,7 @@ def _refuse() -> None:
         raise UnsupportedError("it is refused")
 
 
-def test_a_tolerant_walk_goes_on_after_a_node_that_fails() -> None:
+def test_a_tolerant_run_continues_after_a_node_that_fails() -> None:
     _refuse()
     nodes = [
         node("Exp", ["x"], ["a"], name="before"),
@@ -218,7 +218,7 @@ def test_a_tolerant_walk_goes_on_after_a_node_that_fails() -> None:
         trace(proto)
 
 
-def test_a_node_with_an_unseen_value_in_its_subgraph_is_unseen() -> None:
+def test_a_node_whose_subgraph_reads_an_unknown_value_is_not_examined() -> None:
     _refuse()
     branch = helper.make_graph([node("Neg", ["b"], ["t"])], "branch", [], [value("t", [3])])
     nodes = [
@@ -230,7 +230,7 @@ def test_a_node_with_an_unseen_value_in_its_subgraph_is_unseen() -> None:
     assert interpreter.unseen == {"choice"}
 
 
-def test_an_input_of_unknown_rank_is_unseen() -> None:
+def test_an_input_of_unknown_rank_is_not_examined() -> None:
     nodes = [node("Neg", ["x"], ["y"], name="reader"), node("Neg", ["w"], ["z"], name="beside")]
     infos = [value("x"), value("w", [3])]
     _, interpreter = trace(model(nodes, infos, [value("y"), value("z")]), tolerant=True)
@@ -239,7 +239,7 @@ def test_an_input_of_unknown_rank_is_unseen() -> None:
     assert set(interpreter.done) == {"beside"}
 
 
-def test_an_invalid_model_ends_a_tolerant_walk_too() -> None:
+def test_an_invalid_model_ends_a_tolerant_run_too() -> None:
     nodes = [node("Neg", ["x", "x"], ["y"], name="here")]
     with pytest.raises(InvalidModelError, match="2 inputs were given"):
         trace(model(nodes, [value("x", [3])], [value("y")]), tolerant=True)
@@ -292,7 +292,7 @@ def test_an_input_that_is_left_out_stays_left_out() -> None:
     assert list(interpreter.done.values()) == ["native"]
 
 
-def test_a_native_keeps_sizes_of_its_inputs_and_has_the_other_sizes_for_itself() -> None:
+def test_a_native_keeps_sizes_of_its_inputs_and_gets_new_other_sizes() -> None:
     """The size of the result of NonZero comes from the native: no node of the composed meaning is recorded.
 
     Abs keeps its size.

@@ -319,7 +319,7 @@ def _patches(x: Any, past: Any) -> Any:
 
 
 @pytest.mark.parametrize(("network", "most"), [(_concat_cache, 1), (_patches, 1)])
-def test_products_of_matrices_are_as_written_and_stay_so(network: Any, most: int) -> None:
+def test_matrix_products_keep_the_logical_order(network: Any, most: int) -> None:
     """Only the other operand is transposed, once, into the logical order of the product or of the cache."""
     shapes = (2, 4, 6), (2, 2, 5, 3)
     ports = [Port(name, float32, shape) for name, shape in zip("xy", shapes)]
@@ -334,7 +334,7 @@ def test_products_of_matrices_are_as_written_and_stay_so(network: Any, most: int
 # -- the rules themselves --------------------------------------------------------------------------------------------
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.lists(st.integers(1, 4), min_size=1, max_size=4))
-def test_a_reshape_of_the_order_that_is_taken_is_in_the_order_that_is_said(data: Any, shape: List[int]) -> None:
+def test_a_reshape_of_a_pending_order_has_the_declared_order(data: Any, shape: List[int]) -> None:
     after = [int(n) for size in shape for n in _factors(data, size)]
     if data.draw(st.booleans()) and len(after) > 1:
         k = data.draw(st.integers(0, len(after) - 2))
@@ -358,7 +358,7 @@ def _factors(data: Any, size: int) -> List[int]:
     )
 
 
-def test_rows_of_groups_that_are_read_as_rows_are_in_order() -> None:
+def test_rows_of_groups_are_read_in_logical_order() -> None:
     """Groups are normalised as rows in logical order, and so is a group that is later read as a row."""
 
     def read(x: Any, groups: int) -> Any:

@@ -110,7 +110,7 @@ def test_operands_meet_in_an_order_that_moves_few_elements(operands: Any, expect
     assert meet(operands) == expected
 
 
-def test_a_constant_has_no_say() -> None:
+def test_a_constant_does_not_decide_the_order() -> None:
     orders: List[Any] = []
 
     def function(x: Any) -> Any:
@@ -123,7 +123,7 @@ def test_a_constant_has_no_say() -> None:
 
 # -- axes of length one ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_axes_that_are_taken_out_leave_the_rest_in_order(order: Tuple[int, ...]) -> None:
+def test_removed_axes_leave_the_other_axes_in_order(order: Tuple[int, ...]) -> None:
     for axes in [(1,), (0, 3), (2, 1, 3)]:
         shape = [1 if axis in axes else axis + 2 for axis in range(4)]
         logical = numbers(shape)
@@ -133,7 +133,7 @@ def test_axes_that_are_taken_out_leave_the_rest_in_order(order: Tuple[int, ...])
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_axes_that_are_put_in_move_no_element(order: Tuple[int, ...]) -> None:
+def test_inserted_axes_move_no_element(order: Tuple[int, ...]) -> None:
     logical = numbers((2, 3, 4))
     for axes in [(0,), (3,), (1, 2), (0, 4), (4, 3)]:
         rank = 3 + len(axes)
@@ -194,7 +194,7 @@ def test_the_order_as_written_stays() -> None:
         ((2, 3, 4), None, (6, 4), (None, None)),
     ],
 )
-def test_a_reshape_takes_groups_of_axes_as_they_lie(before: Any, order: Any, after: Any, expected: Any) -> None:
+def test_a_reshape_keeps_groups_of_axes_in_physical_order(before: Any, order: Any, after: Any, expected: Any) -> None:
     assert reshape_orders(before, order, after) == expected
 
 
@@ -268,7 +268,7 @@ PIXELS = (0, 4, 1, 5, 2, 3)  # pixels between the axes of a block, and channels 
         ((2, 6, 4, 5), (2, 0, 1, 3), (2, 6, 10, 2), (None, None)),
     ],
 )
-def test_an_image_that_must_move_is_stored_channels_last(before: Any, order: Any, after: Any, expected: Any) -> None:
+def test_a_transposed_image_is_stored_channels_last(before: Any, order: Any, after: Any, expected: Any) -> None:
     assert image_orders(before, order, after, ChannelsLast()) == expected
     assert image_orders(before, order, after, Reference()) == (None, None), "only where convolutions want it so"
 

@@ -111,7 +111,7 @@ def test_locations_outside_the_folder(folder):
         load(save(folder))
 
 
-def test_links_that_lead_out(folder):
+def test_links_to_outside_the_folder(folder):
     os.symlink(str(folder.parent / "secret.bin"), str(folder / "link.bin"))
     os.symlink(str(folder.parent), str(folder / "up"))
     os.symlink("link.bin", str(folder / "twice.bin"))
@@ -124,7 +124,7 @@ def test_links_that_lead_out(folder):
             load(save(folder, location=location))
 
 
-def test_links_that_stay_inside(folder):
+def test_links_to_inside_the_folder(folder):
     os.symlink("data.bin", str(folder / "link.bin"))
     assert np.array_equal(load(save(folder, location="link.bin", offset=8)).graph.initializers["w"].array(), WEIGHTS)
 

@@ -38,7 +38,7 @@ def node(operator, inputs, outputs, **attributes):
     return helper.make_node(operator, inputs.split(), outputs.split(), **attributes)
 
 
-def test_all_sources_give_the_same(tmp_path):
+def test_all_sources_give_the_same_model(tmp_path):
     weights = numpy_helper.from_array(np.ones(2, np.float32), "w")
     proto = model_of([node("Add", "x w", "y", name="sum")], initializer=[weights])
     proto.metadata_props.add(key="author", value="me")

@@ -20,16 +20,16 @@ def outcome(size):
     return interpreter.done.get("n", "composed")
 
 
-def test_a_native_takes_the_cases_that_it_accepts():
+def test_a_native_computes_the_cases_that_it_accepts():
     assert outcome(1) == "native"
     assert outcome(2) == "composed"
 
 
-def test_a_native_that_asks_for_a_size_which_is_not_known_does_not_take_the_case():
+def test_a_native_that_needs_an_unknown_size_declines_the_case():
     assert outcome("n") == "composed"
 
 
-def test_a_native_gives_no_more_results_than_somebody_reads():
+def test_a_native_gives_only_results_that_are_read():
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, size) for name, size in (("x", [4]), ("a", [2]))]
     node = helper.make_node("Split", ["x"], ["a", "nobody reads this"], name="n", num_outputs=2)
     graph = helper.make_graph([node], "g", infos[:1], infos[1:])

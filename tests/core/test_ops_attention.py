@@ -86,7 +86,7 @@ def test_windows_and_lengths_are_masks() -> None:
         assert not got[~mask.any(-1).repeat(2, 1)].any()
 
 
-def test_a_mask_that_is_too_short_allows_nothing_of_the_rest() -> None:
+def test_a_mask_that_is_too_short_excludes_the_other_keys() -> None:
     sizes = {"Q": "float32 b 2 s 8", "K": "float32 b 2 t 8", "V": "float32 b 2 t 8", "attn_mask": "float32 s m"}
     prepared = Prepared("Attention", 24, sizes)
     for steps, total, short in ((3, 7, 4), (2, 5, 5)):
@@ -111,7 +111,7 @@ def test_rotary_embedding(interleaved: int) -> None:
 
 
 @pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
-def test_linear_attention_goes_on_where_it_stopped(rule: str) -> None:
+def test_linear_attention_continues_from_its_state(rule: str) -> None:
     sizes = {"q": "float32 b s 16", "k": "float32 b s 8", "v": "float32 b s 6", "past": "float32 b 2 4 3"}
     sizes["decay" if "gated" in rule else " "] = "float32 b s 8"
     if "delta" in rule:
@@ -128,7 +128,7 @@ def test_linear_attention_goes_on_where_it_stopped(rule: str) -> None:
         close([np.concatenate([first, rest], 1), state], [whole, final])
 
 
-def test_a_convolution_with_a_memory_goes_on_where_it_stopped() -> None:
+def test_a_causal_convolution_continues_from_its_state() -> None:
     sizes = {"x": "float32 b 3 s", "w": "float32 3 1 4", "bias": "float32 3", "past": "float32 b 3 3"}
     prepared = Prepared("CausalConvWithState", 27, sizes, 2, activation="silu")
     w, bias = floats(3, 1, 4), floats(3)

@@ -11,7 +11,7 @@ from onnx_compat.tracing.values import lift
 NAN, INF = float("nan"), float("inf")
 
 
-def test_old_arithmetic_lines_up_from_an_axis():
+def test_old_arithmetic_aligns_from_an_axis():
     a, b = np.zeros((2, 3, 4), np.float32), np.arange(3, dtype=np.float32)
     result = apply_operator("Add", 6, a, b, axis=1, broadcast=1)
     assert result.shape == (2, 3, 4)
@@ -53,7 +53,7 @@ def test_clip_by_attributes_and_by_inputs():
     assert unknown([1.0, -2.0], np.float32(0)).tolist() == [1, 0]
 
 
-def test_softmax_took_all_axes_from_one_on_together():
+def test_old_softmax_merges_all_axes_from_axis_one_on():
     x = np.log(np.arange(1, 9, dtype=np.float32).reshape(2, 2, 2))
     np.testing.assert_allclose(
         apply_operator("Softmax", 11, x, axis=1)[0].reshape(-1), np.array([1, 2, 3, 4]) / 10, rtol=1e-6
@@ -113,7 +113,7 @@ def test_reductions_over_no_axes():
     assert apply_operator("ReduceL2", 11, np.array([3, 4]), axes=[0], keepdims=0).tolist() == 5
 
 
-def test_the_last_of_equals():
+def test_arg_max_selects_the_last_of_equal_elements():
     x = np.array([[2.0, 1.0, 2.0]], np.float32)
     assert apply_operator("ArgMax", 13, x, axis=1).tolist() == [[0]]
     assert apply_operator("ArgMax", 13, x, axis=1, select_last_index=1, keepdims=0).tolist() == [2]
@@ -121,7 +121,7 @@ def test_the_last_of_equals():
     assert later([[0.0, 1.0, 0.0, 4.0]]).tolist() == [[2]]
 
 
-def test_quantizing_rounds_to_even_and_stays_inside():
+def test_quantization_rounds_to_even_and_saturates():
     x, scale, zero = [0.0, 1.0, 3.0, 1000.0, -1000.0], np.float32(2), np.uint8(128)
     assert apply_operator("QuantizeLinear", 13, x, lift(scale), lift(zero)).tolist() == [128, 128, 130, 255, 0]
     back = apply_operator("DequantizeLinear", 13, np.array([0, 255], np.uint8), lift(scale), lift(zero))

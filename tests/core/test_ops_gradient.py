@@ -104,7 +104,7 @@ def test_images_in_either_layout(name, layout):
 
 
 @pytest.mark.parametrize("name", sorted(MOVED))
-def test_primitives_that_move_and_combine(name):
+def test_primitives_that_move_or_combine_elements(name):
     function, shapes = MOVED[name]
     check(function, *shapes)
 

@@ -188,7 +188,7 @@ def test_vectorized_dicts():
     assert result.tolist() == [[0.0, 0.0]]
 
 
-def test_a_map_is_recorded_once_whatever_is_in_it():
+def test_a_map_of_any_items_is_recorded_once():
     model = proto("DictVectorizer", 1, [map_type(INT64, FLOAT)], [FLOAT], {"int64_vocabulary": list(range(0, 300, 3))})
     runnable = onnx_compat.prepare(model)
     for size in (1, 4, 9):

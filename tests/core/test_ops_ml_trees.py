@@ -185,7 +185,7 @@ def test_transforms_have_the_numbers_of_the_specification():
     np.testing.assert_allclose(logistic, 1 / (1 + np.exp(-plain)), rtol=1e-5)
 
 
-def test_half_precision_is_compared_as_it_is():
+def test_half_precision_is_compared_exactly():
     """The same trees and numbers give the same result in float16 as in another dtype."""
     nodes = {dtype: ensemble(np.random.RandomState(3), dtype, 1, 0, 2) for dtype in (np.float16, np.float32)}
     x = rows(np.random.RandomState(4), np.float16, 40)

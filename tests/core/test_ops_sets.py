@@ -40,7 +40,7 @@ def test_sorted_unique_is_that_of_numpy(dtype, axis):
     assert outputs[3].tolist() == [rows.count(row) for row in different]
 
 
-def test_unsorted_unique_is_in_the_order_of_meeting():
+def test_unsorted_unique_is_in_the_order_of_first_occurrence():
     outputs = _unique(np.asarray(["b", "a", "b", "c", "a"], object), sorted=0)
     assert [item.tolist() for item in outputs] == [["b", "a", "c"], [0, 1, 3], [0, 1, 0, 2, 1], [2, 2, 1]]
 
@@ -72,7 +72,7 @@ def _count_grams(x, mode, **attributes):
 
 @pytest.mark.parametrize("texts", [False, True])
 @pytest.mark.parametrize(("mode", "expected"), [("TF", [2, 0, 3, 1]), ("IDF", [5, 0, 2, 7]), ("TFIDF", [10, 0, 6, 7])])
-def test_counts_go_with_their_weights_to_their_columns(mode, expected, texts):
+def test_counts_are_weighted_in_their_columns(mode, expected, texts):
     pool, x = [1, 2, 2, 2], np.asarray([2, 1, 1, 2, 2], np.int32)
     given = {"pool_int64s": pool}
     if texts:

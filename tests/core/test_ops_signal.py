@@ -94,7 +94,7 @@ def test_stft_is_the_dft_of_frames(parts, onesided, unknown):
 
 
 @pytest.mark.parametrize("name", ["HannWindow", "HammingWindow", "BlackmanWindow"])
-def test_windows_of_a_size_that_a_run_brings(name):
+def test_windows_of_a_run_time_size(name):
     for periodic in (0, 1):
         ours = record_function(lambda n, periodic=periodic: meaning(name, 17)(n, periodic=periodic), [], dtype="int64")
         assert ours(_int(9)).dtype == np.float32

@@ -31,7 +31,7 @@ def test_split_at_white_space_of_ascii():
     assert _split(_texts(" a  b ", " "), maxsplit=0) == ([["a  b"], [""]], [1, 0])
 
 
-def test_split_at_a_delimiter_keeps_what_is_empty():
+def test_split_at_a_delimiter_keeps_empty_parts():
     assert _split(_texts(",a,,b", "-"), delimiter=",") == ([["", "a", "", "b"], ["-", "", "", ""]], [4, 1])
     assert _split(_texts(",a,,b", ""), delimiter=",", maxsplit=2) == ([["", "a", ",b"], ["", "", ""]], [3, 1])
     assert _split(_texts("a--b-c"), delimiter="--") == ([["a", "b-c"]], [2])
@@ -104,6 +104,6 @@ def test_patterns_that_re2_refuses(pattern):
         translate(pattern)
 
 
-def test_classes_of_unicode_are_left_to_others():
+def test_classes_of_unicode_are_unsupported():
     with pytest.raises(UnsupportedError, match="reference"):
         apply_operator("RegexFullMatch", 20, _texts("a"), pattern=r"\pL")

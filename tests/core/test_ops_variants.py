@@ -153,7 +153,7 @@ def test_the_elements_of_a_sequence_are_concatenated_or_stacked() -> None:
 
 
 @pytest.mark.parametrize("position", [2, -3])
-def test_a_position_outside_of_a_sequence(position: int) -> None:
+def test_a_position_outside_the_sequence_is_refused(position: int) -> None:
     with pytest.raises(InvalidModelError, match="position %d is out of range for a sequence of 2" % position):
         meaning("SequenceAt", 11)(PAIR, np.array(position))
     assert array(meaning("SequenceAt", 11)(PAIR, np.array(-1))).tolist() == [3, 4]

@@ -147,7 +147,7 @@ PICTURE = floats(1, 2, 7, 5)
     + [{"mode": "cubic", "antialias": 1}],
     ids=lambda how: "-".join(str(value) for value in how.values()),
 )
-def test_resized_in_every_way(how, transformation):
+def test_every_mode_of_resize(how, transformation):
     how = {**how, "coordinate_transformation_mode": transformation, "domain": "", "ai_onnx": 19}
     for sizes in ([3, 8], [7, 1], [2, 6], [14, 10]):
         agree(*build_model("Resize", [PICTURE, None, None, np.array([1, 2, *sizes])], known=[3], **how), atol=1e-4)
@@ -215,7 +215,7 @@ def test_a_cubic_that_overshoots_stays_in_its_type():
 
 @pytest.mark.parametrize(("operator", "opset"), [("Upsample", 9), ("Resize", 10)])
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_the_oldest_ways_to_resize(operator, opset, mode):
+def test_the_oldest_forms_of_resize(operator, opset, mode):
     for scales in ([1, 1, 2, 3], [1, 1, 1.5, 2.6]) if operator == "Upsample" else ([1, 1, 0.3, 2.6], [1, 1, 1.5, 0.5]):
         inputs = [PICTURE, np.array(scales, np.float32)]
         agree(*build_model(operator, inputs, known=[1], mode=mode, domain="", ai_onnx=opset), atol=1e-4)

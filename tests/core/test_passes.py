@@ -115,7 +115,7 @@ def test_a_pass_is_counted_and_left_out_where_models_are_prepared(monkeypatch: p
     assert report.to_list()[0]["name"] == "weight_folding"
 
 
-def test_runs_of_a_schedule_hand_the_region_on() -> None:
+def test_each_pass_of_a_schedule_gets_the_region_of_the_last_pass() -> None:
     program = record_program(lambda x: [p.mul(x, x)], [Port("x", float32, (2,))], Reference(), ["y"])
     seen: List[Any] = []
     counting_pass = Pass("other", "a => b", lambda region, target: (seen.append(region) or region, 2), lambda: None)
@@ -153,7 +153,7 @@ def test_of_two_wrong_passes_the_first_is_named() -> None:
     assert "a later pass is at fault as well" in bisection.verdict
 
 
-def test_where_no_pass_is_at_fault() -> None:
+def test_bisection_without_a_wrong_pass() -> None:
     assert verdicts(set()).culprit is None
     bisection = verdicts(set(), needed=["absent"])
     assert bisection.culprit is None
@@ -161,7 +161,7 @@ def test_where_no_pass_is_at_fault() -> None:
     assert set(bisection.to_dict()) == {"culprit", "verdict", "trials"}
 
 
-def test_what_the_user_leaves_out_stays_out() -> None:
+def test_passes_that_the_user_leaves_out_stay_out() -> None:
     with leaving_out(["p4"]):
         bisection = verdicts({"p9", "p4"})
     assert bisection.culprit == "p9"

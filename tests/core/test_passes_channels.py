@@ -20,7 +20,7 @@ def test_an_operand_of_channels_is_a_vector(shape: Any, axis: int, vector_length
 @pytest.mark.parametrize(
     ("shape", "axis"), [((3,), 1), ((3, 1, 1), -1), ((2, 3, 1, 1), 1), ((4, 1, 1), 1), ((1, 1, 3, 1, 1), 1)]
 )
-def test_an_operand_that_varies_along_another_axis_is_none(shape: Any, axis: int) -> None:
+def test_an_operand_that_varies_along_another_axis_is_rejected(shape: Any, axis: int) -> None:
     assert channel_vector(np.ones(shape, np.float32), axis, 4, 3) is None
 
 

@@ -48,7 +48,7 @@ def cut(x: Any, *, channels: int = 3, step: int = 1) -> Any:
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("sizes", [(), (None, 4, None, None)])
-def test_scale_and_shift_go_into_a_layer_of_which_something_is_cut_off(transposed: bool, sizes: Any) -> None:
+def test_scale_and_shift_fold_into_a_sliced_layer(transposed: bool, sizes: Any) -> None:
     kinds = primitives(lambda x: [p.add(p.mul(cut(layer(x, transposed)), FACTOR), SUMMAND)], *sizes)
     assert kinds == ["conv_transpose" if transposed else "conv", "slice"]
 
@@ -65,7 +65,7 @@ def test_a_scale_stays_behind_channels_in_reverse() -> None:
 
 
 @pytest.mark.parametrize("before_the_cut", [True, False])
-def test_a_scale_stays_where_somebody_else_reads_the_value_before_it(before_the_cut: bool) -> None:
+def test_a_scale_stays_if_another_node_reads_its_input(before_the_cut: bool) -> None:
     def twice(x: Any) -> List[Any]:
         whole = layer(x, False)
         part = cut(whole)

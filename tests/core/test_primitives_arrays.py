@@ -37,7 +37,7 @@ def test_padding(mode: str) -> None:
     assert result.tolist() == [[9 if r is None or c is None else int(x[r, c]) for c in columns] for r in rows]
 
 
-def test_an_empty_axis_has_nothing_to_be_padded_with() -> None:
+def test_an_empty_axis_cannot_be_padded_with_its_elements() -> None:
     with pytest.raises(InvalidModelError):
         primitives.pad(np.zeros((0, 2), np.float32), [1, 0], [0, 0], mode="edge")
 
@@ -63,7 +63,7 @@ _bounds = st.none() | st.integers(-6, 6)
 
 
 @given(st.integers(0, 5), _bounds, _bounds, st.sampled_from([-2, -1, 1, 3]))
-def test_slices_are_pythons(size: int, start: Any, end: Any, step: int) -> None:
+def test_slices_equal_pythons(size: int, start: Any, end: Any, step: int) -> None:
     x = list(range(size))
     first = start if start is not None else 0 if step > 0 else size - 1 if size else 0
     assert (
@@ -88,7 +88,7 @@ def test_gathering_along_and_in_batches() -> None:
     [("none", lambda _, b: b), ("add", lambda a, b: a + b), ("mul", lambda a, b: a * b), ("max", max), ("min", min)],
 )
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int32, np.uint8])
-def test_scattering_one_after_the_other(reduction: str, meaning: Any, dtype: Any) -> None:
+def test_scatter_applies_updates_in_order(reduction: str, meaning: Any, dtype: Any) -> None:
     x, rows = np.asarray([1, 2, 3, 4], dtype), np.asarray([[1], [3], [1]])
     updates = np.asarray([3, 5, 7], dtype)
     expected = x.tolist()
@@ -99,7 +99,7 @@ def test_scattering_one_after_the_other(reduction: str, meaning: Any, dtype: Any
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.booleans(), st.data())
-def test_the_lower_index_comes_first_among_equals(numbers: Any, largest: bool, data: Any) -> None:
+def test_top_k_puts_the_lower_index_first_among_equals(numbers: Any, largest: bool, data: Any) -> None:
     k = data.draw(st.integers(0, len(numbers)))
     for dtype in (np.uint8, np.int64, np.float16):
         values, indices = primitives.top_k(np.asarray(numbers, dtype), k, 0, largest)
@@ -109,7 +109,7 @@ def test_the_lower_index_comes_first_among_equals(numbers: Any, largest: bool, d
         assert int(primitives.argmax(np.asarray(numbers, dtype), 0).value) == numbers.index(max(numbers))
 
 
-def test_coordinates_of_what_is_not_zero() -> None:
+def test_coordinates_of_elements_other_than_zero() -> None:
     x = np.asarray([[0.0, -0.0, math.nan], [1.0, 0.0, math.inf]], np.float32)
     assert primitives.nonzero(x).value.tolist() == [[0, 1, 1], [2, 0, 2]]
     assert primitives.nonzero(np.float32(3)).value.shape == (0, 1)
@@ -140,7 +140,7 @@ def test_running_sums(exclusive: bool, reverse: bool) -> None:
         ("reduce_min", np.bool_, True),
     ],
 )
-def test_reductions_of_nothing(name: str, dtype: Any, expected: Any) -> None:
+def test_reductions_of_no_elements(name: str, dtype: Any, expected: Any) -> None:
     result = getattr(primitives, name)(np.zeros((2, 0), dtype), [1]).value
     assert result.dtype == dtype and result.tolist() == [expected, expected]
 
@@ -265,7 +265,7 @@ def test_pools(data: Any, dtype: Any) -> None:
             )
 
 
-def test_many_rows_are_made_some_at_a_time() -> None:
+def test_many_rows_are_computed_in_blocks() -> None:
     x, w = _numbers(1, 32, 90, 90), _numbers(3, 32, 3, 3, seed=1)
     result = primitives.conv(x, w, window=Window.of((3, 3), pads=[(1, 1), (1, 1)])).value
     wide = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)], "constant")
@@ -277,7 +277,7 @@ def test_many_rows_are_made_some_at_a_time() -> None:
     assert np.array_equal(result, expected)
 
 
-def test_windows_of_small_floats_come_back_to_their_values() -> None:
+def test_windows_of_small_floats_are_rounded_to_their_dtype() -> None:
     kind = DType.of("bfloat16")
     x = lift(np.full((1, 1, 3), 1.0, np.float32), kind)
     w = lift(np.full((1, 1, 3), 1.0078125, np.float32), kind)

@@ -84,7 +84,7 @@ def test_integer_powers(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", UNSIGNED)
-def test_shifts_beyond_the_width_leave_nothing(dtype: Any) -> None:
+def test_shifts_beyond_the_width_give_zero(dtype: Any) -> None:
     bits = 8 * np.dtype(dtype).itemsize
     y = np.asarray([0, 1, bits - 1, bits, bits + 1, 255], dtype)
     x = np.full(y.shape, np.iinfo(dtype).max - 4, dtype)
@@ -132,7 +132,7 @@ def test_erf_to_the_last_bits() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_numbers_that_are_none(dtype: Any) -> None:
+def test_nan_and_infinity(dtype: Any) -> None:
     nan, inf = math.nan, math.inf
     x = np.asarray([nan, inf, -inf, -0.0], dtype)
     assert _of("is_nan", x).tolist() == [True, False, False, False]
@@ -201,7 +201,7 @@ def test_casts() -> None:
     assert cast([math.nan, math.inf, -1e30], "float64", "int64").dtype == np.int64
 
 
-def test_carried_dtypes_come_back_to_their_values() -> None:
+def test_carried_dtypes_are_rounded_to_their_values() -> None:
     unit, small = lift(1.0, DType.of("bfloat16")), lift(0.00390625, DType.of("bfloat16"))
     assert float(primitives.add(unit, small).value) == 1.0
     many = lift(np.full(1000, 0.25, np.float32), DType.of("bfloat16"))

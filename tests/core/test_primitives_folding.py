@@ -57,7 +57,7 @@ def test_moving_sizes() -> None:
     assert primitives.broadcast_to(lift([n]), [2, 1]).value.shape == (2, 1)
 
 
-def test_a_decided_comparison_is_known_and_of_numbers_again() -> None:
+def test_a_decided_comparison_is_a_known_number() -> None:
     n, _, shape = _sizes()
     result = primitives.equal(shape, lift([n, 3, -1]))
     assert result.known and result.value.dtype == bool and result.value.tolist() == [True, True, False]
@@ -65,7 +65,7 @@ def test_a_decided_comparison_is_known_and_of_numbers_again() -> None:
     assert known.known and known.value.dtype == np.int64 and known.value.tolist() == [2]
 
 
-def test_a_truth_value_that_changes_nothing_is_not_computed_with() -> None:
+def test_a_neutral_truth_value_adds_no_node() -> None:
     """`and` with a constant that is true everywhere, as masks have it, is not recorded."""
 
     def function(x: Any, y: Any) -> Any:
@@ -80,7 +80,7 @@ def test_a_truth_value_that_changes_nothing_is_not_computed_with() -> None:
     assert same is x and too is x and none.tolist() == [[False] * 3]
 
 
-def test_what_depends_on_the_values_is_left_to_run_time() -> None:
+def test_results_that_depend_on_values_are_computed_at_run_time() -> None:
     def function(x: Any) -> Any:
         shape = primitives.shape_of(x)
         same_lengths = primitives.equal(
@@ -109,7 +109,7 @@ def test_shape_chains_leave_one_reshape() -> None:
     assert SHIM.compile(program).run([np.zeros((2, 5, 4), np.float32)])[0].shape == (10, 4)
 
 
-def test_the_shim_gives_away_nothing_of_its_own() -> None:
+def test_folded_constants_are_copies() -> None:
     constant = np.arange(3, dtype=np.float32)
     program = record_program(
         lambda x: [x, lift(constant), primitives.transpose(x, [1, 0])], [Port("x", float32, (2, 2))], Reference()
@@ -129,7 +129,7 @@ def test_carried_dtypes_are_rounded_when_they_run() -> None:
     assert result.dtype == np.float32 and result == 1
 
 
-def test_what_no_value_can_be_is_the_models_error() -> None:
+def test_impossible_values_are_errors_of_the_model() -> None:
     with pytest.raises(InvalidModelError, match="index 7 is out of range"):
         primitives.take(np.zeros(3, np.float32), np.asarray([7]), 0)
     with pytest.raises(InvalidModelError, match="cannot be reshaped"):
@@ -138,7 +138,7 @@ def test_what_no_value_can_be_is_the_models_error() -> None:
         primitives.add(np.zeros(3, np.float32), np.zeros(2, np.float32))
 
 
-def test_a_scan_over_nothing() -> None:
+def test_a_scan_over_no_rows() -> None:
     def body(total: Any, x: Any) -> Any:
         return [primitives.add(total, x), total]
 

@@ -34,14 +34,14 @@ def wide(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize("sizes", [(X.shape, Y.shape), (("n", "m", 1), ("n", "m", 4))], ids=["fixed", "open"])
-def test_an_operand_is_not_repeated_that_another_one_repeats(sizes: Any) -> None:
+def test_an_operand_that_broadcasts_is_not_repeated(sizes: Any) -> None:
     nodes = record(lambda x, y: p.mul(p.cast(p.cast(wide(p.exp(x), y), int64), float32), y), sizes)
     assert [name for name, _ in nodes] == ["exp", "cast", "cast", "mul"]
     transposed = record(lambda x, y: p.add(*[p.transpose(value, (2, 0, 1)) for value in (wide(x, y), y)]), sizes)
     assert "broadcast_to" not in [name for name, _ in transposed]
 
 
-def test_it_is_repeated_last() -> None:
+def test_the_broadcast_sinks_below_the_primitive() -> None:
     nodes = record(lambda x, y: p.reduce_sum(p.sqrt(p.add(wide(x, y), 1.0)), [1]))
     assert nodes == [("add", X.shape), ("sqrt", X.shape), ("reduce_sum", (2, 1)), ("broadcast_to", (2, 4))]
     assert record(lambda x, y: p.reduce_sum(wide(x, y), [2]))[0] == ("broadcast_to", Y.shape)
@@ -49,7 +49,7 @@ def test_it_is_repeated_last() -> None:
     assert [name for name, _ in lower] == ["reshape", "neg", "broadcast_to"]
 
 
-def test_a_number_that_is_repeated_is_a_number() -> None:
+def test_a_broadcast_scalar_is_a_scalar() -> None:
     def mask(x: Any, y: Any) -> Any:
         least, none = (p.broadcast_to(lift(np.float32(number)), y.shape) for number in (-np.inf, 0))
         return p.exp(p.add(p.where(p.less(y, 1.5), least, none), y))
@@ -57,7 +57,7 @@ def test_a_number_that_is_repeated_is_a_number() -> None:
     assert [name for name, _ in record(mask, (X.shape, ("n", "m", "k")))] == ["less", "where", "add", "exp"]
 
 
-def test_what_may_be_longer_than_the_other_operand_is_repeated() -> None:
+def test_an_operand_that_may_be_longer_is_broadcast() -> None:
     """A symbolic size that is broadcast with 4 is 4 or 1."""
     program = record_program(
         lambda x, y: [p.add(p.broadcast_to(x, (2, 4)), y)],

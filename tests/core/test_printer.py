@@ -54,7 +54,7 @@ def test_a_model_with_symbolic_sizes() -> None:
     assert str(program_of(network().SerializeToString(), "reference")) == NETWORK
 
 
-def test_the_command_line_prints_it(tmp_path: Path) -> None:
+def test_the_command_line_prints_the_program(tmp_path: Path) -> None:
     onnx.save(network(), str(tmp_path / "m.onnx"))
     arguments = ["inspect", str(tmp_path / "m.onnx"), "--program", "--shim", "reference"]
     assert CliRunner().invoke(cli, arguments, obj=Settings()).output.strip() == NETWORK
@@ -63,7 +63,7 @@ def test_the_command_line_prints_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--shim", "reference"], ["--program", "x.tflite"]])
-def test_the_command_line_refuses_what_has_no_program(tmp_path: Path, arguments: Any) -> None:
+def test_the_command_line_refuses_a_model_without_a_program(tmp_path: Path, arguments: Any) -> None:
     onnx.save(network(), str(tmp_path / "m.onnx"))
     (tmp_path / "x.tflite").write_bytes(b"\0\0\0\0TFL3")
     given = [str(tmp_path / argument) if "." in argument else argument for argument in arguments]

@@ -47,7 +47,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(fake.modules[0], None)
 
 
-def test_with_nothing_installed_it_is_the_reference(environment: Any) -> None:
+def test_without_shims_the_reference_is_selected(environment: Any) -> None:
     environment()
     assert decide() == ("reference", "no installed shim works here", {})
 
@@ -102,7 +102,7 @@ def test_a_framework_that_asks_the_process_to_end_is_broken(environment: Any, mo
     )
 
 
-def test_every_shim_is_listed_with_its_reason(environment: Any) -> None:
+def test_every_shim_is_listed_with_the_reason(environment: Any) -> None:
     environment(Fake("broken", works=False), Fake("one"))
     infos = {info.name: info for info in shims()}
     assert list(infos) == ["broken", "one", "reference"]

@@ -36,7 +36,7 @@ def numbers(*shape: int) -> np.ndarray:
         ((3,), (None, 3), True),
     ],
 )
-def test_a_shape_spreads_if_each_of_its_sizes_does(narrow: Any, wide: Any, expected: bool) -> None:
+def test_a_shape_broadcasts_if_each_of_its_sizes_does(narrow: Any, wide: Any, expected: bool) -> None:
     assert is_broadcastable(narrow, wide) is expected
 
 

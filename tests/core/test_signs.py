@@ -57,7 +57,7 @@ def counts(x: Any) -> Any:
         lambda x: p.reduce_sum(p.cast(p.cast(x, bool_), int32), [1]),
     ],
 )
-def test_places_that_count_from_the_front_are_taken_as_they_are(make_indices: Any) -> None:
+def test_nonnegative_indices_are_not_normalised(make_indices: Any) -> None:
     unsure = primitives_of(lambda x: p.neg(p.neg(make_indices(x))))
     assert len(primitives_of(make_indices)) == len(unsure) - len(["neg", "neg", "less", "add", "where"])
 
@@ -82,7 +82,7 @@ def test_places_that_count_from_the_front_are_taken_as_they_are(make_indices: An
         lambda x: p.cast(p.add(p.cast(counts(x), int64), 2**32 - 1), int32),
     ],
 )
-def test_other_places_may_count_from_the_end(make_indices: Any) -> None:
+def test_other_indices_may_count_from_the_end(make_indices: Any) -> None:
     assert {"less", "where"} <= set(primitives_of(make_indices))
 
 
@@ -91,7 +91,7 @@ def test_rows_of_coordinates() -> None:
     assert "less" in primitives_of(lambda x: p.unsqueeze(p.sub(counts(x), 1), [1]), gather_nd)
 
 
-def test_a_long_computation_is_not_looked_through() -> None:
+def test_a_long_index_computation_is_not_analysed() -> None:
     def long(x: Any) -> Any:
         total = counts(x)
         for _ in range(2000):

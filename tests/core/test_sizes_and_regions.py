@@ -246,7 +246,7 @@ def test_without_entry_points_the_installation_is_wrong(monkeypatch: pytest.Monk
     assert "its metadata lacks the entry points" in str(error.value.hint)
 
 
-def test_a_meaning_from_outside_is_not_replaced_by_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_meaning_is_not_replaced_by_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module of the library may be loaded after a meaning from outside was registered."""
     monkeypatch.setitem(registry.OPERATORS, ("", "Neg"), dict(registry.OPERATORS["", "Neg"]))
     own = lookup("", "Neg", 13).function

@@ -50,7 +50,7 @@ def network() -> Any:
     return model(nodes, [value("image", ["n", 3, 8, 8])], [value("scores")], constants)
 
 
-def test_it_does_its_part_and_the_fallback_the_rest() -> None:
+def test_the_toy_shim_runs_its_nodes_and_the_fallback_the_others() -> None:
     image = np.random.RandomState(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
     runnable = onnx_compat.prepare(network(), shim="toy")
     expected = onnx_compat.run(network(), [image], shim="reference")[0]
@@ -59,11 +59,11 @@ def test_it_does_its_part_and_the_fallback_the_rest() -> None:
     assert "does not offer the primitive 'erf'" in runnable.fallback_reasons["erf"]
 
 
-def test_support_tells_so_in_advance() -> None:
+def test_support_predicts_the_fallback() -> None:
     statuses = {node_support.operator: node_support.status for node_support in onnx_compat.support(network(), "toy")}
     assert {operator for operator, status in statuses.items() if status == "fallback"} == {"Conv", "Erf"}
 
 
-def test_it_is_taken_where_nothing_else_is_installed() -> None:
+def test_the_toy_shim_is_selected_if_no_other_is_installed() -> None:
     (chosen,) = [info for info in onnx_compat.shims() if info.selected]
     assert (chosen.name, chosen.framework) == ("toy", "numpy")

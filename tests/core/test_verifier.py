@@ -311,7 +311,7 @@ def test_integers_are_a_target_of_their_own() -> None:
 
 
 # -- rewrites ----------------------------------------------------------------------------------------------------------
-def test_a_rewrite_leaves_the_program_as_it_is_and_every_producer_right() -> None:
+def test_a_rewrite_keeps_the_program_and_all_producers() -> None:
     def function(x: Any, q: Any) -> List[Any]:
         message = p.take(x, p.reshape(p.nonzero(p.neg(q)), (-1,)), 0)
         (y,) = p.cond(p.less(message.shape[0], 5), lambda: [p.neg(message)], lambda: [p.add(message, message)])
@@ -356,7 +356,7 @@ def test_padding_where_the_primitive_has_none_is_refused(primitive: str) -> None
         verify_program(program)
 
 
-def test_what_a_fold_drops_is_in_no_size() -> None:
+def test_no_size_contains_a_dropped_value() -> None:
     """A slice of a convolution with symbolic sizes has a size of its own, which the sum after it also has."""
 
     def function(x: Any) -> List[Any]:

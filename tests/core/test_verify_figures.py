@@ -43,7 +43,7 @@ def test_tensors_of_another_type_have_no_accuracy(got: Any) -> None:
         ([[3, 2, 1]], [[1, 2, 3]], "SNR 2.4 dB, cosine 0.71429, max error 1 of the range, top-1 0 %"),
     ],
 )
-def test_only_figures_that_are_defined_are_told(got: Any, want: Any, text: str) -> None:
+def test_only_defined_figures_are_shown(got: Any, want: Any, text: str) -> None:
     accuracy = accuracy_of(np.float32(got), np.float32(want))
     assert accuracy is not None and format_accuracy(accuracy) == text
 

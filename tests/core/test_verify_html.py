@@ -76,7 +76,7 @@ def test_the_page_holds_the_results() -> None:
     assert all(link[1:] in targets for link in links)
 
 
-def test_it_fetches_nothing_and_runs_nothing() -> None:
+def test_the_page_loads_no_resource_and_runs_no_script() -> None:
     text = render_page(verify_network(network()), onnx_compat.load(network()))
     parsed = Parsed(text)
     assert not {tag for tag, _ in parsed.tags} & {"script", "img", "link", "iframe", "object", "base", "form"}
@@ -88,7 +88,7 @@ def test_it_fetches_nothing_and_runs_nothing() -> None:
     assert "default-src 'none'" in text
 
 
-def test_names_are_only_text() -> None:
+def test_names_are_escaped() -> None:
     evil_network = network(EVIL)
     file = Description({"description": EVIL, "operators": 1}, {
         "operator_counts": [{"operator": EVIL, "version": 1, "count": 2, "delegated": None}],
@@ -103,7 +103,7 @@ def test_names_are_only_text() -> None:
     assert sum("alert(1)" in text_part for text_part in parsed.text) > 8
 
 
-def test_the_culprit_is_marked() -> None:
+def test_the_departing_node_is_marked() -> None:
     report = verify_network(network())
     layers = report.layers.layers
     bad = layers[1]._replace(comparison=layers[1].comparison._replace(verdict="mismatch"), snr=3.0)

@@ -138,7 +138,7 @@ def test_a_value_is_compared_in_the_order_with_the_smallest_error(
     np.testing.assert_array_equal(align(monkeypatch, want.transpose(order), want), want)
 
 
-def test_square_sizes_are_told_apart_by_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_sizes_are_told_apart_by_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
     want = np.arange(16, dtype=np.float32).reshape(2, 2, 2, 2)
     np.testing.assert_array_equal(align(monkeypatch, want.transpose(0, 2, 3, 1), want), want)
 

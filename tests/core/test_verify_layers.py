@@ -98,7 +98,7 @@ def test_the_first_that_departs_by_itself_is_named() -> None:
     )
 
 
-def test_errors_that_add_up_have_no_culprit() -> None:
+def test_errors_that_add_up_name_no_node() -> None:
     layers = examine({"e": np.float32(0.1), "y": np.float32(0.1)}, {})
     assert layers.culprit is None
     assert "none of the 2 that depart does so by itself" in layers.verdict

@@ -38,7 +38,7 @@ def test_the_sizes_of_results() -> None:
         (9, 7, 3, (1, 2)),
     ],
 )
-def test_the_padding_that_is_called_same(size: Any, stride: int, total: Any, pads: Any) -> None:
+def test_padding_that_equals_same(size: Any, stride: int, total: Any, pads: Any) -> None:
     window = Window.of([3], [stride], [2])
     assert window.same_padding([size]) == [total]
     assert not window._replace(pads=((2, 3),)).has_same_padding([size])

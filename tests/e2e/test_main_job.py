@@ -52,7 +52,7 @@ def test_no_framework_is_installed_beside_the_runtime():
     assert importlib.util.find_spec("ai_edge_litert") is not None
 
 
-def test_converts_and_verifies(model, tmp_path):
+def test_the_command_converts_and_verifies(model, tmp_path):
     converted = tmp_path / "small.tflite"
     done = onnx_compat("convert", model, converted)
     assert done.returncode == 0, done.stderr
@@ -63,7 +63,7 @@ def test_converts_and_verifies(model, tmp_path):
 
 
 @pytest.mark.parametrize("shim", ["reference", "tflite"])
-def test_runs_and_agrees_with_onnxruntime(model, shim):
+def test_the_file_agrees_with_onnxruntime(model, shim):
     done = onnx_compat("verify", model, "--shim", shim, "--oracle", "onnxruntime")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -75,7 +75,7 @@ def test_support_and_inspect(command):
     assert {row["shim"]: row["takes"] for row in document["shims"]} == {"tflite": "yes", "reference": "yes"}
 
 
-def test_a_file_of_another_model_is_found_out(command, folder):
+def test_a_file_of_another_model_is_detected(command, folder):
     code = "import sys, onnx; sys.path.insert(0, sys.argv[1]); import make_model; onnx.save(make_model.make_model(1), 'other.onnx')"
     subprocess.run([sys.executable, "-c", code, str(ROOT / "examples")], cwd=str(folder), check=True)
     assert command("convert", "digits.onnx", "one.tflite")[0] == 0

@@ -65,7 +65,7 @@ def test_a_new_minor_version_is_a_branch(tmp_path):
     assert any("tensorflow-probability" in line for line in addition.notes)
 
 
-def test_nothing_else_of_the_file_changes(tmp_path):
+def test_the_rest_of_the_file_does_not_change(tmp_path):
     addition, matrix = plan_addition(tmp_path, "litert", "2.99.0", Index("3.13"))
     assert {key: cell for key, cell in matrix.cells.items() if key != addition.cell.id} == MATRIX.cells
     lines, before = addition.text.splitlines(), TEXT.splitlines()
@@ -78,7 +78,7 @@ def test_nothing_else_of_the_file_changes(tmp_path):
 
 
 @pytest.mark.parametrize("id_", ["tf2-2.8.4-py310", "tflite-runtime-2.13.0-py310", "keras-3.12.4-jax-py311"])
-def test_between_two_versions_it_is_written_between_them(tmp_path, id_):
+def test_a_version_between_two_others_is_written_between_them(tmp_path, id_):
     name, version, backend = {
         "tf2-2.8.4-py310": ("tf2", "2.8.99", ""),
         "tflite-runtime-2.13.0-py310": ("tflite-runtime", "2.13.99", ""),
@@ -90,7 +90,7 @@ def test_between_two_versions_it_is_written_between_them(tmp_path, id_):
     assert addition.cell.env == MATRIX.cells[id_].env
 
 
-def test_before_the_first_version(tmp_path):
+def test_a_version_before_the_first(tmp_path):
     addition, matrix = plan_addition(tmp_path, "keras", "3.5.0", Index("3.11"), backend="jax")
     order = list(matrix.cells)
     assert order[order.index(addition.cell.id) + 1] == "keras-3.12.4-jax-py311"
@@ -103,7 +103,7 @@ def test_a_version_that_is_not_published_is_refused(tmp_path):
         plan_addition(tmp_path, "litert", "0.9.0", Index("3.11"))
 
 
-def test_a_patch_release_leaves_the_branch_where_it_is(tmp_path):
+def test_a_patch_release_does_not_move_the_branch(tmp_path):
     addition, _ = plan_addition(tmp_path, "tf2", "2.8.99", Index("3.11"))
     assert addition.cell.branch is None and not addition.cell.caps
     assert "branch tf2-8 is proved by tf2-2.8.4-py310: it may move to this cell" in addition.notes
@@ -116,7 +116,7 @@ def test_a_back_end_is_resolved_anew_and_pinned(tmp_path):
     assert matrix.cells[addition.cell.id].env == {"KERAS_BACKEND": "jax"}
 
 
-def test_onnx_itself(tmp_path):
+def test_a_version_of_onnx_is_added(tmp_path):
     addition, _ = plan_addition(tmp_path, "onnx", "1.99.0", Index("3.13"))
     assert (addition.cell.id, addition.cell.pins) == (
         "reference-onnx1.99.0-py313",
@@ -131,7 +131,7 @@ def test_the_newest_python_of_this_machine_is_taken():
         add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.14"))
 
 
-def test_what_does_not_fit_is_said():
+def test_pins_that_conflict_are_reported():
     addition = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.13", missing=["onnxruntime"]))
     assert addition.cell.pins == ("ai-edge-litert==2.99.0", "onnx==1.23.2")
     assert any("without onnxruntime" in line for line in addition.notes)
@@ -147,12 +147,12 @@ def test_what_does_not_fit_is_said():
         ("mxnet", "1.0", "no framework 'mxnet'"),
     ],
 )
-def test_what_cannot_be_added_is_refused(name, version, message):
+def test_an_invalid_addition_is_refused(name, version, message):
     with pytest.raises(MatrixError, match=message):
         add.plan(MATRIX, TEXT, name, version, "tensorflow", TODAY, Index())
 
 
-def test_a_resolver_that_fails_leaves_everything_as_it_is(monkeypatch, capsys):
+def test_a_failing_resolver_changes_no_file(monkeypatch, capsys):
     monkeypatch.setattr(
         add.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, "", "there is no such version")
     )
@@ -162,7 +162,7 @@ def test_a_resolver_that_fails_leaves_everything_as_it_is(monkeypatch, capsys):
     assert (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8") == TEXT
 
 
-def test_a_lock_that_fails_leaves_the_matrix_as_it_is(tmp_path, monkeypatch):
+def test_a_failing_lock_does_not_change_the_matrix(tmp_path, monkeypatch):
     (tmp_path / "matrix").mkdir()
     path = tmp_path / "matrix" / "matrix.toml"
     path.write_text(TEXT, encoding="utf-8")
@@ -178,7 +178,7 @@ def test_a_lock_that_fails_leaves_the_matrix_as_it_is(tmp_path, monkeypatch):
     assert path.read_text(encoding="utf-8") == TEXT
 
 
-def test_renderers_that_fail_leave_everything_as_it_is(tmp_path, monkeypatch, capsys):
+def test_failing_renderers_change_no_file(tmp_path, monkeypatch, capsys):
     (tmp_path / "matrix").mkdir()
     path = tmp_path / "matrix" / "matrix.toml"
     path.write_text(TEXT, encoding="utf-8")
@@ -201,7 +201,7 @@ def test_the_session_for_drift_installs_what_the_renderers_need():
     assert "session.install(%s)" % ", ".join('"%s"' % name for name in __main__.NEEDED) in noxfile
 
 
-def test_an_index_that_nobody_names_is_asked_for(monkeypatch):
+def test_an_unnamed_index_is_the_default(monkeypatch):
     (cell,) = [cell for cell in MATRIX.cells.values() if cell.index]
     monkeypatch.delenv("UV_INDEX", raising=False)
     assert f"UV_INDEX={cell.index}=" in lock.unknown_index(cell)

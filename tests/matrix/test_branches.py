@@ -67,13 +67,13 @@ def test_a_wrong_branch_is_refused(tmp_path, old, new, message):
         ),
     ],
 )
-def test_what_is_tested_with_probability_is_what_a_branch_brings(tmp_path, old, new, message):
+def test_a_branch_brings_the_tested_probability(tmp_path, old, new, message):
     with pytest.raises(MatrixError, match=message):
         load_changed(tmp_path, old, new, behind='[cells."tf2-2.17.1-py312"]')
 
 
 @pytest.mark.parametrize(("branch", "cell"), branches.branches(MATRIX).items())
-def test_a_branch_brings_what_its_cell_has_and_what_makes_it_import(branch, cell):
+def test_a_branch_brings_the_pins_of_its_cell_and_the_needs_of_its_import(branch, cell):
     project = NAMED["onnx-compat-" + branch]
     shim = MATRIX.distributions[cell.shim].name
     assert project.version == MATRIX.version and f"{shim}=={MATRIX.version}" in project.requires
@@ -109,7 +109,7 @@ def test_keras_is_pinned_with_its_back_end():
     )
 
 
-def test_every_branch_has_an_extra_and_nothing_quietly_installs_nothing():
+def test_every_branch_has_an_extra_that_installs_it():
     for branch in branches.branches(MATRIX):
         (extra,) = EXTRAS[branch]
         requirement = Requirement(extra)
@@ -138,7 +138,7 @@ def test_minors():
     assert branches.minors(">=3.8,<3.11") == ["3.8", "3.9", "3.10"]
 
 
-def test_a_wheel_says_it_all(tmp_path):
+def test_a_wheel_has_all_metadata(tmp_path):
     roots = packages.write(MATRIX, tmp_path / "projects")
     (root,) = [root for root in roots if root.name.startswith("onnx-compat-tf2-8-")]
     (wheel,) = packages.build([root], tmp_path)

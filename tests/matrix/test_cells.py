@@ -42,7 +42,7 @@ def test_a_path_replaces_the_default_tests_and_an_option_does_not():
     assert "tests/shims" not in cells.pytest_arguments(["tests/shims"], ["tests/matrix/test_cells.py::test_x"])
 
 
-def test_what_a_cell_says_of_itself_reaches_its_tests():
+def test_the_entries_of_a_cell_reach_its_tests():
     cell = MATRIX.cells["keras-3.15.1-jax-py311"]
     variables = cells.environment(MATRIX, cell)
     assert variables["KERAS_BACKEND"] == "jax"
@@ -85,12 +85,12 @@ def test_a_job_runs_where_its_device_and_its_python_are():
         assert job["labels"] == (MATRIX.ci.images["3.7"] if old else MATRIX.ci.runners[cell.runner])
 
 
-def test_no_cell_at_all_is_an_error():
+def test_an_empty_choice_of_cells_is_an_error():
     with pytest.raises(MatrixError, match="no cell"):
         ci.jobs(MATRIX, [{"session": "lint", "python": None}])
 
 
-def test_another_content_of_the_cache_has_another_key(monkeypatch):
+def test_the_cache_key_depends_on_its_contents(monkeypatch):
     before = ci.key(MATRIX)
     monkeypatch.setitem(MATRIX.tools, "zoo", ("torch==0",))
     assert ci.key(MATRIX) != before

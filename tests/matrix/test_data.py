@@ -51,6 +51,6 @@ def test_our_own_distributions_are_in_lock_step():
     assert MATRIX.pin_own("numpy>=1.18") == "numpy>=1.18"
 
 
-def test_a_shim_brings_what_it_builds_on():
+def test_a_shim_brings_its_dependencies():
     assert {distribution.key for distribution in MATRIX.closure("tf1")} == {"tf1", "tensorflow", "core"}
     assert {distribution.key for distribution in MATRIX.closure("reference")} == {"core"}

@@ -65,7 +65,7 @@ def machine(monkeypatch):
         (Cuda(names=["A card"]), [], "ready", "^$"),
     ],
 )
-def test_what_the_driver_says(machine, cuda, smi, state, reason):
+def test_the_states_of_the_driver(machine, cuda, smi, state, reason):
     machine(cuda, smi)
     answer = devices.query_driver()
     assert answer.state == state
@@ -77,7 +77,7 @@ def test_the_names_and_the_version_of_the_driver(machine):
     assert devices.query_driver() == devices.Answer("ready", names=("A card", "Another"), cuda=(12, 4))
 
 
-def test_devices_that_the_user_hides_are_none(machine, monkeypatch):
+def test_hidden_devices_do_not_count(machine, monkeypatch):
     machine(Cuda(100), ["A card"])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     assert devices.query_driver() == devices.Answer("no-gpu", "CUDA_VISIBLE_DEVICES=-1 hides A card")
@@ -94,7 +94,7 @@ def test_the_driver_of_this_machine_is_asked_in_a_process():
     assert answer is not None and set(answer) == set(NOTHING)
 
 
-def test_a_process_that_dies_or_hangs_says_so(monkeypatch):
+def test_a_process_that_dies_or_hangs_is_reported(monkeypatch):
     assert devices._query("no such framework")[0] is None
     assert "KeyError" in devices._query("no such framework")[1]
     monkeypatch.setattr(devices, "SECONDS", 0.001)
@@ -123,7 +123,7 @@ def test_nvidia_smi_is_read(tmp_path, monkeypatch):
         ({"cuda": "unknown", "error": "why"}, "broken", "tensorflow 9 does not see A card: why"),
     ],
 )
-def test_what_the_framework_says(monkeypatch, reported, state, reason):
+def test_the_states_of_the_framework(monkeypatch, reported, state, reason):
     whole = {"version": "9", "devices": [], "error": "", **reported}
     monkeypatch.setattr(devices, "_query", lambda subject: (whole, "Cannot dlopen some GPU libraries"))
     answer = devices.query_framework("tensorflow", HERE)
@@ -224,7 +224,7 @@ def test_a_cell_without_a_device_writes_that_and_runs_nothing(tmp_path, monkeypa
     }
 
 
-def test_what_is_installed_is_asked_after_the_driver(tmp_path, monkeypatch):
+def test_the_framework_is_asked_after_the_driver(tmp_path, monkeypatch):
     queried = []
     monkeypatch.setattr(devices, "ROOT", tmp_path)
     monkeypatch.setattr(cells, "query_driver", lambda: HERE)
@@ -236,7 +236,7 @@ def test_what_is_installed_is_asked_after_the_driver(tmp_path, monkeypatch):
     assert queried == ["tensorflow", "jax"]
 
 
-def test_the_tests_know_where_to_compute():
+def test_the_tests_get_the_device():
     assert cells.environment(MATRIX, CELL)["ONNX_COMPAT_DEVICE"] == "gpu"
     assert "CUDA_VISIBLE_DEVICES" not in cells.environment(MATRIX, CELL)
     assert cells.environment(MATRIX, MATRIX.cells["tf2-2.21.0-py313"])["CUDA_VISIBLE_DEVICES"] == "-1"

@@ -22,7 +22,7 @@ EDITS = {
 LOCKED = [environment for environment in MATRIX.environments.values() if environment.constraints.exists()]
 
 
-def test_no_rendered_file_drifted():
+def test_the_rendered_files_are_up_to_date():
     assert render.find_drift(MATRIX) == []
 
 

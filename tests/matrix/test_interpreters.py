@@ -25,13 +25,13 @@ def put_python(folder, code=0):
 
 
 @pytest.mark.usefixtures("_nothing_installed")
-def test_a_missing_one_is_named():
+def test_a_missing_interpreter_is_named():
     with pytest.raises(MatrixError, match=r"no python3\.99 on this machine"):
         find("3.99")
 
 
 @pytest.mark.usefixtures("_nothing_installed")
-def test_one_of_pyenv_is_found_behind_its_failing_shim(tmp_path):
+def test_a_pyenv_interpreter_is_found_behind_its_failing_shim(tmp_path):
     put_python(tmp_path / "path", code=127)
     works = put_python(tmp_path / "pyenv" / "versions" / f"{HERE}.1" / "bin")
     assert find(HERE) == works

@@ -87,7 +87,7 @@ def test_each_case_has_an_outcome_whatever_it_does_to_its_process(tool):
     assert about["versions"] == {"numpy": np.__version__}
 
 
-def test_what_fails_because_of_another_model_is_run_again(tool, monkeypatch):
+def test_a_case_that_failed_beside_another_model_runs_again(tool, monkeypatch):
     monkeypatch.setenv("LEAKS", "yes")
     cases = peers.choose_cases(["1.0"], 1, ["test_right", "test_right_again"])
     _, results = peers.measure(tool, cases, workers=1, seconds=20)
@@ -95,7 +95,7 @@ def test_what_fails_because_of_another_model_is_run_again(tool, monkeypatch):
     assert results[1].detail == "after other models: ValueError: in the way: test_right"
 
 
-def test_what_is_written_is_what_a_cell_writes(tool, tmp_path):
+def test_a_peer_writes_the_results_format_of_a_cell(tool, tmp_path):
     assert peers.main(["row", "--project=made-up", "--release=1.0", "--every=4", "--workers=1"]) == 0
     written = json.loads((tmp_path / "results" / "peer-row.json").read_text(encoding="utf-8"))
     about = {name: written[name] for name in ("cell", "shim", "peer", "state", "sample", "counts")}
@@ -110,13 +110,13 @@ def test_what_is_written_is_what_a_cell_writes(tool, tmp_path):
     assert [Result(**result).id for result in written["results"]] == ["node/1.0/test_crash", "node/1.0/test_refused"]
 
 
-def test_a_case_can_be_looked_at_alone(tool, tmp_path, capsys):
+def test_a_single_case_can_be_run(tool, tmp_path, capsys):
     assert peers.main(["made-up", "--release=1.0", "--case=test_error"]) == 0
     assert "node/1.0/test_error: fail ValueError" in capsys.readouterr().out
     assert not (tmp_path / "results").exists(), "a part is no result"
 
 
-def test_what_cannot_be_imported_is_no_result(tool, tmp_path, capsys):
+def test_a_peer_that_cannot_be_imported_has_no_result(tool, tmp_path, capsys):
     with pytest.raises(PeerError, match=r"absent_tool: the process died .*no_such_package"):
         peers.measure(Tool("absent_tool"), peers.choose_cases(["1.0"], 1, []), workers=2, seconds=20)
     assert peers.main(["absent", "--release=1.0"]) == 1
@@ -125,7 +125,7 @@ def test_what_cannot_be_imported_is_no_result(tool, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments", [["nobody", "--release=1.0"], ["made-up", "--release=9.9"]])
-def test_what_is_not_there_is_refused(tool, arguments):
+def test_an_unknown_peer_is_refused(tool, arguments):
     with pytest.raises(SystemExit):
         peers.main(arguments)
 
@@ -172,20 +172,20 @@ def run_or_judge(tool, model, x):
 
 
 @pytest.mark.parametrize("tool_", [onnx_runtime, onnx_reference])
-def test_a_real_one_computes_and_refuses(tool_):
+def test_a_real_peer_computes_and_refuses(tool_):
     np.testing.assert_array_equal(run_or_judge(tool_, one_node("Abs", TensorProto.FLOAT), X), np.abs(X))
     assert run_or_judge(tool_, one_node("NoSuchOperator", TensorProto.FLOAT), X) == "gap"
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2fnuz"])
-def test_onnxruntime_takes_what_numpy_lacks_as_its_bits(name):
+def test_onnxruntime_takes_dtypes_that_numpy_lacks_as_bits(name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = X.astype(getattr(ml_dtypes, name))
     got = run_or_judge(onnx_runtime, one_node("Identity", helper.np_dtype_to_tensor_dtype(x.dtype)), x)
     assert got.dtype == x.dtype and (got == x).all()
 
 
-def test_onnxruntime_has_no_way_in_for_half_bytes():
+def test_onnxruntime_takes_no_four_bit_inputs():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     assert (
         run_or_judge(

@@ -25,7 +25,7 @@ def test_a_row_has_the_versions_pythons_and_extras_of_its_cells():
     assert table["Keras 3 on JAX"][2].startswith("`[keras-jax]`")
 
 
-def test_the_share_is_of_what_ran_and_was_recorded_right():
+def test_the_share_counts_cases_that_ran_and_are_recorded_right():
     cell = next(cell for cell in MATRIX.cells.values() if cell.shim == "tf1")
     assert rows({})["TensorFlow 1"][4] == "-"
     assert rows({cell.id: {"opsets": {"9": [1998, 1, 0, 0, 5], "10": [0, 0, 1, 0, 0]}}})["TensorFlow 1"][4] == "99.9 %"

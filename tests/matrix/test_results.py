@@ -63,12 +63,12 @@ def folder(report: dict[str, Any], tmp_path: Path) -> Path:
     return tmp_path / "stored"
 
 
-def test_the_worst_of_an_operator_is_that_of_the_cases_of_it_alone(folder: Path) -> None:
+def test_the_worst_outcome_of_an_operator_is_that_of_its_own_cases(folder: Path) -> None:
     small = results.load_results(folder)[CELL]
     assert small["operators"] == {"Abs-13": "fallback", "Exp-13": "pass", "Neg-13": "gap", "Relu-14": "pass"}
 
 
-def test_what_did_not_pass_is_stored_with_what_it_said(report: dict[str, Any], folder: Path) -> None:
+def test_cases_that_did_not_pass_are_stored_with_their_errors(report: dict[str, Any], folder: Path) -> None:
     text = (folder / f"{CELL}.json").read_text(encoding="utf-8")
     small = json.loads(text)
     assert small["counts"] == report["counts"]
@@ -84,7 +84,7 @@ def test_what_did_not_pass_is_stored_with_what_it_said(report: dict[str, Any], f
     assert len(text.splitlines()) > 10, "a line for each thing"
 
 
-def test_a_case_that_was_not_run_is_said(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+def test_cases_that_were_not_run_are_reported(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     report["results"] = [case_result for case_result in report["results"] if case_result["id"] != "node/1/relu"]
     _again(report, folder, tmp_path)
     small = json.loads((folder / f"{CELL}.json").read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def test_a_content_of_several_releases_is_one_case(report: dict[str, Any], folde
     assert [row["cases"] for row in small["missed"]] == [{"simple/2": ["abs"]}, {"simple/4": ["abs"]}]
 
 
-def test_what_happened_is_remembered_once(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+def test_the_history_has_each_run_once(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     _again(report, folder, tmp_path)
     report["date"] = "2026-01-01T00:00:00Z"
     _again(report, folder, tmp_path)
@@ -162,7 +162,7 @@ def test_a_cell_that_did_not_run_does_not_replace_one_that_did(
     assert results.load_results(folder)["another"]["state"] == "ran"
 
 
-def test_a_peer_is_stored_as_one(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+def test_a_peer_is_stored_as_a_peer(report: dict[str, Any], folder: Path, tmp_path: Path) -> None:
     properties = {"peer": True, "versions": {"other": "1.0"}, "sample": "every 9th"}
     path = _again({**report, **properties, "cell": "other"}, folder, tmp_path)
     assert path.name == "peer-other.json"
@@ -193,7 +193,7 @@ def test_counts_may_not_fall() -> None:
     assert results.find_regressions({"state": "no-gpu"}, before) == [], "neither pass nor fail"
 
 
-def test_the_page_says_what_a_cell_does_of_each_operator(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_shows_the_outcome_of_each_operator(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = results.load_results(folder)[CELL]
     monkeypatch.setattr(support, "load_results", lambda: {CELL: small, "a cell that is gone": small})
     lines = support.page(load()).splitlines()

@@ -94,7 +94,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"tests": tests, "results": json.loads((folder / "results.json").read_text(encoding="utf-8"))}
 
 
-def test_each_is_one_failure_with_a_name_and_a_reason(ran: dict[str, Any]) -> None:
+def test_each_failure_has_a_name_and_a_reason(ran: dict[str, Any]) -> None:
     outcomes = {result["id"].rpartition("/")[2]: result for result in ran["results"]["results"]}
     for name in BAD:
         assert outcomes[name]["outcome"] == "fail"
@@ -102,12 +102,12 @@ def test_each_is_one_failure_with_a_name_and_a_reason(ran: dict[str, Any]) -> No
         assert seconds >= LIMIT or name.startswith("aborts")
 
 
-def test_the_others_run_to_their_end(ran: dict[str, Any]) -> None:
+def test_the_other_tests_run_to_their_end(ran: dict[str, Any]) -> None:
     assert ran["results"]["counts"] == {"node/1": {"pass": GOOD, "fallback": 0, "gap": 0, "fail": len(BAD)}}
     assert ran["results"]["state"] == "ran"
 
 
-def test_what_is_seen_from_outside_is_the_same(ran: dict[str, Any]) -> None:
+def test_the_report_of_a_worker_equals_that_of_one_process(ran: dict[str, Any]) -> None:
     tests = ran["tests"]
     assert (tests.total, tests.cases, tests.missing) == (GOOD + len(BAD), GOOD + len(BAD), 0)
     assert sorted(id.partition("[")[2] for id in tests.failures) == [f"node/1/{name}]" for name in sorted(BAD)]

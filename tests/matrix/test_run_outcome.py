@@ -37,7 +37,7 @@ def judge_run(
     return result.status, result.reason
 
 
-def test_one_that_passed() -> None:
+def test_a_cell_that_passed() -> None:
     assert judge_run() == (PASSED, "")
     assert judge_run(before=RESULTS) == (PASSED, "")
     result = judge(End(0, 5.0), progress(4), RESULTS, LOG, True, None)
@@ -51,7 +51,7 @@ def test_a_failed_test_is_named() -> None:
     assert judge_run(1, progress(4, a="no"), None)[0] == FAILED, "one of a part of the tests, without cases"
 
 
-def test_fewer_than_stored() -> None:
+def test_a_cell_with_fewer_passes_than_stored() -> None:
     before = {"counts": {"node/1": {**ROW, "pass": 9}}}
     status, reason = judge_run(1, before=before)
     assert status == WORSE
@@ -72,13 +72,13 @@ def test_fewer_than_stored() -> None:
         (0, progress(4), None, "it wrote no results"),
     ],
 )
-def test_broken_is_what_did_not_run_to_its_end(
+def test_a_cell_that_did_not_end_is_broken(
     code: int | None, tests: Progress, results: dict[str, Any] | None, message: str
 ) -> None:
     assert judge_run(code, tests, results) == (BROKEN, message)
 
 
-def test_no_device_is_an_outcome_of_its_own() -> None:
+def test_a_missing_device_is_an_outcome() -> None:
     result = {"state": NO_GPU, "reason": "TensorFlow sees no GPU", "counts": {}}
     assert judge_run(0, progress(0), result) == (NO_GPU, "TensorFlow sees no GPU")
     assert NO_GPU not in outcome.BAD
@@ -119,7 +119,7 @@ def test_the_reason_is_in_the_log(log: str, message: str) -> None:
     assert find_reason(log) == message
 
 
-def test_what_is_broken_has_results_for_those_that_read_them() -> None:
+def test_a_broken_cell_has_results_for_the_readers() -> None:
     cell = load().cells["tflite-litert-2.3.0-py313"]
     result = outcome.broken_results(cell, "no such version")
     about = {"cell": cell.id, "python": "3.13", "shim": "tflite", "state": BROKEN, "reason": "no such version"}
@@ -135,7 +135,7 @@ class Endless:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_what_there_is_to_see(terminal: bool) -> None:
+def test_the_progress_of_a_run_is_shown(terminal: bool) -> None:
     cell = load().cells["tflite-litert-2.3.0-py313"]
     seconds = 0.0
     text = io.StringIO()
@@ -156,7 +156,7 @@ def test_what_there_is_to_see(terminal: bool) -> None:
     assert terminal or len(shown_text.splitlines()) == 2, "lines, now and then, where there is no terminal"
 
 
-def test_the_table_has_a_row_for_each() -> None:
+def test_the_table_has_a_row_for_each_cell() -> None:
     text = io.StringIO()
     counts = {"pass": 2999, "fallback": 1, "gap": 4, "fail": 0}
     rows = {"a": Outcome(PASSED, "", 75.4, counts), "b": Outcome(BROKEN, "no such version", 1)}
@@ -167,7 +167,7 @@ def test_the_table_has_a_row_for_each() -> None:
     assert second == ["b", "broken", "1"]
 
 
-def test_results_that_are_not_there_yet(tmp_path: Path) -> None:
+def test_missing_results_are_reported(tmp_path: Path) -> None:
     tests = Progress(tmp_path / "absent")
     tests.read()
     assert (tests.total, tests.missing) == (0, 0)

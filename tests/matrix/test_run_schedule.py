@@ -69,14 +69,14 @@ class Machine:
             yield cell.id, end
 
 
-def test_one_after_the_other() -> None:
+def test_cells_run_one_after_the_other() -> None:
     machine = Machine([3, 2, 1])
     assert [id for id, _ in machine.run()] == [cell.id for cell in machine.cells]
     assert machine.clock() == 6
     assert machine.at_once == 1
 
 
-def test_several_at_once_in_the_order_in_which_they_end() -> None:
+def test_several_cells_at_once_are_yielded_in_the_order_of_their_ends() -> None:
     machine = Machine([3, 1, 1, 4], jobs=2)
     first, second, third, fourth = (cell.id for cell in machine.cells)
     assert [id for id, _ in machine.run()] == [second, third, first, fourth]
@@ -84,7 +84,7 @@ def test_several_at_once_in_the_order_in_which_they_end() -> None:
     assert machine.clock() == 2 + 4
 
 
-def test_one_that_hangs_is_ended_and_the_rest_goes_on() -> None:
+def test_a_cell_that_hangs_is_ended_and_the_others_continue() -> None:
     machine = Machine([None, 2], limit=60)
     (hung, end), (after, good) = machine.run()
     assert (hung, after) == tuple(cell.id for cell in machine.cells)
@@ -94,7 +94,7 @@ def test_one_that_hangs_is_ended_and_the_rest_goes_on() -> None:
     assert good.code == 0
 
 
-def test_one_that_does_not_start_is_an_end_with_a_reason() -> None:
+def test_a_cell_that_does_not_start_ends_with_a_reason() -> None:
     machine = Machine([1, 1])
 
     def start(cell: Cell) -> tuple[Fake, Progress]:
@@ -109,7 +109,7 @@ def test_one_that_does_not_start_is_an_end_with_a_reason() -> None:
     ]
 
 
-def test_who_ends_the_run_ends_what_runs() -> None:
+def test_ending_the_run_ends_the_running_cells() -> None:
     machine = Machine([1, None, None], jobs=2)
     run = machine.run()
     next(run)
@@ -131,13 +131,13 @@ def test_who_ends_the_run_ends_what_runs() -> None:
         (0, 2, 24, (1, 2)),
     ],
 )
-def test_as_many_at_once_as_there_are_cores_and_memory_for(
+def test_cores_and_memory_limit_the_cells_at_once(
     cells: int, cores: int, gigabytes: float, planned: tuple[int, int]
 ) -> None:
     assert machine.plan(cells, None, cores, gigabytes) == machine.Plan(*planned)
 
 
-def test_who_says_how_many_gets_them() -> None:
+def test_a_given_number_of_jobs_is_used() -> None:
     assert machine.plan(71, 4, 2, 24) == machine.Plan(4, 1)
     assert machine.plan(71, 1, 16, 64) == machine.Plan(1, 16)
 
@@ -147,7 +147,7 @@ def test_this_machine_has_a_core_and_some_memory() -> None:
     assert machine.memory() > 0.1
 
 
-def test_a_cell_takes_what_it_took_or_what_others_of_its_shim_did(tmp_path: Path) -> None:
+def test_the_estimate_of_a_cell_is_its_last_time_or_that_of_its_shim(tmp_path: Path) -> None:
     matrix = load()
     cells = [cell for cell in matrix.cells.values() if cell.shim in {"tflite", "tf2"}]
     lite, full = ([cell.id for cell in cells if cell.shim == shim] for shim in ("tflite", "tf2"))
@@ -160,7 +160,7 @@ def test_a_cell_takes_what_it_took_or_what_others_of_its_shim_did(tmp_path: Path
     assert set(expect.estimate_seconds(cells, {}, tmp_path / "empty").values()) == {0}
 
 
-def test_what_is_left_goes_by_the_tests_and_before_there_are_any_by_the_clock(tmp_path: Path) -> None:
+def test_the_remaining_time_follows_from_the_tests_else_from_the_clock(tmp_path: Path) -> None:
     seconds = {CELLS[0].id: 100.0, CELLS[1].id: 60.0}
     progress = Progress(tmp_path / "tests")
     running = Running(CELLS[0], Fake(Clock(), None), progress, started=10)

@@ -76,11 +76,11 @@ def gate(*shims: str) -> set[str]:
         ("tox.ini", set()),
     ],
 )
-def test_a_file_matters_to_those_that_read_it(path: str, cells: set[str]) -> None:
+def test_a_file_affects_the_cells_that_read_it(path: str, cells: set[str]) -> None:
     assert {cell.id for cell in MATRIX.cells.values() if inputs.depends_on(MATRIX, cell, path)} == cells
 
 
-def test_the_paths_of_the_table_are_there() -> None:
+def test_the_paths_of_the_table_exist() -> None:
     """Each pattern matches a file. After a rename, a pattern would match nothing without notice."""
     for pattern in (*inputs.UNREAD, *inputs.CORE_ONLY):
         known = [path for path in inputs._contents() if inputs._matches_any(path, [pattern])]
@@ -99,7 +99,7 @@ def test_the_paths_of_the_table_are_there() -> None:
         ('name = "onnx-compat-tflite"', 'name = "onnx-compat-lite"', of("tflite")),
     ],
 )
-def test_an_entry_matters_to_those_that_follow_from_it(old: str, new: str, cells: set[str]) -> None:
+def test_an_entry_affects_the_cells_that_depend_on_it(old: str, new: str, cells: set[str]) -> None:
     assert old in TEXT
     changed = TEXT.replace(old, new, 1)
     every = MATRIX.cells.values()
@@ -129,7 +129,7 @@ def write(root: Path, path: str, text: str) -> None:
     (root / path).write_text(text, encoding="utf-8")
 
 
-def test_what_a_change_can_affect_and_why(repository: Path) -> None:
+def test_the_affected_cells_are_listed_with_reasons(repository: Path) -> None:
     cells = list(MATRIX.cells.values())
     assert since.find_affected(MATRIX, cells, "HEAD") == {}
     write(repository, "docs/matrix.md", "b\n")
@@ -149,7 +149,7 @@ def test_what_a_change_can_affect_and_why(repository: Path) -> None:
     assert [id for id, why in reasons.items() if len(why) > 1] == [old]
 
 
-def test_a_revision_that_is_not_there_is_an_error(repository: Path) -> None:
+def test_an_unknown_revision_is_an_error(repository: Path) -> None:
     with pytest.raises(Exception, match=r"git diff .* nowhere"):
         since.changed_files("nowhere")
 
@@ -179,7 +179,7 @@ def test_a_cell_is_done_until_something_that_it_reads_changes(repository: Path, 
     assert stand() == [False, False], "others were written since"
 
 
-def test_only_a_good_end_is_done(tmp_path: Path) -> None:
+def test_only_a_cell_that_passed_is_done(tmp_path: Path) -> None:
     for status, good in (("failed", False), ("broken", False), ("passed", True)):
         done.write("x", "inputs", status, 5.0, tmp_path)
         assert done.is_current("x", "inputs", "passed", tmp_path) == good
@@ -189,7 +189,7 @@ def test_only_a_good_end_is_done(tmp_path: Path) -> None:
     assert done.read("x", tmp_path) is None
 
 
-def test_which_cells_are_meant() -> None:
+def test_the_choice_of_cells() -> None:
     every = choose(MATRIX, [], [], [], "cpu")
     assert every == [cell for cell in MATRIX.cells.values() if cell.runner == "cpu"]
     gate = choose(MATRIX, [], ["gate"], ["tf2", "keras"], "cpu")

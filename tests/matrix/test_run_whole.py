@@ -79,7 +79,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     return Fake(tmp_path)
 
 
-def test_the_second_run_goes_on_with_what_is_missing_or_failed(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_second_run_continues_with_missing_and_failed_cells(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     fake.tell(CELLS[1], {"code": 1, "tests": ["passed", "failed"], "counts": COUNTS})
     fake.tell(CELLS[2], {"killed": int(signal.SIGKILL), "tests": ["passed"]})
     assert fake.run() == 1
@@ -103,7 +103,7 @@ def test_the_second_run_goes_on_with_what_is_missing_or_failed(fake: Fake, capsy
     assert fake.ran == set()
 
 
-def test_fresh_runs_all_and_to_look_runs_none(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fresh_runs_all_cells_and_a_dry_run_none(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     assert fake.run() == 0
     assert fake.run("--fresh", "--dry-run") == 0
     assert set(capsys.readouterr().out.splitlines()[-4:]) == set(CELLS)
@@ -114,7 +114,7 @@ def test_fresh_runs_all_and_to_look_runs_none(fake: Fake, capsys: pytest.Capture
     assert fake.ran == set(CELLS)
 
 
-def test_a_run_of_some_tests_is_no_whole_one(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_partial_run_marks_no_cell_as_done(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     assert fake.run() == 0
     fake.tell(CELLS[0], {"code": 1, "tests": ["passed"]})
     before = fake.read_results(CELLS[0])
@@ -136,7 +136,7 @@ def test_a_cell_that_hangs_is_broken_and_ended(fake: Fake) -> None:
     assert fake.read_results(CELLS[1])["state"] == "ran"
 
 
-def test_interrupted_it_ends_what_runs_and_keeps_what_ended(tmp_path: Path) -> None:
+def test_an_interrupt_ends_running_cells_and_keeps_finished_ones(tmp_path: Path) -> None:
     fake = Fake(tmp_path)
     fake.tell(CELLS[1], {**GOOD, "seconds": 600})
     code = f"""
@@ -165,7 +165,7 @@ sys.exit(command.main(sys.argv[1:]))
         os.kill(int((fake.folder / f"{CELLS[1]}.pid").read_text(encoding="utf-8")), 0)
 
 
-def test_without_what_all_cells_need_none_is_run(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_cell_runs_if_a_common_session_fails(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     fake.nox.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     assert fake.run() == 2
     assert "no cell was run" in capsys.readouterr().err

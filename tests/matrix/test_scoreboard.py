@@ -62,7 +62,7 @@ def test_cases_are_read_as_they_were_written(folder: Path) -> None:
     assert list(load_cases(folder).values()) == [CASES]
 
 
-def test_of_a_cell_the_newest_run_is_shown(folder: Path, tmp_path: Path) -> None:
+def test_the_newest_run_of_a_cell_is_shown(folder: Path, tmp_path: Path) -> None:
     old, new = "2026-05-05T10:00:00Z", "2026-05-06T10:00:00Z"
     _write(tmp_path / "one" / "a.json", _results(date=new, test_abs="fail"))
     _write(tmp_path / "two" / "deep" / "b.json", _results(date=old))
@@ -86,35 +86,35 @@ def test_a_run_of_a_part_is_not_shown_for_the_whole(folder: Path, tmp_path: Path
     assert f"{CELL}: not the run of 2026-06-06T10:00:00Z (b.json), which is partial" in board.notes
 
 
-def test_a_run_that_is_stored_too_is_there_once(folder: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_also_stored_is_shown_once(folder: Path, tmp_path: Path) -> None:
     given = gather([_write(tmp_path / "a.json", _results())], folder).runs[CELL]
     _write(folder / f"{CELL}.json", given.small)
     board = gather([tmp_path / "a.json", folder], folder)
     assert (board.runs[CELL].source, board.older, board.notes) == ("stored", [], [])
 
 
-def test_a_case_is_known_by_every_release_that_has_it(folder: Path, tmp_path: Path) -> None:
+def test_a_case_lists_all_its_releases(folder: Path, tmp_path: Path) -> None:
     counts = {"node/1.9.0": {"pass": 0, "fallback": 0, "gap": 0, "fail": 1}}
     results = {"counts": counts, "results": [{"id": "node/1.9.0/test_old", "outcome": "fail"}]}
     board = gather([_write(tmp_path / "a.json", {**_results(), **results})], folder)
     assert (board.runs[CELL].outcomes(), board.notes) == ({"node/1.12.0/test_old": "fail"}, [])
 
 
-def test_what_is_no_result_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_no_result_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text("text", encoding="utf-8")
     for path in (tmp_path / "text.json", tmp_path / "missing.json", _write(tmp_path / "list.json", {"a": 1})):
         with pytest.raises(MatrixError, match=path.name):
             gather([path], folder)
 
 
-def test_cases_that_are_not_stored_are_told(folder: Path, tmp_path: Path) -> None:
+def test_cases_that_are_not_stored_are_reported(folder: Path, tmp_path: Path) -> None:
     results = _results()
     results["results"].append({"id": "node/9.9.9/test_new", "outcome": "fail"})
     board = gather([_write(tmp_path / "a.json", results)], folder)
     assert board.notes == [f"{CELL}: not shown, because their cases are not stored: node/9.9.9"]
 
 
-def test_the_page_holds_all_and_asks_for_nothing(folder: Path, tmp_path: Path) -> None:
+def test_the_page_is_self_contained(folder: Path, tmp_path: Path) -> None:
     _write(tmp_path / "a.json", _results(test_abs="fail"))
     _write(
         tmp_path / "b.json", {"cell": "tf2-2.21.0-gpu-py313", "shim": "tf2", "state": "no-gpu", "reason": "no device"}
@@ -131,7 +131,7 @@ def test_the_page_holds_all_and_asks_for_nothing(folder: Path, tmp_path: Path) -
     assert data["cases"][shown[CELL]["cases"]][GROUP]["17 Abs-13 Mine ai.onnx.ml::Scaler-1"] == ["test_both"]
 
 
-def test_a_badge_never_says_all_where_something_is_missing(folder: Path, tmp_path: Path) -> None:
+def test_a_badge_says_all_only_if_no_case_is_missing(folder: Path, tmp_path: Path) -> None:
     many = {f"{GROUP}/test_{n}": Known(13, ("Abs-13",)) for n in range(2000)}
     write_cases(many, folder)
     results = [{"id": id_, "outcome": "gap" if id_.endswith("_7") else "pass"} for id_ in many]
@@ -150,7 +150,7 @@ def test_a_badge_never_says_all_where_something_is_missing(folder: Path, tmp_pat
     }
 
 
-def test_what_is_filled_is_not_filled_again() -> None:
+def test_a_filled_template_has_no_placeholder() -> None:
     assert fill("{{a}} {{b}} {{a}}", {"a": "{{b}}", "b": "2"}) == "{{b}} 2 {{b}}"
     with pytest.raises(AssertionError):
         fill("{{a}}", {"a": "1", "b": "2"})
@@ -197,7 +197,9 @@ def _pins(cell: str) -> list[str]:
     return [pin.partition("==")[0] for pin in load().cells[cell].pins]
 
 
-def test_the_command_makes_it_of_what_is_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_builds_the_scoreboard_from_stored_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["scoreboard", "--out", str(tmp_path / "out"), "--backend-scoreboard", str(tmp_path / "to")]) == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"index.html", "badge-tf2.svg"} <= names

@@ -27,11 +27,11 @@ def test_a_problem_is_named(tmp_path: Path, html: str, problem: str) -> None:
     assert main([str(tmp_path)]) == 1
 
 
-def test_a_good_site_has_none(tmp_path: Path) -> None:
+def test_a_good_site_has_no_problem(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(GOOD + '<a href="other.html#top">x</a>', encoding="utf-8")
     (tmp_path / "other.html").write_text(GOOD + '<a href=".">x</a>', encoding="utf-8")
     assert problems(tmp_path) == [] and main([str(tmp_path)]) == 0
 
 
-def test_a_site_without_pages_is_none(tmp_path: Path) -> None:
+def test_a_site_without_pages_is_an_error(tmp_path: Path) -> None:
     assert problems(tmp_path)

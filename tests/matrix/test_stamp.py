@@ -10,7 +10,7 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("ONNX_COMPAT_CACHE", str(tmp_path / "cache"))
 
 
-def test_fresh_once_written_and_until_something_else_is_asked_for():
+def test_a_stamp_is_fresh_until_its_request_changes():
     stamp = Stamp("zoo", "zoo", "small", "torch==1")
     assert not stamp.fresh()
     stamp.write()
@@ -19,7 +19,7 @@ def test_fresh_once_written_and_until_something_else_is_asked_for():
     assert not Stamp("zoo-full", "zoo", "full", "torch==1").fresh()
 
 
-def test_other_code_makes_other_cases(tmp_path, monkeypatch):
+def test_a_stamp_depends_on_the_code(tmp_path, monkeypatch):
     room = tmp_path / "matrix" / "zoo"
     room.mkdir(parents=True)
     (room / "code.py").write_text("x = 1\n", encoding="utf-8")

@@ -39,7 +39,7 @@ def _tensor(*values: float) -> bytes:
 SETS = [([_tensor(1)], [_tensor(2)]), ([_tensor(1, 2)], [_tensor(2, 3)])]
 
 
-def test_what_is_written_is_read() -> None:
+def test_a_written_case_is_read_back() -> None:
     case = cache.write_case("s", "1.2.3", "test_add", _add(), SETS, {}, 1e-2, 1e-5, ["dynamic"])
     cache.write_index("s", [case])
     assert cache.read_index("s") == [case]
@@ -82,7 +82,7 @@ def test_the_outputs_of_bfloat16_are_known() -> None:
     assert next(case.data_sets()).coarse == {"y"}
 
 
-def test_a_content_is_stored_once_whoever_wrote_it() -> None:
+def test_equal_contents_are_stored_once() -> None:
     known: dict[str, str] = {}
     first = cache.write_case("s", "1", "a", _add(producer_name="x", ir_version=7), SETS, known)
     again = cache.write_case("s", "2", "a", _add(producer_name="y", ir_version=8), SETS, known)
@@ -92,7 +92,7 @@ def test_a_content_is_stored_once_whoever_wrote_it() -> None:
     assert not (cache.cache_dir() / "s" / "2" / "a").exists()
 
 
-def test_an_index_keeps_the_order_of_the_releases_and_what_it_had() -> None:
+def test_an_index_keeps_its_order_and_its_entries() -> None:
     rows = [cache.write_case("s", release, "a", _add(), SETS, {}) for release in ("1.10.0", "1.9.0", "1.2.3")]
     for row in rows:
         cache.write_index("s", [row])
@@ -102,7 +102,7 @@ def test_an_index_keeps_the_order_of_the_releases_and_what_it_had() -> None:
     assert rows[-1].rtol == 0.5
 
 
-def test_the_data_of_a_release_is_understood() -> None:
+def test_the_data_of_a_release_is_parsed() -> None:
     model = onnx.load_from_string(_add())
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
     data = {
@@ -173,12 +173,12 @@ def test_a_case_of_several_releases_is_stored_once_and_has_a_row_in_each(monkeyp
     assert lines[1] == "simple of onnx 1.0.0: 0 cases"
 
 
-def test_a_release_has_the_opset_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_has_the_declared_opset(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FetchError, match="up to opset 0"):
         _release(monkeypatch, {"1.0.0": {}})
 
 
-def test_the_cache_is_where_the_platform_keeps_such_things(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_lies_in_the_cache_folder_of_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache.cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("ONNX_COMPAT_CACHE")
     monkeypatch.setattr("matrix.suites.place.sys.platform", "linux")

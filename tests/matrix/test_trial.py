@@ -93,7 +93,7 @@ def test_two_builds_of_one_framework_are_not_tried_beside_each_other(machine):
         ("refused", "the disk is full", {"refuses", "pip"}),
     ],
 )
-def test_whatever_goes_wrong_is_a_failure(machine, key, value, columns):
+def test_each_kind_of_error_is_a_failure(machine, key, value, columns):
     machine[0][key] = value
     branch_trial = run_trial("tf2-8")
     assert {name for name, result in branch_trial.row.items() if result == "FAILED"} == columns
@@ -115,7 +115,7 @@ def test_an_unknown_branch_is_named():
         trial.trials(MATRIX, Path("dist"), ["tf9-9"])
 
 
-def test_the_shell_does_not_choose_for_the_user(monkeypatch):
+def test_the_variables_of_the_shell_are_removed(monkeypatch):
     monkeypatch.setenv("ONNX_COMPAT_SHIM", "reference")
     code = "import os; print(os.environ.get('ONNX_COMPAT_SHIM'), os.environ['GIVEN'])"
     assert trial._run_command(sys.executable, "-c", code, env={"GIVEN": "1"}).split() == ["None", "1"]

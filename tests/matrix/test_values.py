@@ -67,7 +67,7 @@ def _value(kind: str, message: Any) -> Any:
     return values.read_value(type_, message.SerializeToString())
 
 
-def test_maps_and_what_is_in_sequences_and_optionals() -> None:
+def test_maps_sequences_and_optionals() -> None:
     unit_vector = np.ones(2, np.float32)
     by_number = numpy_helper.from_dict({3: np.array(1.5), 4: np.array(2.5)})
     by_text = onnx.MapProto(
@@ -83,7 +83,7 @@ def test_maps_and_what_is_in_sequences_and_optionals() -> None:
     assert _value("optional_type", numpy_helper.from_optional(unit_vector)).tolist() == [1, 1]
 
 
-def test_the_bits_of_a_bfloat16_are_one_where_the_graph_says_so() -> None:
+def test_bits_are_a_bfloat16_if_the_graph_declares_it() -> None:
     bits = numpy_helper.from_array(np.array([0x3F80, 0xC000], np.uint16)).SerializeToString()
     for element, wanted in ((TensorProto.BFLOAT16, [1.0, -2.0]), (TensorProto.UINT16, [0x3F80, 0xC000])):
         got = values.read_value(helper.make_tensor_type_proto(element, [2]), bits)

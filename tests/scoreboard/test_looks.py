@@ -82,7 +82,7 @@ def test_the_map_scrolls_in_its_box_and_its_names_stay(visit: Visit, picture: Pi
     picture(page, "map-360-scrolled")
 
 
-def test_what_is_stored_opens(visit: Visit, picture: Picture, stored_page: Path) -> None:
+def test_the_stored_page_opens(visit: Visit, picture: Picture, stored_page: Path) -> None:
     page = visit("#/map", address=stored_page.as_uri(), width=1440)
     assert page.locator(".map td[class^=level]").count() > 100
     _fits(page)

@@ -87,13 +87,13 @@ def test_a_cell_of_the_map_opens_its_operators_and_their_cases(visit: Visit) -> 
     expect(_cell(page, "tf2-2.20.0-py313", "17").locator("a")).to_be_focused()
 
 
-def test_what_an_error_says_is_text(visit: Visit) -> None:
+def test_error_texts_are_escaped(visit: Visit) -> None:
     page = visit("#/cell/tf2-2.21.0-py313/20/Resize")
     expect(page.get_by_text("Resize: <b>no</b> cubic").first).to_be_visible()
     expect(page.locator("main .error b")).to_have_count(0)
 
 
-def test_links_into_the_depth_open_what_they_name(visit: Visit) -> None:
+def test_deep_links_open_their_target(visit: Visit) -> None:
     page = visit("#/cell/tf2-2.21.0-py313/all/Loop")
     expect(page.locator(".rows").first.locator("tbody th")).to_have_text(["Loop"])
     expect(page.get_by_text("outside of the framework: Loop_0").first).to_be_visible()
@@ -104,7 +104,7 @@ def test_links_into_the_depth_open_what_they_name(visit: Visit) -> None:
     expect(visit("#/%zz/%").locator("h1")).to_have_text("What runs where")
 
 
-def test_the_map_is_walked_by_keyboard(visit: Visit) -> None:
+def test_the_map_is_navigated_by_keyboard(visit: Visit) -> None:
     page = visit("#/map?framework=reference")
     page.get_by_role("button", name="Clear").focus()
     page.keyboard.press("Tab")
@@ -165,7 +165,7 @@ def test_history_draws_a_line_for_each_cell_that_ran_again(visit: Visit) -> None
     expect(page.locator("figure")).to_have_count(1)
 
 
-def test_tables_say_what_they_are(visit: Visit) -> None:
+def test_tables_have_captions(visit: Visit) -> None:
     page = visit("#/map?framework=tf2")
     grid = page.get_by_role("grid", name="Share of cases that pass, by cell and opset")
     expect(grid.get_by_role("columnheader", name="28", exact=True)).to_have_count(1)

@@ -72,7 +72,7 @@ def test_an_extension_of_litert_is_missing(copy):
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "not-listed"])
-def test_of_tensorflow_only_a_folder_is_left(copy, listed):
+def test_only_a_folder_of_tensorflow_is_left(copy, listed):
     here = copy("several-py311")
     here.drop("tensorflow")
     (here.packages / "tensorflow").mkdir()
@@ -89,7 +89,7 @@ def test_a_shim_cannot_be_imported(copy):
     passed_over(here, "tf2", "it cannot be imported: RuntimeError: two", REINSTALL % "onnx-compat-tf2", "tflite")
 
 
-def test_an_import_that_ends_the_process_is_an_error_like_another(copy):
+def test_an_import_that_exits_is_an_error(copy):
     here = copy("several-py311")
     here.put("tensorflow", "raise SystemExit('no licence')\n")
     (decision,) = here.ask("decide", KERAS_BACKEND="jax")
@@ -98,7 +98,7 @@ def test_an_import_that_ends_the_process_is_an_error_like_another(copy):
 
 
 @pytest.mark.parametrize("signal", ["SIGABRT", "SIGILL", "SIGSEGV"])
-def test_an_import_that_kills_does_so_once(copy, signal):
+def test_an_import_that_kills_the_process_kills_one_process(copy, signal):
     """The fake TensorFlow ends its process on import, as a build for another processor does."""
     here = copy("several-py311")
     here.put("tensorflow", "import os, signal\nos.kill(os.getpid(), signal.%s)\n" % signal)
@@ -114,7 +114,7 @@ def test_an_import_that_kills_does_so_once(copy, signal):
     assert "mended, in a way" in mended["reason"]
 
 
-def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
+def test_doctor_protects_the_next_process_from_a_killing_import(copy):
     here = copy("several-py311")
     here.put("tensorflow", "import os\nos.abort()\n")
     report = here.doctor()
@@ -126,7 +126,7 @@ def test_the_doctor_keeps_a_killer_from_the_next_process(copy):
     assert decision["name"] == "tflite"
 
 
-def test_one_that_hangs_is_told(copy):
+def test_an_import_that_hangs_is_reported(copy):
     here = copy("several-py311")
     here.put("tensorflow", "import time\ntime.sleep(100000)\n")
     code = "from onnx_compat.discovery.child_probe import probe_in_child; print(probe_in_child('tf2', ('tensorflow',), 20).probe.reason)"
@@ -134,7 +134,7 @@ def test_one_that_hangs_is_told(copy):
     assert done.stdout == "its probe has not come back for 20 seconds\n", done.stderr
 
 
-def test_a_probability_of_another_tensorflow_does_no_harm(copy):
+def test_a_tensorflow_probability_of_another_version_is_ignored(copy):
     here = copy("tf2-py38")
     here.put("tensorflow_probability", "raise ImportError('this version requires a newer TensorFlow')\n")
     decision, ran = here.ask("decide", "run")
@@ -142,7 +142,7 @@ def test_a_probability_of_another_tensorflow_does_no_harm(copy):
     assert decision["passed"] == {}
 
 
-def test_onnx_itself_is_broken(copy):
+def test_a_broken_onnx_is_reported(copy):
     here = copy("none-py313")
     here.put("onnx", "raise TypeError('Descriptors cannot be created directly.')\n")
     report = here.doctor()

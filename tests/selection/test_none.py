@@ -6,7 +6,7 @@ ABSENT = {"none-py37": {"tf1", "tf2", "tflite"}, "none-py313": {"tf2", "keras", 
 
 
 @pytest.mark.parametrize("name", sorted(ABSENT))
-def test_with_nothing_it_is_the_reference(environment, name):
+def test_without_frameworks_the_reference_is_selected(environment, name):
     offered, decision, ran = environment(name).ask("offer", "decide", "run")
     assert offered["brought"] == []
     assert decision == {"name": "reference", "reason": "no installed shim works here", "passed": {}, "warned": []}
@@ -14,7 +14,7 @@ def test_with_nothing_it_is_the_reference(environment, name):
 
 
 @pytest.mark.parametrize("name", sorted(ABSENT))
-def test_the_doctor_tells_what_this_python_can_have(environment, name):
+def test_doctor_lists_the_extras_of_this_python(environment, name):
     here = environment(name)
     report = here.doctor()
     assert (report["code"], report["ok"], report["selected"]) == (0, True, "reference")
@@ -30,7 +30,7 @@ def test_the_doctor_tells_what_this_python_can_have(environment, name):
     assert "tf2: not installed\n  hint: pip install 'onnx-compat[tf2]'\n" in text.stdout
 
 
-def test_what_is_asked_for_and_not_there_is_refused_with_what_to_install(environment):
+def test_a_requested_absent_shim_is_refused_with_its_install_command(environment):
     tf1, tf2, mine = environment("none-py313").ask("decide tf1", "decide tf2", "decide mine")
     assert [answer["error"] for answer in (tf1, tf2, mine)] == ["ShimError"] * 3
     assert tf2["reason"] == "there is no shim 'tf2'; installed are reference"
@@ -43,7 +43,7 @@ def test_what_is_asked_for_and_not_there_is_refused_with_what_to_install(environ
     assert doctor["decision"].startswith("ONNX_COMPAT_SHIM is set to tf2: there is no shim 'tf2'")
 
 
-def test_a_shim_without_its_framework_is_no_shim(environment):
+def test_a_shim_without_its_framework_is_not_selected(environment):
     here = environment("bare-py313")
     decision, tf2, tflite, ran = here.ask("decide", "decide tf2", "decide tflite", "run")
     assert decision["name"] == ran["shim"] == "reference"
@@ -57,7 +57,7 @@ def test_a_shim_without_its_framework_is_no_shim(environment):
     assert report["shim"]["tf2"]["hint"] == tf2["hint"]
 
 
-def test_a_framework_without_its_shim_asks_for_the_shim_alone(copy):
+def test_a_framework_without_its_shim_hints_at_the_shim_alone(copy):
     here = copy("several-py311")
     for name in ("tf2", "keras"):
         here.drop("onnx_compat_%s-*.dist-info" % name)

@@ -27,7 +27,7 @@ def test_the_variable_decides_unless_one_is_named(environment):
 @pytest.mark.parametrize(
     ("module", "shim"), [("tensorflow", "tf2"), ("keras", "keras"), ("ai_edge_litert.interpreter", "tflite")]
 )
-def test_what_the_user_works_with_comes_first(environment, module, shim, late):
+def test_the_framework_that_the_user_imported_comes_first(environment, module, shim, late):
     """Only the user's own imports count: a probe imports frameworks too, and Keras and TensorFlow import each other."""
     steps = ["import " + module, "offer", "decide"]
     *_, decision = environment("several-py311").ask(
@@ -37,7 +37,7 @@ def test_what_the_user_works_with_comes_first(environment, module, shim, late):
     assert decision["reason"] == "%s is imported already" % module.split(".", maxsplit=1)[0]
 
 
-def test_what_a_probe_imported_is_not_what_the_user_works_with(environment):
+def test_a_framework_that_a_probe_imported_does_not_come_first(environment):
     _, litert, again = environment("several-py311").ask("decide tflite", "decide reference", "decide")
     assert litert["name"] == "reference"
     assert again["reason"] == FIRST
@@ -50,13 +50,13 @@ def test_keras_runs_on_the_back_end_that_is_set(environment, back_end):
     assert (decision["name"], decision["reason"]) == ("keras", "keras is imported already")
 
 
-def test_a_back_end_that_is_none_is_told(environment):
+def test_an_unknown_back_end_is_reported(environment):
     (keras,) = environment("several-py311").ask("decide keras", KERAS_BACKEND="theano")
     assert "theano" in keras["reason"]
     assert keras["hint"] == "set KERAS_BACKEND to tensorflow, jax or torch"
 
 
-def test_the_doctor_shows_all_of_them(environment):
+def test_doctor_lists_all_shims(environment):
     report = environment("several-py311").doctor(KERAS_BACKEND="jax")
     assert (report["code"], report["selected"], report["decision"]) == (0, "tf2", FIRST)
     assert {name for name, shim in report["shim"].items() if shim["available"]} == {
@@ -73,7 +73,7 @@ def test_the_doctor_shows_all_of_them(environment):
         ("tf2-py38", "tf2", "tf1", "executes eagerly: use the shim tf2"),
     ],
 )
-def test_each_tensorflow_is_for_its_own_shim(environment, name, selected, other_shim, why):
+def test_each_tensorflow_selects_its_shim(environment, name, selected, other_shim, why):
     here = environment(name)
     decision, refused, ran = here.ask("decide", "decide " + other_shim, "run")
     assert (decision["name"], decision["warned"]) == (selected, [])
@@ -84,7 +84,7 @@ def test_each_tensorflow_is_for_its_own_shim(environment, name, selected, other_
     assert (imported["name"], imported["reason"]) == (selected, "tensorflow is imported already")
 
 
-def test_the_doctor_tells_the_shim_of_a_tensorflow(environment):
+def test_doctor_names_the_shim_of_a_tensorflow(environment):
     report = environment("tf1-py37").doctor()
     assert (report["code"], report["selected"]) == (0, "tf1")
     assert "use the shim tf1" in report["shim"]["tf2"]["reason"]

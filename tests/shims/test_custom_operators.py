@@ -40,7 +40,7 @@ def test_a_meaning_serves_every_shim(shim_name: str) -> None:
         np.testing.assert_array_equal(runnable.run([x])[0], wanted)
 
 
-def test_a_kernel_of_ones_own_serves_one_shim(shim_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_kernel_serves_one_shim(shim_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     declare = native("Fold", domain="my.domain")
     if shim_name == "tflite":  # its primitives and natives are functions in a table
         from onnx_compat_tflite.emitter import elementwise, registry

@@ -38,7 +38,7 @@ def test_logical_devices_are_listed(report: Any) -> None:
     assert report["device"] == DEVICE
 
 
-def test_everything_is_on_the_device(report: Any) -> None:
+def test_all_tensors_are_on_the_device(report: Any) -> None:
     kinds = {"run", "native", "whole", "loop", "made"}
     kinds |= set() if SHIM == "tf1" else {"executed"}
     kinds |= {"variables"} if SHIM == "tf2" else set()

@@ -64,7 +64,7 @@ def test_nothing_is_installed_beside_the_pins():
 @pytest.mark.parametrize(
     "package", ["tensorflow", "keras", "tf_keras", "torch", "jax", "tflite_runtime", "ai_edge_litert"]
 )
-def test_no_folder_of_ours_passes_for_a_framework(package):
+def test_no_test_folder_is_imported_as_a_framework(package):
     """A folder on `sys.path` can be imported by its name, so a folder named like a framework would mislead other
     frameworks.
     """

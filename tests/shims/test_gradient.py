@@ -27,7 +27,7 @@ def gradient_of(nodes: Any) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def test_what_the_core_has_no_rule_for(shim_name: str) -> None:
+def test_primitives_without_a_rule_of_the_core(shim_name: str) -> None:
     """The core has no derivative for GatherElements. Only a framework can differentiate it."""
     model = gradient_of(
         [helper.make_node("GatherElements", ["x", "places"], ["t"], axis=0), helper.make_node("Mul", ["t", "t"], ["y"])]

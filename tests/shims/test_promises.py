@@ -69,7 +69,7 @@ def _kinds(runnable: Any, shim: str, folder: Path) -> List[str]:
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_what_the_framework_holds_is_permuted_as_little(name: str, shim_name: str, tmp_path: Path) -> None:
+def test_weights_of_the_framework_are_not_permuted_again(name: str, shim_name: str, tmp_path: Path) -> None:
     runnable = onnx_compat.prepare(network(name + "-script-dynamic").model, shim=shim_name)
     ends = sum(getattr(entry.type, "rank", None) == 4 for entry in runnable.inputs + runnable.outputs)
     kinds = _kinds(runnable, shim_name, tmp_path)
@@ -144,7 +144,7 @@ def test_a_file_gives_the_same_numbers_under_the_models_names(name: str, shim_na
     assert sorted(os.listdir(str(tmp_path))) == sorted(f + s for f, (s, _) in formats.items())
 
 
-def test_a_file_has_its_images_channels_last_where_that_is_asked(shim_name: str, tmp_path: Path) -> None:
+def test_a_file_has_channels_last_ports_on_request(shim_name: str, tmp_path: Path) -> None:
     """This holds for each format. With inputs and outputs channels-last, no transpose stays inside the file."""
     from onnx_compat.conversion.port_layout import move_channels
 

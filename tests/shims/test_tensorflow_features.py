@@ -16,13 +16,13 @@ def shim(request: Any) -> Any:
     return selection.find(request.getfixturevalue("shim_name"))
 
 
-def test_the_probe_says_what_is_here(shim: Any) -> None:
+def test_the_probe_names_version_and_features(shim: Any) -> None:
     probe = shim.probe()
     assert probe.available and probe.framework == "tensorflow" and probe.version
     assert all(isinstance(value, (bool, str)) for value in probe.features.values())
 
 
-def test_the_other_shim_says_what_to_use_instead(shim: Any) -> None:
+def test_the_other_shim_names_the_right_shim(shim: Any) -> None:
     pytest.importorskip("onnx_compat_tf1" if shim.name == "tf2" else "onnx_compat_tf2")
     package = {"tf1": "onnx_compat_tf2", "tf2": "onnx_compat_tf1"}[shim.name]
     probe = __import__(package).SHIM.probe()
@@ -40,7 +40,7 @@ def test_loading_the_shim_imports_no_tensorflow_and_probing_prints_nothing(shim_
     assert not done.stdout.strip() and not done.stderr.strip(), done.stderr.decode()
 
 
-def test_a_missing_kernel_is_a_way_around_and_no_kernel_an_error(shim: Any) -> None:
+def test_a_missing_kernel_is_replaced_or_an_error(shim: Any) -> None:
     from onnx_compat.errors import UnsupportedError
 
     features = shim.features
@@ -53,7 +53,7 @@ def test_a_missing_kernel_is_a_way_around_and_no_kernel_an_error(shim: Any) -> N
 
 @pytest.mark.parametrize("size", [7, 8])
 @pytest.mark.parametrize(("rank", "group"), [(1, 4), (2, 4), (3, 1), (3, 4)])
-def test_a_dilated_convolution_without_a_kernel_is_padded_for_each_place(
+def test_a_dilated_convolution_without_a_kernel_sums_its_taps(
     rank: int, group: int, size: int, shim: Any, monkeypatch: Any
 ) -> None:
     """The shim computes it with stride 1 and subsamples the result. SAME has other pads for stride 1."""
@@ -106,7 +106,7 @@ def test_the_module_is_called_by_position_or_by_name(shim: Any) -> None:
         np.testing.assert_array_equal(outputs[0].numpy(), unit)
 
 
-def test_names_stay_as_far_as_tensorflow_takes_them() -> None:
+def test_names_stay_if_tensorflow_accepts_them() -> None:
     from onnx_compat_tensorflow.names import argument_names, operation_names, scope
 
     assert scope("/layer.0/conv//Conv") == "layer.0/conv/Conv" and scope("::") == "node__"

@@ -49,7 +49,7 @@ def forms(shim: Any) -> List[str]:
     return sorted(shim.formats)
 
 
-def test_a_file_gives_what_the_model_gave(shim: Any, tmp_path: Path) -> None:
+def test_a_file_gives_the_results_of_the_model(shim: Any, tmp_path: Path) -> None:
     program = record_program(model, PORTS, shim.emitter(), NAMES)
     expected = shim.compile(program)
     for form in forms(shim):
@@ -170,7 +170,7 @@ def test_an_interrupt_leaves_a_saved_model(
         assert os.listdir(str(tmp_path)) == ["out"]
 
 
-def test_what_is_no_such_file_is_refused(shim: Any, tmp_path: Path) -> None:
+def test_another_kind_of_file_is_refused(shim: Any, tmp_path: Path) -> None:
     for form in forms(shim):
         path = path_of(tmp_path, form)
         if form == "graphdef":

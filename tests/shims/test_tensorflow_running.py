@@ -53,7 +53,7 @@ def test_every_batch_size_runs_with_one_trace(shim: Any) -> None:
     assert compiled.traces == 1
 
 
-def test_what_is_not_less_may_be_no_number(shim: Any) -> None:
+def test_comparisons_with_nan(shim: Any) -> None:
     def negate(x: Any) -> List[Any]:
         compared = [primitives.less(x, 1.0), primitives.less_equal(x, 1.0), primitives.equal(x, 1.0)]
         return [primitives.logical_not(result) for result in compared]
@@ -161,7 +161,7 @@ def test_threads_share_a_model(shim: Any) -> None:
     assert not wrong
 
 
-def test_what_stops_tensorflow_is_an_error_of_ours(shim: Any) -> None:
+def test_errors_of_tensorflow_are_typed_errors(shim: Any) -> None:
     ports = [Port("x", FLOAT, (None,)), Port("at", dtypes.int64, (None,))]
     compiled = shim.compile(record_program(lambda x, at: [primitives.take(x, at, 0)], ports, shim.emitter()))
     with pytest.raises(OnnxCompatError, match="TensorFlow stopped"):
@@ -185,7 +185,7 @@ def test_a_rank_that_tensorflow_does_not_know_is_refused_by_name(shim: Any) -> N
         shim.compile(program)
 
 
-def test_nothing_is_built_where_it_is_only_tried_out(shim: Any) -> None:
+def test_a_trial_builds_nothing(shim: Any) -> None:
     from onnx_compat.ir import Spec
 
     with shim.scratch() as emitter:

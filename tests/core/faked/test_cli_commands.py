@@ -74,7 +74,7 @@ def test_run_json(command):
     assert (code, document["shim"], document["outputs"][0]["shape"]) == (0, "noisy", [2, 3])
 
 
-def test_what_a_framework_prints_goes_to_standard_error(command):
+def test_prints_of_a_framework_go_to_standard_error(command):
     _, out, err = command("run", "m.onnx", "--shim", "noisy")
     assert "hello" not in out
     assert "hello from a framework" in err
@@ -169,7 +169,7 @@ def test_inspect_lists_the_shims_that_run_the_model(command, monkeypatch, status
     assert row == {"shim": "reference", "takes": takes, "counts": {status: 1}, "reason": ""}
 
 
-def test_inspect_says_perhaps_if_a_node_was_not_examined(command, monkeypatch):
+def test_inspect_marks_a_shim_if_a_node_was_not_examined(command, monkeypatch):
     nodes = [SimpleNamespace(status="composed", reason=reason) for reason in ("", UNSEEN)]
     monkeypatch.setattr(onnx_compat, "support", lambda *_, **__: nodes)
     out = command("inspect", "m.onnx")[1]
@@ -198,7 +198,7 @@ def test_doctor(command):
     assert (document["selected"], document["decision"]) == ("reference", "nothing else is here")
 
 
-def test_doctor_where_the_choice_cannot_be_met(command, monkeypatch):
+def test_doctor_of_a_chosen_shim_that_does_not_work(command, monkeypatch):
     monkeypatch.setenv("ONNX_COMPAT_SHIM", "tf2")
 
     def refuse():
@@ -291,7 +291,7 @@ def test_help_is_complete_and_imports_nothing_heavy():
         assert heavy not in out
 
 
-def test_a_reader_that_goes_away_is_no_error():
+def test_a_closed_pipe_is_no_error():
     code = "from onnx_compat.cli.output import table; table(('n',), [[i] for i in range(50000)])"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.readline()

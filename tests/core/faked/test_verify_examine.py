@@ -60,7 +60,7 @@ def test_a_model_compared_with_itself_is_noted():
     assert "proves nothing" in verify("m.onnx", shim="reference", oracle="reference").notes[0]
 
 
-def test_what_ran_in_the_fallback_is_noted(monkeypatch, runnable):
+def test_fallback_nodes_are_noted(monkeypatch, runnable):
     monkeypatch.setattr(runnable, "fallbacks", ["add_0"], raising=False)
     assert verify("m.onnx", shim="tf2", oracle="reference").notes == [
         "outside the framework, in the fallback, ran 'add_0'"
@@ -159,7 +159,7 @@ def test_a_saved_model_is_a_folder(install, tmp_path):
     assert verify_file(tmp_path).ok
 
 
-def test_a_file_that_nothing_opens(install, tmp_path):
+def test_a_file_that_no_shim_opens(install, tmp_path):
     install(Reader("tf2", {"saved_model": ""}), Reader("keras", {"keras": ".keras"}, available=False))
     (tmp_path / "m.keras").write_bytes(b"")
     with pytest.raises(ShimError, match=r"its framework is not installed[\s\S]*onnx-compat\[keras\]"):
@@ -177,7 +177,7 @@ def test_a_lost_output_is_a_failure(install, tmp_path):
     assert [output.verdict for output in verify_file(tmp_path / "m.tflite").outputs] == ["kind"]
 
 
-def test_sequences_of_a_file_are_put_together():
+def test_sequences_of_a_file_are_joined():
     assert converted_file._join_sequences({"s.0": 1, "s.1": 2, "y": 3})["s"] == [1, 2]
     assert converted_file.flatten_sequences({"s": [1, [2]], "x": 3, "none": None}) == [
         ("s.0", 1),

@@ -89,7 +89,7 @@ def names_are_mapped() -> Any:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_two_sizes_without_being_prepared_again(name: str, call_model: Any) -> None:
+def test_two_sizes_run_on_one_plan(name: str, call_model: Any) -> None:
     compiled = SHIM.compile(program(name))
     reference = REFERENCE.compile(program(name, REFERENCE))
     for sizes in ((2, 16, 20), (3, 8, 12), (2, 16, 20)):
@@ -101,7 +101,7 @@ def test_two_sizes_without_being_prepared_again(name: str, call_model: Any) -> N
     assert isinstance(compiled.native, keras.Model)
 
 
-def test_operators_are_layers_and_images_stay_as_they_are() -> None:
+def test_operators_are_layers_and_images_are_not_transposed() -> None:
     model: Any = SHIM.compile(program("network")).native
     kinds = Counter(type(operation).__name__ for operation in model.operations)
     for kind in ("Conv2D", "DepthwiseConv2D", "Conv2DTranspose", "MaxPooling2D", "Dense", "ReLU", "Softmax"):
@@ -112,7 +112,7 @@ def test_operators_are_layers_and_images_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_file_that_stock_keras_loads(name: str, tmp_path: Path) -> None:
+def test_keras_loads_the_file_without_this_library(name: str, tmp_path: Path) -> None:
     path = tmp_path / "model.keras"
     SHIM.export(program(name), str(path), "keras")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model.keras"]
@@ -144,7 +144,7 @@ assert not any(name.split(".")[0].startswith("onnx") for name in sys.modules)
 """
 
 
-def test_large_constants_are_weights_and_not_text(tmp_path: Path) -> None:
+def test_large_constants_are_weights(tmp_path: Path) -> None:
     recorded_program = record_program(
         lambda x: [p.add(x, numbers(300, 200))], [Port("x", dtypes.float32, (300, 200))], SHIM.emitter()
     )
@@ -156,7 +156,7 @@ def test_large_constants_are_weights_and_not_text(tmp_path: Path) -> None:
         assert file.getinfo("model.weights.h5").file_size > 4 * 300 * 200
 
 
-def test_what_cannot_be_a_file_says_why(tmp_path: Path) -> None:
+def test_a_model_that_no_file_can_hold_is_refused_with_the_reason(tmp_path: Path) -> None:
     recorded_program = record_program(lambda x: [p.nonzero(x)], [Port("x", dtypes.float32, (4,))], SHIM.emitter())
     with pytest.raises(ConversionError, match="nonzero"):
         SHIM.export(recorded_program, str(tmp_path / "m.keras"), "keras")
@@ -171,7 +171,7 @@ def test_a_file_that_is_no_model(content: bytes, tmp_path: Path) -> None:
         SHIM.load_converted(str(path), "keras")
 
 
-def test_what_is_not_functional_is_a_keras_model_all_the_same(call_model: Any) -> None:
+def test_a_model_that_is_not_functional_is_a_keras_model(call_model: Any) -> None:
     def search(x: Any) -> List[Any]:
         return list(p.while_loop(lambda v: p.less(p.reduce_sum(v), 100.0), lambda v: [v * 2.0], [x]))
 
@@ -183,7 +183,7 @@ def test_what_is_not_functional_is_a_keras_model_all_the_same(call_model: Any) -
     close(call_model(compiled.native, [x]), [x * 32])
 
 
-def test_64_bits_are_64_bits_and_the_setting_of_the_user_stays() -> None:
+def test_jax_keeps_64_bits_and_the_setting_of_the_user() -> None:
     recorded_program = record_program(
         lambda a, b: [p.add(a, 1), p.matmul(b, b), p.argmax(b, 1)],
         [Port("a", dtypes.int64, (2,)), Port("b", dtypes.float64, (2, 2))],
@@ -214,7 +214,7 @@ def test_random_numbers_are_new_at_every_run_unless_seeded() -> None:
     np.testing.assert_array_equal(first[1], second[1])
 
 
-def test_an_unknown_back_end_is_a_reason_and_no_exception() -> None:
+def test_an_unknown_back_end_is_a_reason_of_the_probe() -> None:
     code = "from onnx_compat_keras import SHIM; import sys; assert 'keras' not in sys.modules; print(SHIM.probe()[:2])"
     done = subprocess.run(
         [sys.executable, "-c", code], env=dict(os.environ, KERAS_BACKEND="abacus"), capture_output=True, text=True,

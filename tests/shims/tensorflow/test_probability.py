@@ -88,7 +88,7 @@ CASES: Dict[str, Tuple[Tuple[int, ...], Tuple[int, ...], Dict[str, Any]]] = {
 @pytest.mark.usefixtures("prefer_probability")
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("case", sorted(CASES))
-def test_interpolation_gives_what_the_composed_meaning_gives(shim_name: str, case: str, known: bool) -> None:
+def test_interpolation_agrees_with_the_composed_meaning(shim_name: str, case: str, known: bool) -> None:
     shape, grid_shape, attributes = CASES[case]
     fed = [picture(*shape), points(*grid_shape)]
     if shape[2:] == (1, 1):  # infinitely far from the edge of no width: 0 * inf
@@ -100,7 +100,7 @@ def test_interpolation_gives_what_the_composed_meaning_gives(shim_name: str, cas
 
 @here
 @pytest.mark.usefixtures("prefer_probability")
-def test_pixels_that_are_no_numbers_stay_where_they_are(shim_name: str) -> None:
+def test_nan_pixels_do_not_spread(shim_name: str) -> None:
     image = picture(1, 3, 4, 5)
     image[0, :, 0, 0], image[0, :, 3, 4], image[0, :, 2, 2] = np.nan, np.inf, -np.inf
     fed = [image, points(1, 8, 8, 2)]
@@ -125,7 +125,7 @@ def test_wide_numbers_and_sizes_of_zero(shim_name: str) -> None:
 @pytest.mark.parametrize(
     "attributes", [{"padding_mode": "border"}, {"padding_mode": "reflection"}, {"mode": "nearest"}, {"mode": "cubic"}]
 )
-def test_what_it_does_not_do_better_is_left_to_the_composed_meaning(shim_name: str, attributes: Dict[str, Any]) -> None:
+def test_slower_cases_use_the_composed_meaning(shim_name: str, attributes: Dict[str, Any]) -> None:
     fed = [picture(1, 4, 5, 7), points(1, 6, 3, 2)]
     fed[1] = np.clip(np.nan_to_num(fed[1]), -1, 1)
     assert both(shim_name, grid_sample(*fed, **attributes), fed)[1] == "composed"
@@ -141,7 +141,7 @@ def test_few_channels_and_another_dtype_of_the_grid_too(shim_name: str) -> None:
 
 @here
 @pytest.mark.usefixtures("prefer_probability")
-def test_a_file_needs_it_no_more(shim_name: str, tmp_path: Path) -> None:
+def test_a_saved_file_does_not_need_tensorflow_probability(shim_name: str, tmp_path: Path) -> None:
     fed = [picture(2, 4, 5, 7), points(2, 6, 3, 2)]
     model = grid_sample(*fed)
     onnx_compat.convert(model, str(tmp_path / "saved"), to="saved_model", shim=shim_name)
@@ -160,7 +160,7 @@ def test_a_file_needs_it_no_more(shim_name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.load(paths[2]), both(shim_name, model, fed)[0], rtol=1e-4, atol=1e-5)
 
 
-def test_it_is_used_exactly_where_it_is_told_to_be(shim_name: str) -> None:
+def test_tensorflow_probability_is_used_where_it_is_enabled(shim_name: str) -> None:
     fed = [picture(1, 16, 8, 8), points(1, 8, 8, 2)]
     _, status = both(shim_name, grid_sample(*fed), fed)
     reason = selection.find(shim_name).probe().features[KEY]
@@ -248,7 +248,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("content", sorted(BROKEN))
-def test_a_broken_one_harms_nothing_and_is_told(shim_name: str, content: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_broken_tensorflow_probability_is_ignored_and_reported(
+    shim_name: str, content: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     fed = [picture(1, 16, 8, 8), points(1, 8, 8, 2)]
     onnx_compat.prepare(grid_sample(*fed), shim=shim_name)  # what works by itself is imported before
     (tmp_path / "tensorflow_probability.py").write_text(content)

@@ -68,7 +68,7 @@ def test_parts_run_one_after_the_other_for_each_size(bundled: Path) -> None:
         assert got["lower"].tolist() == expected["lower"].tolist()
 
 
-def test_its_flatbuffers_are_files_as_any(bundled: Path, tmp_path: Path) -> None:
+def test_the_parts_of_a_bundle_are_tflite_files(bundled: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(str(bundled)) as archive:
         archive.extract("000.tflite", str(tmp_path))
     model = fb.read(tmp_path / "000.tflite")
@@ -89,7 +89,7 @@ def test_a_flatbuffer_in_it_that_was_replaced_is_refused(bundled: Path, tmp_path
         onnx_compat.load_converted(path)
 
 
-def test_what_is_inside_a_node_takes_it_along(tmp_path: Path) -> None:
+def test_a_node_goes_to_the_part_of_its_inner_nodes(tmp_path: Path) -> None:
     def branch(*nodes: Any) -> Any:
         return helper.make_graph(list(nodes), nodes[0].op_type, [], [value("b", None, STRING)])
 

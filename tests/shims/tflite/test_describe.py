@@ -70,7 +70,7 @@ def test_tables(path: str) -> None:
     assert {row["name"]: row["text"] for row in rows(path, "metadata")}["note"] == "by hand"
 
 
-def test_a_file_without_a_signature_is_told_by_its_tensors(tmp_path: Path) -> None:
+def test_a_file_without_a_signature_is_described_by_its_tensors(tmp_path: Path) -> None:
     model_spec = model()
     model_spec.signatures = []
     fb.write(model_spec, str(tmp_path / "m.tflite"))
@@ -92,7 +92,7 @@ def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
     assert description["taken"] == sum(row["delegated"] for row in rows(path, "operator_counts"))
 
 
-def test_what_lies_in_a_delegate() -> None:
+def test_operators_in_a_delegate() -> None:
     from onnx_compat_tflite.delegate_coverage import _delegated_ops
 
     def plan(index: int, inputs: List[int], outputs: List[int]) -> Dict[str, Any]:
@@ -122,7 +122,7 @@ def test_a_file_that_the_runtime_refuses_is_described(tmp_path: Path) -> None:
     assert facts["refusal"]
 
 
-def test_what_is_no_flatbuffer(tmp_path: Path, path: str) -> None:
+def test_a_file_that_is_no_flatbuffer(tmp_path: Path, path: str) -> None:
     whole = Path(path).read_bytes()
     for name, content in (
         ("cut", whole[: len(whole) // 2]),

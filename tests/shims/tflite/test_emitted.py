@@ -38,7 +38,7 @@ def convolve(x: Any, pads: Any = ((1, 1), (1, 1)), strides: Any = (1, 1), groups
     return primitives.conv(x, w, window=Window.of((3, 3), strides, pads=pads), groups=groups)
 
 
-def test_padding_has_the_name_same_where_it_is_that() -> None:
+def test_padding_equal_to_same_is_written_as_same() -> None:
     ops = operators(convolve, (1, 4, 8, 8))
     assert [op.builtin for op in ops] == ["TRANSPOSE", "CONV_2D", "TRANSPOSE"]
     assert ops[1].options["padding"] == "SAME"
@@ -94,7 +94,7 @@ def test_hard_swish_has_an_operator(function: Any) -> None:
     assert names(function, (2, 3)) == ["HARD_SWISH"]
 
 
-def test_what_only_looks_like_hard_swish_has_none() -> None:
+def test_a_similar_function_is_no_hard_swish() -> None:
     def swish(x: Any, over: Any) -> Any:
         return primitives.div(primitives.mul(x, primitives.clip(primitives.add(x, 3.0), 0, 6)), over)
 

@@ -25,7 +25,7 @@ def resize(*scales: float, shape: Sequence[Any] = (1, 3, 5, 7), **attributes: An
 
 @pytest.mark.parametrize("position", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
 @pytest.mark.parametrize("scales", [(2, 2), (3, 1), (0.2, 2), (1.4, 3)])
-def test_straight_lines_have_a_kernel(position: str, scales: Any, tmp_path: Any) -> None:
+def test_linear_resizes_have_a_kernel(position: str, scales: Any, tmp_path: Any) -> None:
     content = resize(*scales, mode="linear", coordinate_transformation_mode=position)
     single = position == "pytorch_half_pixel" and 0.2 in scales  # of which only ONNX takes the first pixel
     assert ("RESIZE_BILINEAR" in operators(content, tmp_path)) is not single
@@ -35,11 +35,11 @@ def test_straight_lines_have_a_kernel(position: str, scales: Any, tmp_path: Any)
 @pytest.mark.parametrize("scales", [(2, 2), (3, 7), (0.6, 2)])
 @pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
 @pytest.mark.parametrize("position", ["half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn"])
-def test_the_nearest_has_a_kernel_where_all_pixels_are_the_same(position: str, rounding: str, scales: Any) -> None:
+def test_nearest_resizes_have_a_kernel_if_all_pixels_agree(position: str, rounding: str, scales: Any) -> None:
     agrees(resize(*scales, coordinate_transformation_mode=position, nearest_mode=rounding), 1, 3, 5, 7)
 
 
-def test_the_nearest_by_two_is_one_kernel_also_of_unknown_sizes(tmp_path: Any) -> None:
+def test_a_nearest_resize_by_two_is_a_kernel_for_unknown_sizes(tmp_path: Any) -> None:
     manner = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     assert operators(resize(2, 2, **manner), tmp_path) == ["RESIZE_NEAREST_NEIGHBOR"]
     for roi in (None, np.zeros(0, np.float32), np.zeros(8, np.float32)):  # as exporters write what means nothing

@@ -85,7 +85,7 @@ def test_a_round_reads_no_more_weights_than_a_cache_holds(cells: int, alone: boo
     assert products[-1] > 0 and (products[-1] <= 4) == alone
 
 
-def test_a_scan_that_only_hands_on() -> None:
+def test_a_scan_of_identities() -> None:
     """The body of the Scan has no node, and its rows have a dtype that few kernels support."""
     names = ("state", "row")
     rows = [helper.make_tensor_value_info(name, TensorProto.UINT32, [2]) for name in names]
@@ -158,7 +158,7 @@ def test_few_cells_of_a_batch(tmp_path: Any) -> None:
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("peepholes", [False, True])
 @pytest.mark.parametrize("steps", ["t", 120])
-def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: bool, tmp_path: Any) -> None:
+def test_runs_do_not_share_states(steps: Any, peepholes: bool, plain: bool, tmp_path: Any) -> None:
     """The outputs are equal to the bit in a plain interpreter, also after a run with another length, huge numbers or
     NaN.
     """
@@ -185,7 +185,7 @@ def test_each_run_forgets_the_one_before(steps: Any, peepholes: bool, plain: boo
             assert run(x) == wanted[length]
 
 
-def test_what_the_kernel_cannot_do_is_composed(tmp_path: Any) -> None:
+def test_cases_that_the_kernel_lacks_are_composed(tmp_path: Any) -> None:
     other_results = [
         recurrent("LSTM", "t", "n"),  # the states have a batch
         recurrent("LSTM", "t", 40),  # a loop is faster

@@ -25,7 +25,7 @@ def put(positions: Sequence[int], reduction: str = "none") -> Any:
         ([2, 1], ["CONCATENATION", "GATHER"]),
     ],
 )
-def test_known_places_are_joined(positions: List[int], expected: List[str]) -> None:
+def test_updates_at_known_positions_are_concatenated(positions: List[int], expected: List[str]) -> None:
     def assign(sizes: Sequence[Any], fed: Sequence[int]) -> List[str]:
         result = names(put(positions), sizes, fed=[fed])
         return [builtin for builtin in result[result.index("TANH") + 1 :] if builtin in ("CONCATENATION", "GATHER")]
@@ -35,12 +35,12 @@ def test_known_places_are_joined(positions: List[int], expected: List[str]) -> N
     names(put(positions), (None, 4), fed=[(6, 4)])
 
 
-def test_what_meets_or_is_combined_is_scattered() -> None:
+def test_overlapping_or_reduced_updates_are_scattered() -> None:
     for function in (put([1, 1]), put([1, 2], "add"), put([1, 2], "mul"), put([1, 2], "max")):
         assert "SCATTER_ND" in names(function, (6, 4))
 
 
-def test_places_of_several_axes() -> None:
+def test_positions_along_several_axes() -> None:
     positions = np.asarray([[0, 1], [0, 2], [1, 0]], np.int64)
     assert "GATHER" in names(
         lambda x: p.scatter_nd(x, positions, p.reduce_mean(p.take(x, np.arange(3) % 2, 0), [1]), "none"), (2, 3, 4)

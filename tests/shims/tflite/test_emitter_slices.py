@@ -20,7 +20,7 @@ def test_of_an_open_axis(start: int, end: Any, step: int) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_up_to_a_place_before_the_edge(start: int) -> None:
+def test_up_to_a_position_before_the_end(start: int) -> None:
     """The end of the slice is a symbolic size, as after a transposed convolution."""
 
     def cut(x: Any) -> Any:
@@ -31,7 +31,7 @@ def test_up_to_a_place_before_the_edge(start: int) -> None:
         assert names(cut, OPEN, fed=[(2, length, 4)])[1:] == ["STRIDED_SLICE"]
 
 
-def test_up_to_a_size_that_has_nothing_to_do_with_the_axis() -> None:
+def test_up_to_a_size_that_is_independent_of_the_axis() -> None:
     def cut(x: Any, y: Any) -> Any:
         return p.slice(x, [0, 1, 0], [None, y.shape[0], None], [1, 1, 1])
 
@@ -39,14 +39,14 @@ def test_up_to_a_size_that_has_nothing_to_do_with_the_axis() -> None:
         assert "SHAPE" in names(cut, OPEN, ("n",), fed=[(2, 6, 4), (length,)])
 
 
-def test_backwards_beside_an_open_edge() -> None:
+def test_backwards_beside_an_open_end() -> None:
     def cut(x: Any) -> Any:
         return p.slice(x, [0, 3, -1], [None, 0, None], [1, -1, -1])
 
     assert len(names(cut, OPEN, fed=[(2, 6, 4)])) == 1
 
 
-def test_forwards_and_nothing_backwards() -> None:
+def test_an_empty_slice_forwards_and_backwards() -> None:
     """A slice with step -1 from 3 to an end far beyond the axis is empty."""
 
     def cut(x: Any) -> Any:

@@ -92,7 +92,7 @@ def test_the_first_of_equal_scores_is_chosen_and_a_box_without_an_area_once() ->
     assert result[result[:, 0] + result[:, 1] == 0][:, 2].tolist() == [0, *range(1, 30, 3)]
 
 
-def test_scores_that_are_not_numbers_are_not_above_the_threshold() -> None:
+def test_nan_scores_are_below_the_threshold() -> None:
     random = np.random.RandomState(1)
     scores = random.uniform(0.4, 1, (2, 3, 30))
     scores[:, :, ::4] = np.nan
@@ -101,11 +101,11 @@ def test_scores_that_are_not_numbers_are_not_above_the_threshold() -> None:
     assert (result[:, 2] % 4 != 0).all()
 
 
-def test_nothing_is_found() -> None:
+def test_a_suppression_without_boxes() -> None:
     assert agrees(model(threshold=0.9), np.zeros((2, 30, 4)), np.zeros((2, 3, 30))).shape == (0, 3)
 
 
-def test_the_limit_may_be_an_input_and_nothing(tmp_path: Any) -> None:
+def test_the_limit_may_be_an_input_of_zero(tmp_path: Any) -> None:
     model_spec = model()
     model_spec.graph.initializer.remove(
         next(constant for constant in model_spec.graph.initializer if constant.name == "limit")
@@ -120,7 +120,7 @@ def test_the_limit_may_be_an_input_and_nothing(tmp_path: Any) -> None:
         np.testing.assert_array_equal(loaded.run(fed)["y"], reference.run(fed)["y"])
 
 
-def test_what_asks_how_many_were_found_does_not_find_them_again(tmp_path: Any) -> None:
+def test_the_number_of_boxes_needs_no_second_suppression(tmp_path: Any) -> None:
     model_spec = model(counted=True)
     assert "WHILE" not in builtins(model_spec, tmp_path)
     random = np.random.RandomState(2)
@@ -128,7 +128,7 @@ def test_what_asks_how_many_were_found_does_not_find_them_again(tmp_path: Any) -
 
 
 @pytest.mark.parametrize("given", [{"overlap": 1.0}, {"boxes": "n"}])
-def test_what_the_kernel_cannot_do_is_composed(given: Any, tmp_path: Any) -> None:
+def test_cases_that_the_kernel_lacks_are_composed(given: Any, tmp_path: Any) -> None:
     model_spec = model(**given)
     assert "NON_MAX_SUPPRESSION_V4" not in builtins(model_spec, tmp_path)
     random = np.random.RandomState(3)

@@ -60,6 +60,6 @@ def test_the_table_speaks_of_known_things():
 
 
 @pytest.mark.skipif(_interpreter() is None, reason="no TFLite interpreter is installed")
-def test_manners_are_the_worst_until_they_are_seen():
+def test_unprobed_quirks_have_their_worst_values():
     assert Kernels().quirks == RuntimeQuirks()
     assert any(Kernels(_interpreter()).quirks)

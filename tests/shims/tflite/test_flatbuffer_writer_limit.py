@@ -59,7 +59,7 @@ def test_a_large_model_becomes_a_file_that_runs_or_is_refused(reads: bool, tmp_p
         np.testing.assert_allclose(loaded.run({"x": x})["y"], x @ WEIGHTS[0] @ WEIGHTS[1], rtol=1e-3, atol=1e-3)
 
 
-def test_it_runs_without_a_file_too(reads: bool) -> None:
+def test_a_large_model_runs_without_a_file(reads: bool) -> None:
     x = np.ones((2, 64), np.float32)
     if not reads:
         with pytest.raises(ConversionError, match="2 GB of a flatbuffer"):
@@ -69,7 +69,7 @@ def test_it_runs_without_a_file_too(reads: bool) -> None:
         np.testing.assert_allclose(y, x @ WEIGHTS[0] @ WEIGHTS[1], rtol=1e-3, atol=1e-3)
 
 
-def test_what_is_small_lies_inside(tmp_path: Path) -> None:
+def test_small_constants_are_stored_inside_the_flatbuffer(tmp_path: Path) -> None:
     path = onnx_compat.convert(two_products(), tmp_path / "m.tflite", shim="tflite")
     model = fb.read(path)
     assert not fb.is_oversized(model)

@@ -248,14 +248,14 @@ def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) ->
     optimize(broken, Kernels())
 
 
-def test_what_is_emitted_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emitted_graphs_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FUNCTIONS, "neg", lambda builder, x: builder.add_op("NEG", [x], "int32", x.dims))
     recorded_program = record_program(lambda x: [p.neg(x)], [Port("x", float32, (3,))], SHIM.emitter(), ["y"])
     with pytest.raises(VerificationError, match=r"after emission: operator 0 .NEG. of the subgraph 0 'model'"):
         build(recorded_program, Kernels())
 
 
-def test_what_is_joined_is_verified(tmp_path: Path) -> None:
+def test_joined_graphs_are_verified(tmp_path: Path) -> None:
     broken = copy.deepcopy(MODEL)
     result(broken, "SOFTMAX").dtype = "int8"
     with pytest.raises(VerificationError, match="after joining: operator"):

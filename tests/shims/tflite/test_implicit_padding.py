@@ -121,7 +121,7 @@ def test_a_mean_of_open_sizes_with_the_same_pads_for_all(tmp_path: Any) -> None:
     agrees(content, (1, 4, 8, 9), (2, 4, 5, 1))
 
 
-def test_places_of_the_largest_are_composed() -> None:
+def test_indices_of_max_pools_are_composed() -> None:
     content = onnx.load_from_string(same("MaxPool", 3, 2))
     content.graph.node[0].output.append("places")
     content.graph.output.append(onnx.helper.make_tensor_value_info("places", 7, [None] * 4))

@@ -38,7 +38,7 @@ def bend(x: Any) -> Any:
     ("function", "approximate"),
     [(gelu, False), (spelt, False), (lambda x: gelu(x, approximate="tanh"), True), (bend, True)],
 )
-def test_gelu_has_a_kernel_where_the_runtime_has_it(function: Any, approximate: bool) -> None:
+def test_gelu_is_a_kernel_if_the_runtime_has_it(function: Any, approximate: bool) -> None:
     result = check_program(function, (4, 50))
     if features.kernels().accepts("GELU", "float32"):
         assert [op.builtin for op in result] == ["GELU"]
@@ -47,12 +47,12 @@ def test_gelu_has_a_kernel_where_the_runtime_has_it(function: Any, approximate: 
     assert "GELU" not in [op.builtin for op in everywhere]
 
 
-def test_what_is_almost_gelu_is_not() -> None:
+def test_a_similar_function_is_no_gelu() -> None:
     assert "GELU" not in names(lambda x: p.mul(p.mul(x, 0.5), p.add(p.erf(p.div(x, 1.4)), 1.0)), (4, 50))
     assert "GELU" not in names(lambda x, y: p.mul(p.mul(y, 0.5), p.add(p.erf(p.div(x, math.sqrt(2))), 1.0)), (9,), (9,))
 
 
-def test_what_is_read_elsewhere_too_is_still_computed() -> None:
+def test_values_with_other_readers_are_still_computed() -> None:
     def both(x: Any) -> Any:
         curve = p.erf(p.mul(x, math.sqrt(0.5)))
         return p.concat([p.mul(p.mul(x, 0.5), p.add(curve, 1.0)), curve], 0)
@@ -76,7 +76,7 @@ def test_mish_and_softplus_take_few_operators() -> None:
 
 
 @pytest.mark.parametrize("function", [mish, softplus])
-def test_mish_and_softplus_are_right_to_the_last_digits(function: Any) -> None:
+def test_mish_and_softplus_have_full_precision(function: Any) -> None:
     infinite = [-np.inf, np.inf] if features.kernels().quirks.keeps_infinity else []
     x = np.concatenate([np.linspace(-80, 100, 4001), [np.nan, -3e38, 3e38], infinite]).astype(np.float32)
     (actual,) = SHIM.compile(program(function, x.shape)).run([x])
@@ -100,7 +100,7 @@ def test_prelu_along_the_last_axis_has_a_kernel(shape: Any) -> None:
 @pytest.mark.parametrize(
     ("slope", "kernel"), [(np.linspace(-1, 2, 6, dtype=np.float32), "PRELU"), (0.25, "LEAKY_RELU")]
 )
-def test_positive_part_and_a_share_of_the_mirrored_one(slope: Any, kernel: str, subtracted: bool) -> None:
+def test_relu_and_a_scaled_relu_of_the_negative_are_prelu(slope: Any, kernel: str, subtracted: bool) -> None:
     """Keras writes a PReLU in this form: relu(x) - slope * relu(-x)."""
 
     def apply_slope(x: Any) -> Any:
@@ -112,14 +112,14 @@ def test_positive_part_and_a_share_of_the_mirrored_one(slope: Any, kernel: str, 
     assert kernel not in names(lambda x: p.add(p.relu(x), p.mul(p.relu(x), slope)), (4, 6))
 
 
-def test_prelu_beside_sizes_that_are_not_known_is_no_error() -> None:
+def test_prelu_with_unknown_sizes_is_no_error() -> None:
     result = build(program(lambda x: prelu(x, np.ones((6, 1), np.float32)), (2, 6, None)), features.kernels())
     assert "PRELU" not in [op.builtin for op in result.subgraphs[0].operators]
     result = build(program(lambda x: prelu(x, np.ones(6, np.float32)), (None, 6)), features.kernels())
     assert [op.builtin for op in result.subgraphs[0].operators] == ["PRELU"]
 
 
-def test_factors_in_a_row_are_one() -> None:
+def test_consecutive_factors_are_merged() -> None:
     a, b = np.linspace(1, 2, 5, dtype=np.float32), np.linspace(3, 4, 4, dtype=np.float32)[:, None]
     assert names(lambda x: p.mul(p.mul(x, a), b), (4, 5)) == ["MUL"]
     assert names(lambda x: p.div(p.div(x, a), b), (4, 5)) == ["DIV"]
@@ -127,7 +127,7 @@ def test_factors_in_a_row_are_one() -> None:
     assert names(lambda x: p.mul(p.div(x, a), b), (4, 5)) == ["MUL"]
 
 
-def test_two_normalisations_in_a_row_are_one() -> None:
+def test_consecutive_normalisations_are_merged() -> None:
     a, b, c, d = np.random.RandomState(0).standard_normal((4, 5)).astype(np.float32)
     result = check_program(lambda x: p.relu(p.add(p.mul(p.add(p.mul(x, a), b), c), d)), (4, 5))
     assert [op.builtin for op in result] == ["MUL", "ADD"]
@@ -146,7 +146,7 @@ def test_a_normalisation_with_constants_of_other_shapes_stays() -> None:
     assert names(lambda x: p.mul(p.add(p.mul(x, rows), a), b), (5,)) == ["MUL", "ADD"]
 
 
-def test_what_holds_another_value_than_the_model_has_another_name() -> None:
+def test_a_tensor_with_another_value_has_another_name() -> None:
     recorded_program = build(
         program(lambda x: p.tanh(p.mul(p.add(p.mul(x, 2.0), 3.0), 4.0)), (4, 5)), Kernels()
     ).subgraphs[0]
@@ -170,14 +170,14 @@ def test_a_factor_before_another_reader_stays() -> None:
     assert names(both, (4, 5)) == ["MUL", "MUL", "ADD"]
 
 
-def test_a_layer_flattens_by_itself() -> None:
+def test_a_layer_absorbs_a_reshape_of_its_input() -> None:
     weights = np.random.RandomState(0).standard_normal((12, 5)).astype(np.float32)
     assert names(lambda x: p.matmul(p.reshape(x, (3, 12)), weights), (3, 2, 2, 3)) == ["FULLY_CONNECTED"]
     regrouped = names(lambda x: p.matmul(p.reshape(x, (6, 12)), weights), (3, 4, 6))
     assert regrouped == ["FULLY_CONNECTED"]
 
 
-def test_equal_parts_are_one_operator() -> None:
+def test_equal_slices_become_a_split() -> None:
     def cut(x: Any, *bounds: Any, axis: int = 1) -> Any:
         return p.concat([p.tanh(p.slice_axis(x, axis, start, end)) for start, end in bounds], axis)
 
@@ -203,7 +203,7 @@ def test_equal_parts_are_one_operator() -> None:
     assert "SPLIT" not in names(later, (None, 6), fed=[(4, 6)])
 
 
-def test_parts_of_a_type_that_split_does_not_know_are_slices() -> None:
+def test_slices_stay_for_dtypes_that_split_lacks() -> None:
     recorded_program = record_program(
         lambda x: p.split(p.add(x, x), 1, [3, 3]), [Port("x", DType.of("int64"), (4, 6))], SHIM.emitter(), ["y", "z"]
     )
@@ -226,7 +226,7 @@ def test_heads_are_split_before_they_are_reshaped() -> None:
 
 
 @pytest.mark.parametrize(("length", "loops"), [(2, False), (40, False), (90, True)])
-def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool) -> None:
+def test_runs_of_a_recurrent_network_are_equal(length: int, loops: bool) -> None:
     """A short sequence is unrolled, a long one is a WHILE loop."""
     random = np.random.RandomState(0)
     w, r, b = (random.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
@@ -244,9 +244,7 @@ def test_a_recurrent_network_gives_the_same_every_time(length: int, loops: bool)
 
 @pytest.mark.parametrize("shape", [(), (4, 64), (1, 2, 4, 1, 32), (None, 64), (None, None), (0, None)])
 @pytest.mark.parametrize("dtype", ["bool", "float32", "int32", "int64", "uint8"])
-def test_bytes_are_cast_without_a_kernel_that_knows_them(
-    dtype: str, shape: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_int8_is_cast_without_an_int8_kernel(dtype: str, shape: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file for the oldest runtimes runs on the installed runtime."""
     monkeypatch.setitem(features._CACHE, "kernels", Kernels())
     sizes = [4 if size is None else size for size in shape]
@@ -263,7 +261,7 @@ def test_bytes_are_cast_without_a_kernel_that_knows_them(
         assert actual.dtype == target
 
 
-def test_what_leaves_everything_as_it_is_is_nothing() -> None:
+def test_identities_are_removed() -> None:
     def neutral(x: Any) -> Any:
         return p.tanh(p.sub(p.div(p.mul(x, 1.0), 1.0), 0.0))
 
@@ -275,7 +273,7 @@ def test_what_leaves_everything_as_it_is_is_nothing() -> None:
     assert names(lambda x: p.tanh(p.add(x, 0.0)), (4, 5)) == ["ADD", "TANH"]  # which makes -0 positive
 
 
-def test_bounds_that_bound_nothing_are_nothing() -> None:
+def test_no_op_clamps_are_removed() -> None:
     graph = fb.SubGraph(inputs=[0], outputs=[5])
     for number in (None, -np.inf, np.inf, None, None, None):
         constant = None if number is None else np.asarray(number, np.float32)
@@ -286,7 +284,7 @@ def test_bounds_that_bound_nothing_are_nothing() -> None:
     assert [op.builtin for op in graph.operators] == ["TANH"]
 
 
-def test_a_size_is_counted_to_as_it_is() -> None:
+def test_a_range_reads_a_size_without_clamp_and_cast() -> None:
     """RANGE counts to a size as an int32 scalar, without a clamp or a cast. ONNX stores sizes in int64 vectors."""
 
     def positions(x: Any) -> Any:
@@ -301,7 +299,7 @@ def test_a_size_is_counted_to_as_it_is() -> None:
     assert "MAXIMUM" in names(differences, (None, 3), fed=[(4, 3)])
 
 
-def test_an_integer_that_stands_for_another_number_is_not_neutral() -> None:
+def test_a_quantised_one_of_another_scale_is_not_neutral() -> None:
     tenths, halves = fb.Quantization([0.1], [0]), fb.Quantization([0.5], [0])
     graph = fb.SubGraph(inputs=[0], outputs=[2])
     graph.add(fb.TensorSpec("x", "int8", (4,), quantization=tenths))
@@ -313,12 +311,12 @@ def test_an_integer_that_stands_for_another_number_is_not_neutral() -> None:
     assert [op.builtin for op in graph.operators] == ["MUL", "TANH"]
 
 
-def test_an_output_is_no_copy_of_an_unread_value() -> None:
+def test_an_output_replaces_an_unread_value() -> None:
     assert names(lambda x: p.sub(p.tanh(x), 0.0), (4, 5)) == ["TANH"]
     assert names(lambda x: p.sub(x, 0.0), (4, 5)) == ["SUB"]  # an input is not an output
 
 
-def test_a_reshape_to_the_same_sizes_is_nothing_beside_an_open_batch() -> None:
+def test_a_reshape_to_the_same_sizes_is_removed_beside_an_open_batch() -> None:
     def layer(x: Any) -> Any:
         image, filters = p.reshape(x, (x.shape[0], 1, 8, 6)), np.ones((2, 1, 3, 3), np.float32)
         return p.conv(image, filters, window=Window.of((3, 3), pads=[(1, 1)] * 2))
@@ -327,7 +325,7 @@ def test_a_reshape_to_the_same_sizes_is_nothing_beside_an_open_batch() -> None:
     assert [op.builtin for op in recorded_program] == ["CONV_2D", "TRANSPOSE"]
 
 
-def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
+def test_factors_after_a_layer_fold_into_its_weights() -> None:
     random = np.random.RandomState(0)
     weights, bias, factor = (random.standard_normal(shape).astype(np.float32) for shape in ((6, 5), 5, 5))
 
@@ -348,7 +346,7 @@ def test_a_layer_has_the_factors_behind_it_in_its_weights() -> None:
     assert names(lambda x: p.mul(layer(x), factor[None, None]), (4, 6)) == ["FULLY_CONNECTED", "MUL"]  # one axis more
 
 
-def test_a_layer_that_is_divided_by_zero_has_no_infinite_weights() -> None:
+def test_a_division_by_zero_does_not_fold_into_weights() -> None:
     """Only the operators are checked: older delegates give the largest finite number in place of infinity."""
     weights = np.random.RandomState(0).standard_normal((6, 5)).astype(np.float32)
     recorded_program = program(lambda x: p.div(p.matmul(x, weights), np.float32([1, 0, 2, 3, 4])), (4, 6))
@@ -360,7 +358,7 @@ def test_a_layer_that_is_divided_by_zero_has_no_infinite_weights() -> None:
 
 @pytest.mark.parametrize(("size", "folded"), [(8, True), (130, False)])
 @pytest.mark.parametrize("before", [True, False])
-def test_layers_that_share_large_weights_still_do(size: int, folded: bool, before: bool) -> None:
+def test_shared_large_weights_stay_shared(size: int, folded: bool, before: bool) -> None:
     """Two layers share one weight, like the steps of an unrolled recurrent network."""
     graph = fb.SubGraph(inputs=[0, 1], outputs=[6, 7])
     weights, two = np.ones((size, size), np.float32), np.asarray(2, np.float32)
@@ -377,7 +375,7 @@ def test_layers_that_share_large_weights_still_do(size: int, folded: bool, befor
     assert len(used) == 1 or before
 
 
-def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
+def test_computed_weights_are_not_folded() -> None:
     filters = np.ones((6, 3, 1, 1), np.float32)
 
     def convolve(x: Any, w: Any, bias: Any) -> Any:
@@ -393,7 +391,7 @@ def test_a_layer_that_is_computed_keeps_what_is_beside_it() -> None:
         assert kind in bias and kind in weights
 
 
-def test_layers_have_the_last_steps_of_a_normalisation_in_their_weights() -> None:
+def test_a_normalisation_folds_into_the_layers_that_read_it() -> None:
     random = np.random.RandomState(0)
     weights, other_weights, factor, summand = (
         random.standard_normal(s).astype(np.float32) for s in ((6, 5), (6, 4), 6, 6)
@@ -414,7 +412,7 @@ def test_layers_have_the_last_steps_of_a_normalisation_in_their_weights() -> Non
 
 
 @pytest.mark.parametrize(("kernel", "folded"), [(1, True), (3, False)])
-def test_a_convolution_of_single_pixels_has_what_is_before_it_in_its_filters(kernel: int, folded: bool) -> None:
+def test_a_shift_folds_into_a_following_1x1_convolution(kernel: int, folded: bool) -> None:
     """A shift before a 1x1 convolution folds into it.
 
     A larger convolution pads its input, and the pads would need the shift.
@@ -431,7 +429,7 @@ def test_a_convolution_of_single_pixels_has_what_is_before_it_in_its_filters(ker
     assert recorded_program[1:-1] == (["CONV_2D", "CONV_2D"] if folded else ["CONV_2D", "ADD", "CONV_2D"])
 
 
-def test_what_reads_a_layer_itself_keeps_its_weights() -> None:
+def test_a_layer_with_two_readers_keeps_its_weights() -> None:
     def both(x: Any) -> Any:
         inner = p.matmul(x, np.ones((6, 5), np.float32))
         return p.mul(p.neg(inner), p.tanh(inner))
@@ -439,11 +437,11 @@ def test_what_reads_a_layer_itself_keeps_its_weights() -> None:
     assert names(both, (4, 6)) == ["FULLY_CONNECTED", "NEG", "TANH", "MUL"]
 
 
-def test_the_same_is_computed_once() -> None:
+def test_common_subexpressions_are_computed_once() -> None:
     assert names(lambda x: p.mul(p.add(p.tanh(x), 1.0), p.sub(p.tanh(x), 2.0)), (4, 5)) == ["TANH", "ADD", "SUB", "MUL"]
 
 
-def test_what_is_joined_step_by_step_is_joined_at_once() -> None:
+def test_nested_concatenations_are_merged() -> None:
     def join(x: Any, last: int = 1) -> Any:
         parts = [p.tanh(x), p.sin(x), p.cos(x)]
         return p.concat([p.concat(parts[:2], 1), parts[2]], last)
@@ -463,7 +461,7 @@ def test_what_is_joined_step_by_step_is_joined_at_once() -> None:
 
 
 @pytest.mark.parametrize(("scale", "count"), [(0.1, 1), (0.2, 2)])
-def test_parts_of_other_scales_are_joined_as_they_were(scale: float, count: int) -> None:
+def test_concatenations_of_different_scales_stay(scale: float, count: int) -> None:
     graph = fb.SubGraph(inputs=[0, 1, 2], outputs=[4])
     for rows, step in ((1, 0.1), (1, 0.1), (1, scale), (2, scale), (3, scale)):
         graph.add(
@@ -475,7 +473,7 @@ def test_parts_of_other_scales_are_joined_as_they_were(scale: float, count: int)
     assert len(graph.operators) == count
 
 
-def test_a_variable_holds_something_else_than_what_was_written_into_it() -> None:
+def test_a_variable_has_no_producer() -> None:
     tensors = [fb.TensorSpec(name, "float32", (4,), is_variable=name == "state") for name in ("x", "state", "y")]
     copies = [fb.OperatorSpec("ABS", [k], [k + 1]) for k in range(2)]
     graph = GraphRewriter(fb.SubGraph(tensors, copies, [0], [2]))

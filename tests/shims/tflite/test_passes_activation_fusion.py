@@ -45,30 +45,30 @@ MOVES = {
 
 @pytest.mark.parametrize("move", MOVES.values(), ids=list(MOVES))
 @pytest.mark.parametrize("bounded", [p.relu, lambda x: p.clip(x, low=0, high=6)], ids=["relu", "relu6"])
-def test_through_what_moves_numbers(move: Any, bounded: Any) -> None:
+def test_activations_fuse_through_data_movement(move: Any, bounded: Any) -> None:
     result = check_program(lambda x: bounded(move(layer(x))), SHAPE)
     assert "RELU" not in [op.builtin for op in result] and "RELU6" not in [op.builtin for op in result]
     assert bounds(result)[0] in ("RELU", "RELU6")
 
 
-def test_through_parts_that_are_moved_and_joined() -> None:
+def test_activations_fuse_through_concatenations() -> None:
     result = check_program(lambda x: p.relu(p.concat([inner(layer(x)), inner(layer(p.tanh(x)))], 1)), SHAPE)
     assert bounds(result) == ["RELU", "RELU"] and "RELU" not in [op.builtin for op in result]
 
 
-def test_of_volumes() -> None:
+def test_activations_fuse_into_three_dimensional_convolutions() -> None:
     w = FILTER[:, :, None]
     result = check_program(lambda x: p.relu(p.conv(x, w, window=Window.of((1, 3, 3)))), (1, 4, 2, 5, 6))
     assert [op.options.get("fused_activation_function") for op in result if op.builtin == "CONV_3D"] == ["RELU"]
     assert "RELU" not in [op.builtin for op in result]
 
 
-def test_not_where_a_part_is_no_layer() -> None:
+def test_activations_stay_if_a_part_is_no_layer() -> None:
     result = check_program(lambda x: p.relu(p.concat([inner(layer(x)), inner(p.tanh(x))], 1)), SHAPE)
     assert bounds(result) == ["NONE"] and "RELU" in [op.builtin for op in result]
 
 
-def test_not_where_others_read_what_was_moved() -> None:
+def test_activations_stay_if_another_operator_reads_the_moved_tensor() -> None:
     def both(x: Any) -> Any:
         y = inner(layer(x))
         return p.mul(p.relu(y), y)
@@ -77,19 +77,19 @@ def test_not_where_others_read_what_was_moved() -> None:
     assert bounds(check_program(lambda x: p.relu(p.concat([layer(x)] * 2, 1)), SHAPE)) == ["NONE"]
 
 
-def test_not_a_second_time() -> None:
+def test_activations_do_not_fuse_into_an_activated_layer() -> None:
     result = check_program(lambda x: p.relu(inner(p.clip(layer(x), low=-1, high=1))), SHAPE)
     assert bounds(result) == ["RELU_N1_TO_1"] and "RELU" in [op.builtin for op in result]
 
 
-def test_a_transposed_convolution_takes_one_where_its_kernel_does() -> None:
+def test_a_transposed_convolution_takes_an_activation_if_its_kernel_does() -> None:
     result = check_program(lambda x: p.relu(inner(spread(x))), SHAPE)
     takes = HERE.has("TRANSPOSE_CONV", 4)
     assert bounds(result) == ["RELU" if takes else "NONE"]
     assert ("RELU" in [op.builtin for op in result]) is not takes
 
 
-def test_a_file_for_all_runtimes_keeps_it_apart() -> None:
+def test_a_portable_file_keeps_the_activation_separate() -> None:
     recorded_program = build.build(program(lambda x: p.relu(spread(x)), SHAPE), Kernels())
     assert "RELU" in [op.builtin for op in recorded_program.subgraphs[0].operators]
     assert bounds(recorded_program.subgraphs[0].operators) == ["NONE"]

@@ -33,7 +33,7 @@ LAYERS = ["FULLY_CONNECTED", "FULLY_CONNECTED", "BATCH_MATMUL"]
 
 @pytest.mark.parametrize("sizes", [(2, 4, 6), (None, None, 6)])
 @pytest.mark.parametrize(("left", "right", "after"), [(ROOT, ROOT, None), (None, ROOT, None), (None, None, 0.4)])
-def test_what_scales_scores_is_in_the_layer_before(sizes: Any, left: Any, right: Any, after: Any) -> None:
+def test_the_scale_of_scores_folds_into_the_layer_before(sizes: Any, left: Any, right: Any, after: Any) -> None:
     def scale_scores(x: Any) -> Any:
         q, k = (heads(p.matmul(x, weights)) for weights in (W, V))
         q, k = q if left is None else p.mul(q, left), k if right is None else p.mul(right, k)
@@ -53,7 +53,7 @@ def test_without_a_layer_the_smaller_side_is_scaled() -> None:
     assert kinds(lambda q, k: p.matmul(p.mul(q, ROOT), k), (2, 4, 3), (2, 3, 5)) == ["MUL", "BATCH_MATMUL"]
 
 
-def test_what_others_read_too_or_is_no_number_stays() -> None:
+def test_scales_with_other_readers_or_several_elements_stay() -> None:
     def read_twice(x: Any) -> Any:
         q, k = p.mul(heads(p.matmul(x, W)), ROOT), p.mul(heads(p.matmul(x, V)), ROOT)
         return p.add(p.reduce_sum(scores(q, k)), p.reduce_sum(p.add(q, k)))

@@ -27,7 +27,7 @@ def kinds(function: Any, *shapes: Any) -> List[str]:
 
 @pytest.mark.parametrize("rows", [6, None])
 @pytest.mark.parametrize("bias", [BIAS, BIAS[None, None], np.float32(2)])
-def test_a_bias_behind_a_reshape_is_the_layers(rows: Any, bias: Any) -> None:
+def test_a_bias_after_a_reshape_folds_into_the_layer(rows: Any, bias: Any) -> None:
     def dense(x: Any) -> Any:
         return p.add(p.reshape(p.matmul(x, W), (-1, 3, 6)), bias)
 
@@ -35,14 +35,14 @@ def test_a_bias_behind_a_reshape_is_the_layers(rows: Any, bias: Any) -> None:
     assert kinds(lambda x: p.relu(dense(x)), (6, 4)) == ["FULLY_CONNECTED+", "RESHAPE"]
 
 
-def test_a_bias_joins_another() -> None:
+def test_a_bias_is_added_to_another_bias() -> None:
     def dense(x: Any) -> Any:
         return p.add(p.reshape(p.add(p.matmul(x, W), BIAS), (2, 3, 6)), 2 * BIAS)
 
     assert kinds(dense, (6, 4)) == ["FULLY_CONNECTED", "RESHAPE"]
 
 
-def test_a_bias_of_a_sum_is_that_of_a_summand() -> None:
+def test_a_bias_of_a_sum_folds_into_a_summand() -> None:
     def gates(x: Any, h: Any) -> Any:
         return p.add(p.add(p.matmul(x, W), p.matmul(h, V)), BIAS)
 
@@ -52,7 +52,7 @@ def test_a_bias_of_a_sum_is_that_of_a_summand() -> None:
     assert operand == ["FULLY_CONNECTED", "ADD"]
 
 
-def test_what_is_no_bias_of_a_layer_stays() -> None:
+def test_summands_that_are_no_bias_stay() -> None:
     def along(shape: Any, added: Any) -> Any:
         return lambda x: p.add(p.reshape(p.matmul(x, W), shape), added)
 
@@ -64,7 +64,7 @@ def test_what_is_no_bias_of_a_layer_stays() -> None:
     assert "ADD" in kinds(lambda x: p.add(p.reshape(p.relu(p.matmul(x, W)), (2, 3, 6)), BIAS), (6, 4))
 
 
-def test_what_bounds_a_sum_keeps_the_bias_behind_it() -> None:
+def test_a_bias_after_a_bounded_sum_stays() -> None:
     def gates(x: Any, h: Any) -> Any:
         return p.add(p.relu(p.add(p.matmul(x, W), p.matmul(h, V))), BIAS)
 
@@ -81,7 +81,7 @@ def test_a_layer_with_a_bias_that_is_computed_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (None,), (2, None)])
-def test_sums_of_which_little_is_known_stay(shape: Any) -> None:
+def test_sums_of_unknown_sizes_stay(shape: Any) -> None:
     assert kinds(lambda x: p.add(p.tanh(x), 2.0), shape) == ["TANH", "ADD"]
     if shape == ():
         assert kinds(lambda x: p.add(p.tanh(x), BIAS), shape) == ["TANH", "ADD"]
@@ -95,7 +95,7 @@ def test_a_sum_of_the_same_twice_stays() -> None:
     assert kinds(twice, (6, 4)).count("ADD") == 2
 
 
-def test_what_others_read_without_the_bias_stays() -> None:
+def test_a_layer_that_is_also_read_without_the_bias_stays() -> None:
     def both(x: Any) -> Any:
         y = p.reshape(p.matmul(x, W), (2, 3, 6))
         return p.mul(p.add(y, BIAS), y)
@@ -103,7 +103,7 @@ def test_what_others_read_without_the_bias_stays() -> None:
     assert "ADD" in kinds(both, (6, 4))
 
 
-def test_no_tensor_bears_the_name_of_what_it_held_without_the_bias() -> None:
+def test_a_tensor_with_a_folded_bias_gets_a_new_name() -> None:
     recorded_program = program(
         lambda x, y: p.add(p.add(p.reshape(p.matmul(x, W), (2, 3, 6)), y), BIAS), (6, 4), (2, 3, 6)
     )

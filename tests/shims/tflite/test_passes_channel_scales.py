@@ -40,14 +40,14 @@ def test_a_factor_and_a_summand_of_channels_are_one_operator(sizes: Any) -> None
     assert kinds(lambda x: conv(normal(x)), *sizes) == ["DEPTHWISE_CONV_2D", "CONV_2D"]
 
 
-def test_what_bounds_the_sum_bounds_the_operator() -> None:
+def test_the_activation_of_the_sum_moves_to_the_operator() -> None:
     assert kinds(lambda x: conv(p.relu(normal(x)), 1)) == ["DEPTHWISE_CONV_2D+", "CONV_2D"]
     assert kinds(lambda x: conv(p.clip(normal(x), 0, 6), 1)) == ["DEPTHWISE_CONV_2D6", "CONV_2D"]
     assert kinds(lambda x: conv(p.relu(normal(x, SCALE, np.float32(2))), 1))[0] == "DEPTHWISE_CONV_2D+"
     assert kinds(lambda x: conv(p.relu(normal(x, np.float32(-2), SHIFT)), 1))[0] == "DEPTHWISE_CONV_2D+"
 
 
-def test_what_others_look_at_one_by_one_stays() -> None:
+def test_scales_with_other_readers_stay() -> None:
     """A scale that an elementwise operator reads does not fold: a non-finite number must stay in its pixel."""
 
     def normal_too(x: Any) -> Any:
@@ -59,7 +59,7 @@ def test_what_others_look_at_one_by_one_stays() -> None:
     assert kinds(normal_too)[:2] == ["MUL", "ADD+"]
 
 
-def test_what_is_no_number_a_channel_stays() -> None:
+def test_constants_that_vary_along_other_axes_stay() -> None:
     def then(product: Any) -> Any:
         return lambda x: conv(p.relu(p.add(product(p.relu(conv(x))), SHIFT)))
 

@@ -59,7 +59,7 @@ def becomes(function: Any, shape: Sequence[int], *names: str, batch: Sequence[An
 
 
 @pytest.mark.parametrize(("channels", "stride", "last"), [(16, 1, 1), (32, 2, 1), (16, 1, 2), (60, 1, 1)])
-def test_a_shuffle_between_groups_is_one_reshape(channels: int, stride: int, last: int) -> None:
+def test_a_shuffle_between_groups_becomes_a_reshape(channels: int, stride: int, last: int) -> None:
     """Also with 60 channels: each of the four groups of 15 takes 3 or 4 channels from each group."""
     pad = ["PAD"] if stride == 2 else []
     names = ["CONV_2D", *pad, "DEPTHWISE_CONV_2D", "RESHAPE", "CONV_2D"]
@@ -74,7 +74,7 @@ def test_groups_need_not_be_those_of_the_shuffle(groups: Sequence[int]) -> None:
 
 
 @pytest.mark.parametrize("groups", [(1, 4), (4, 1), (1, 1)])
-def test_a_shuffle_beside_a_convolution_without_groups_is_nothing(groups: Sequence[int]) -> None:
+def test_a_shuffle_before_an_ungrouped_convolution_is_removed(groups: Sequence[int]) -> None:
     becomes(lambda x: unit(x, groups), (1, 8, 6, 8), "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D")
 
 
@@ -83,7 +83,7 @@ def test_a_shuffle_that_would_leave_many_channels_empty_stays() -> None:
     assert [op.builtin for op in result].count("TRANSPOSE") == 1
 
 
-def test_a_shuffle_that_others_read_too_stays() -> None:
+def test_a_shuffle_with_other_readers_stays() -> None:
     def both(x: Any) -> Any:
         middle = shuffle_channels(convolve(x, 16, 4), 4)
         return p.concat([convolve(middle, 8, 4), p.exp(middle)], 1)
@@ -94,7 +94,7 @@ def test_a_shuffle_that_others_read_too_stays() -> None:
 @pytest.mark.parametrize(
     ("perm", "shape"), [((0, 3, 2, 1, 4), (4, 6)), ((0, 2, 1, 3, 4), (8, 3)), ((0, 1, 2, 4, 3), (6, 4))]
 )
-def test_what_moves_pixels_too_stays(perm: Sequence[int], shape: Sequence[int]) -> None:
+def test_a_permutation_that_moves_pixels_stays(perm: Sequence[int], shape: Sequence[int]) -> None:
     """The transpose exchanges channels with rows, or the reshape changes rows and columns: these are no channel
     shuffles.
     """
@@ -114,7 +114,7 @@ def test_what_moves_pixels_too_stays(perm: Sequence[int], shape: Sequence[int]) 
         p.tanh,
     ],
 )
-def test_what_is_between_treats_each_channel_by_itself_and_gives_one(between: Any) -> None:
+def test_channelwise_operators_may_lie_between(between: Any) -> None:
     result = check_program(lambda x: convolve(between(shuffle_channels(convolve(x, 16, 4), 4)), 8, 4), (1, 8, 6, 8))
     assert "TRANSPOSE" in [op.builtin for op in result]
 
@@ -159,7 +159,7 @@ def test_an_activation_behind_what_is_joined_is_that_of_the_parts() -> None:
     assert "RELU" in [op.builtin for op in check_program(lambda x: join(x, p.exp), (1, 8, 6, 8))]
 
 
-def test_weights_go_as_soon_as_others_are_in_their_place(tmp_path: Path) -> None:
+def test_replaced_weights_are_released(tmp_path: Path) -> None:
     def network(x: Any) -> Any:
         for _ in range(8):
             x = convolve(convolve(shuffle_channels(convolve(x, 512, 4), 4), 512, 512, 3), 512, 4)

@@ -45,28 +45,28 @@ def depthwise(kernel: Any, stride: int = 1, dilation: int = 1, held: bool = Fals
         ((31,), 2),
     ],
 )
-def test_many_taps_of_a_depthwise_convolution_are_shared_out(kernel: Any, parts: int) -> None:
+def test_many_taps_of_a_depthwise_convolution_are_divided(kernel: Any, parts: int) -> None:
     shape = (2, 6, 13) if len(kernel) == 1 else (2, 6, 13, 10)
     result = names(depthwise(kernel), shape)
     assert result.count("DEPTHWISE_CONV_2D") == parts and result.count("ADD") == parts - 1
 
 
-def test_shared_taps_leave_the_activation_to_the_sum() -> None:
+def test_divided_taps_leave_the_activation_to_the_sum() -> None:
     builtins = [op for op in check_program(depthwise((7, 7), held=True), (1, 6, 9, 9)) if op.builtin != "TRANSPOSE"]
     bounds = [op.options.get("fused_activation_function", "NONE") for op in builtins]
     assert bounds == ["NONE"] * 4 + ["RELU"]
 
 
-def test_taps_are_shared_out_whatever_the_size() -> None:
+def test_taps_are_divided_for_any_size() -> None:
     assert names(depthwise((7, 7)), (None, 6, None, None), fed=[(2, 6, 3, 12)]).count("DEPTHWISE_CONV_2D") == 3
 
 
 @pytest.mark.parametrize("how", [{"stride": 2}, {"dilation": 2}])
-def test_taps_stay_together_with_strides_or_dilations(how: Any) -> None:
+def test_taps_with_strides_or_dilations_are_not_divided(how: Any) -> None:
     assert names(depthwise((7, 7), **how), (1, 6, 15, 15)).count("DEPTHWISE_CONV_2D") == 1
 
 
-def test_very_many_taps_stay_together() -> None:
+def test_very_many_taps_are_not_divided() -> None:
     assert names(depthwise((21, 21)), (1, 6, 9, 9)) == ["DEPTHWISE_CONV_2D"]
 
 
@@ -79,14 +79,14 @@ def spread(kernel: Any, strides: Any, filters: int = 5, biased: bool = True, gro
 
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize(("size", "filters"), [(2, 5), (3, 1), (4, 2)])
-def test_windows_side_by_side_are_a_product_for_each_pixel(size: int, filters: int, biased: bool) -> None:
+def test_adjacent_windows_become_a_matrix_product(size: int, filters: int, biased: bool) -> None:
     block = spread((size, size), (size, size), filters, biased)
     assert names(block, (2, 4, 3, 5))[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]
     result = names(block, (None, 4, None, None), fed=[(2, 4, 3, 5)])
     assert result[:2] == ["CONV_2D", "DEPTH_TO_SPACE"]  # without arithmetic on sizes before it
 
 
-def test_weights_and_biases_that_are_computed_stay_where_they_are() -> None:
+def test_computed_weights_and_biases_stay() -> None:
     w = RANDOM.standard_normal((4, 5, 2, 2)).astype(np.float32)
 
     def block(x: Any, w: Any, bias: Any = None) -> Any:
@@ -106,7 +106,7 @@ def test_weights_and_biases_that_are_computed_stay_where_they_are() -> None:
     assert names(lambda x: wide(x, several), shape).count("DEPTHWISE_CONV_2D") == 1
 
 
-def test_windows_side_by_side_along_one_axis_are_rows() -> None:
+def test_adjacent_windows_along_one_axis_become_rows() -> None:
     assert "TRANSPOSE_CONV" not in names(spread((4,), (4,)), (2, 4, 7))
     assert "TRANSPOSE_CONV" not in names(spread((1, 3), (1, 3)), (2, 4, 1, 7))
     assert "TRANSPOSE_CONV" in names(spread((1, 3), (1, 3)), (2, 4, 2, 7))  # several rows
@@ -168,12 +168,12 @@ def test_padding_of_more_than_the_image_is_not_that_of_a_convolution(axis: int) 
     assert "PAD" in names(lambda x: pad_image(x, int(axis == 0), int(axis == 1)), (2, 3, 6, 5))
 
 
-def test_long_rows_are_padded_where_they_are() -> None:
+def test_long_rows_keep_their_padding() -> None:
     result = check_program(stem, (1, 3, 4, 2))
     assert [op.builtin for op in result][:2] == ["TRANSPOSE", "PAD"]
 
 
-def test_what_others_read_too_is_padded_where_it_is() -> None:
+def test_a_padded_tensor_with_other_readers_keeps_its_padding() -> None:
     result = check_program(lambda x: p.concat([stem(p.abs(x)), stem(p.abs(x))], 1), (1, 3, 8, 10))
     assert "PAD" in [op.builtin for op in result]
 

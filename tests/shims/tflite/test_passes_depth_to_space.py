@@ -49,7 +49,7 @@ def test_channels_that_become_pixels_are_one_operator(sizes: Any, mode: str, siz
     assert both == ["CONV_2D", "DEPTH_TO_SPACE", "RELU", "CONV_2D"]
 
 
-def test_as_modules_write_it() -> None:
+def test_pixel_shuffle_of_pytorch_is_one_operator() -> None:
     def spelt(x: Any) -> Any:
         x = conv(x, 12)
         blocks = p.transpose(p.reshape(x, (2, 3, 2, 2, 6, 5)), (0, 1, 4, 2, 5, 3))
@@ -58,7 +58,7 @@ def test_as_modules_write_it() -> None:
     assert kinds(spelt) == ["CONV_2D", "DEPTH_TO_SPACE", "CONV_2D"]
 
 
-def test_channels_of_no_layer_alone_are_moved() -> None:
+def test_channels_without_a_layer_keep_their_transpose() -> None:
     moves = ["RESHAPE", "TRANSPOSE", "RESHAPE"]
     assert kinds(lambda x: shuffle(p.tanh(conv(x, 12))))[2:] == moves
     assert kinds(lambda x: shuffle(p.tanh(conv(x, 12)), "DCR"))[2:] == ["DEPTH_TO_SPACE"]
@@ -70,7 +70,7 @@ def test_channels_of_no_layer_alone_are_moved() -> None:
     assert [kind for kind in kinds(beside) if kind in (*moves, "DEPTH_TO_SPACE")] == moves
 
 
-def test_other_moves_are_none_of_pixels() -> None:
+def test_other_permutations_are_no_depth_to_space() -> None:
     def move(perm: Any, last: Any) -> Any:
         return lambda x: conv(p.reshape(p.transpose(p.reshape(conv(x, 16), (2, 4, 2, 2, 6, 6)), perm), last), 4)
 

@@ -44,7 +44,9 @@ def expect_result(function: Any, dtype: str, x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "dtype"), [(residual, "float32"), (residual, "int32"), (residual, "int64"), (shares, "float32")]
 )
-def test_what_is_read_later_stays(function: Any, dtype: str, rows: Any, plain: bool, tmp_path: Path) -> None:
+def test_a_tensor_that_is_read_later_is_copied(
+    function: Any, dtype: str, rows: Any, plain: bool, tmp_path: Path
+) -> None:
     runtime, reason = features.find_runtime()
     assert runtime is not None, reason
     interpreter = runtime.interpreter(plain, model_path=str(file(function, dtype, rows, tmp_path)))
@@ -62,7 +64,7 @@ def operators(function: Any, rows: Any = 5) -> List[str]:
     return [op.builtin for op in build(recorded_program, features.kernels()).subgraphs[0].operators]
 
 
-def test_nothing_is_added_where_nothing_is_lost() -> None:
+def test_no_copy_is_added_without_a_hazard() -> None:
     def ahead(x: Any) -> List[Any]:
         product = p.mul(p.add(x, x), x)
         return [p.add(p.reshape(p.tanh(product), (1, *x.shape)), p.mul(product, 3.0))]

@@ -72,7 +72,7 @@ def test_a_network_has_no_floats_inside(network: Callable[[Layers], str], scheme
     assert case.ours()[0].argmax() == case.theirs(False)[0].argmax()
 
 
-def test_a_file_is_judged_as_what_it_is(tmp_path: Path) -> None:
+def test_a_quantised_file_is_judged_as_quantised(tmp_path: Path) -> None:
     """A quantised file is judged by its SNR: one step of a scale is more than the tolerance for floats."""
     layers = Layers([1, 3, 32, 32])
     x = layers.input()
@@ -92,7 +92,7 @@ def test_the_batch_may_be_of_any_size(tmp_path: Path) -> None:
     assert case.floats() == [] and case.steps() < 2.001
 
 
-def test_what_has_no_kernel_stays_in_floats_between_integers(tmp_path: Path) -> None:
+def test_operators_without_integer_kernel_stay_in_floats(tmp_path: Path) -> None:
     layers = Layers([1, 4, 9, 9])
     x = layers.input()
     inner = layers.node("Exp", layers.conv("x", 4, 6))
@@ -207,7 +207,7 @@ def test_a_pair_alone_rounds_halves_to_even(tmp_path: Path) -> None:
     np.testing.assert_array_equal(case.ours()[0], np.round(x))
 
 
-def test_another_scale_on_the_way_back_is_no_region(tmp_path: Path) -> None:
+def test_a_second_scale_is_no_integer_region(tmp_path: Path) -> None:
     x = np.linspace(-3, 3, 36, dtype=F).reshape(1, 1, 6, 6)
     pool = helper.make_node("MaxPool", ["q"], ["p"], kernel_shape=[2, 2])
     case = Case(pair(x.shape, F(0.05), np.uint8(64), F(0.5), [pool]), x, tmp_path)

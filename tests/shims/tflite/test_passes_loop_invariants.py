@@ -20,7 +20,7 @@ def states(function: Any, *shapes: Any, fed: Any) -> List[int]:
     return [len(op.inputs) for graph in graphs for op in graph.operators if op.builtin == "WHILE"]
 
 
-def test_what_a_network_hears_is_not_handed_on() -> None:
+def test_inputs_of_a_loop_are_no_states() -> None:
     """The sizes of the input are known in the loop from an earlier product, so the input itself is no state."""
     w, r, b = (RANDOM.standard_normal(shape).astype(np.float32) for shape in ((1, 32, 5), (1, 32, 8), (1, 64)))
     result = states(lambda x: lstm(x, w, r, b)[0], (None, None, 5), fed=[(7, 3, 5)])
@@ -41,7 +41,7 @@ def loop(last: int, *kept: int) -> Any:
     return function
 
 
-def test_a_state_that_nothing_comes_of_is_none() -> None:
+def test_unused_states_are_removed() -> None:
     assert states(loop(3, 1), (2, 3), fed=[(2, 3)]) == [3]
     assert states(loop(3, 3), (2, 3), fed=[(2, 3)]) == [4]
     assert states(loop(3, 2), (2, 3), fed=[(2, 3)]) == [2]  # the loop returns it, and it is read

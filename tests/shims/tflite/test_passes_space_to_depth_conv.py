@@ -43,7 +43,7 @@ def test_a_convolution_reads_in_steps(kernel: int, stride: int, pad: int, sizes:
     assert behind == ["CONV_2D", "CONV_2D"]
 
 
-def test_in_any_steps_and_any_order() -> None:
+def test_any_strides_and_any_order() -> None:
     thirds = [(row, column) for row in range(3) for column in range(3)]
     assert kinds(lambda x: conv(focus(x, thirds, 3)), (1, 3, 9, 6)) == ["CONV_2D"]
     assert kinds(lambda x: conv(focus(x, FOCUS[::-1]))) == ["CONV_2D"]
@@ -52,7 +52,7 @@ def test_in_any_steps_and_any_order() -> None:
     assert "STRIDED_SLICE" in twice  # half of the rows
 
 
-def test_other_pixels_are_cut_out() -> None:
+def test_other_offsets_are_sliced() -> None:
     for starts in (FOCUS[:3], (*FOCUS[:3], (0, 0)), (*FOCUS, (0, 0))):
         result = kinds(lambda x, s=starts: conv(focus(x, s)))
         assert "STRIDED_SLICE" in result
@@ -66,7 +66,7 @@ def test_other_pixels_are_cut_out() -> None:
     assert len(kinds(channels)) > 1
 
 
-def test_what_others_read_stays() -> None:
+def test_tensors_with_other_readers_stay() -> None:
     def beside(x: Any) -> Any:
         x = focus(x)
         return p.add(conv(x), p.reduce_mean(p.tanh(x), [1, 2, 3], True))

@@ -44,7 +44,7 @@ def compile_slices(shape: Any, fed: Any, *how: Any, **more: Any) -> Any:
         ((4, 2), (2, 2), [(1, 1), (0, 0)]),
     ],
 )
-def test_edges_that_same_means_are_never_computed(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
+def test_edges_that_same_padding_drops_are_not_computed(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
     (only,) = compile_slices(shape, (2, 4, 3, 5), kernel, strides, cut)
     assert only.builtin == "TRANSPOSE_CONV" and only.options["padding"] == "SAME"
 
@@ -59,7 +59,7 @@ def test_edges_that_same_means_are_never_computed(shape: Any, kernel: Any, strid
     ],
 )
 @pytest.mark.parametrize("shape", [(2, 4, 3, 5), OPEN])
-def test_other_edges_are_cut_off(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
+def test_other_edges_are_sliced(shape: Any, kernel: Any, strides: Any, cut: Any) -> None:
     convolution, *cuts = compile_slices(shape, (2, 4, 3, 5), kernel, strides, cut)
     assert convolution.options["padding"] == "VALID" and len(cuts) == 1
 
@@ -77,12 +77,12 @@ def test_dilations() -> None:
     assert only.options["padding"] == "SAME"
 
 
-def test_volumes_are_cut() -> None:
+def test_volumes_are_cropped() -> None:
     result = compile_slices((1, 4, 3, 5, 2), (1, 4, 3, 5, 2), (4, 4, 4), (2, 2, 2), [(1, 1)] * 3)
     assert "CONV_3D_TRANSPOSE" in [op.builtin for op in result] and len(result) > 1
 
 
-def test_what_others_read_whole_stays_whole() -> None:
+def test_a_result_with_other_readers_is_not_cropped() -> None:
     def both(x: Any) -> Any:
         w = np.random.RandomState(1).standard_normal((4, 6, 4, 4)).astype(np.float32)
         y = p.conv_transpose(x, w, window=Window.of((4, 4), (2, 2)))
@@ -93,7 +93,7 @@ def test_what_others_read_whole_stays_whole() -> None:
     assert convolution.options["padding"] == "VALID"
 
 
-def test_every_second_place_and_channels_that_are_cut_stay() -> None:
+def test_strided_and_channel_slices_stay() -> None:
     def cut(x: Any, steps: Sequence[int], channels: Tuple[int, Any]) -> Any:
         w = np.random.RandomState(1).standard_normal((4, 6, 4, 4)).astype(np.float32)
         y = p.conv_transpose(x, w, window=Window.of((4, 4), (2, 2)))

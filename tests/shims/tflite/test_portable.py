@@ -29,7 +29,7 @@ def test_a_portable_file_is_for_the_oldest_runtime_and_runs_here(name: str, tmp_
         assert report.ok, report.summary
 
 
-def test_it_is_the_same_as_where_no_kernels_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_portable_file_equals_that_of_unknown_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = case("gpt-script-dynamic").model
     portable = onnx_compat.convert(model, tmp_path / "a.tflite", shim="tflite", portable=True)
     monkeypatch.setitem(features._CACHE, "kernels", Kernels())
@@ -38,7 +38,7 @@ def test_it_is_the_same_as_where_no_kernels_are_known(tmp_path: Path, monkeypatc
     assert first == second
 
 
-def test_support_tells_of_the_file_that_convert_makes_with_the_same(tmp_path: Path) -> None:
+def test_support_predicts_the_portable_file(tmp_path: Path) -> None:
     ports = [
         helper.make_tensor_value_info(name, kind, ["n", 3]) for name, kind in (("x", 1), ("y", TensorProto.FLOAT16))
     ]

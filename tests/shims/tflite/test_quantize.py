@@ -91,7 +91,7 @@ def test_integers_are_the_nearest(largest: int) -> None:
     assert np.square(integers * scale[:, None, None] - array).sum() <= np.square(naive - array).sum() * 1.0001
 
 
-def test_nibbles_lie_as_the_format_says() -> None:
+def test_int4_values_are_packed_low_nibble_first() -> None:
     assert weights.pack_nibbles(np.int8([[1, -2], [7, 0], [-7, 3]])).tolist() == [0xE1, 0x07, 0x39]
     assert weights.pack_nibbles(np.int8([-1, 2, -3])).tolist() == [0x2F, 0x0D]
 
@@ -123,7 +123,7 @@ def test_only_weights_are_touched_and_only_once() -> None:
     assert store_weights(graph(fb.OperatorSpec("ADD", [0, 1], [2]))) == {"float32": 0}
 
 
-def test_the_channels_of_a_product_are_where_it_has_them() -> None:
+def test_the_channel_axis_of_a_product_is_found() -> None:
     for adj_y, axis in ((False, 1), (True, 0)):
         description = graph(fb.OperatorSpec("BATCH_MATMUL", [0, 1], [2], {"adj_y": adj_y}))
         store_weights(description)
@@ -131,14 +131,14 @@ def test_the_channels_of_a_product_are_where_it_has_them() -> None:
         assert packed.quantization is not None and packed.quantization.axis == axis
 
 
-def test_what_float16_or_no_integer_can_hold_stays() -> None:
+def test_weights_that_the_scheme_cannot_hold_stay() -> None:
     fc = fb.OperatorSpec("FULLY_CONNECTED", [0, 1, None], [2])
     assert store_weights(graph(fc, value=1e5), "float16") == {"float32": 0}
     assert store_weights(graph(fc, value=1e4), "float16") == {"float32": 0, "float16": 0}
     assert store_weights(graph(fc, value=float("inf"))) == {"float32": 0}
 
 
-def test_a_runtime_without_int4_is_told_apart() -> None:
+def test_a_runtime_without_int4_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="takes no int4"):
         store_weights(graph(), "weights-int4")  # `Kernels()` knows what all runtimes have
 
@@ -176,7 +176,9 @@ def test_a_file_that_the_runtime_refuses_never_gets_its_name(tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("kind", library.KINDS)
-def test_without_the_library_a_command_helps(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_named_with_its_command(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
     for name in [name for name in sys.modules if name.startswith("ai_edge_quantizer.")]:
         monkeypatch.delitem(sys.modules, name)

@@ -104,14 +104,14 @@ def test_an_lstm_stays_float_with_weights_of_int8(tmp_path: Path, kind: str) -> 
         (InputError, "sample 1: the input 'x' has size 31", [feeds("mlp", 0), {"x": np.zeros((2, 31), np.float32)}]),
     ],
 )
-def test_data_that_does_not_fit_leaves_what_was_there(tmp_path: Path, error: Any, reason: str, data: Any) -> None:
+def test_unsuitable_data_keeps_the_old_file(tmp_path: Path, error: Any, reason: str, data: Any) -> None:
     (tmp_path / "m.tflite").write_text("before")
     with pytest.raises(error, match=reason):
         convert(tmp_path, "mlp", "int8", calibrate=data)
     assert os.listdir(str(tmp_path)) == ["m.tflite"] and (tmp_path / "m.tflite").read_text() == "before"
 
 
-def test_values_that_are_too_large_are_told(tmp_path: Path) -> None:
+def test_values_that_are_too_large_are_reported(tmp_path: Path) -> None:
     data = [{"x": feeds("mlp", 0)["x"] * np.float32(1e6)}]
     with pytest.raises(UnsupportedError, match="nothing in this model") as caught:
         convert(tmp_path, "mlp", "int8", calibrate=data)
@@ -140,7 +140,7 @@ def test_a_kernel_that_ends_the_process_is_an_error(tmp_path: Path, monkeypatch:
     assert "try another kind" in str(caught.value) and not os.listdir(str(tmp_path))
 
 
-def test_results_that_are_no_numbers_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_results_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def spoilt(model: fb.ModelSpec, *_: Any) -> fb.ModelSpec:
         packed = fb.Quantization([float("nan")], [0])
         for tensor in model.subgraphs[0].tensors:
@@ -156,14 +156,14 @@ def test_results_that_are_no_numbers_are_an_error(tmp_path: Path, monkeypatch: p
     assert not os.listdir(str(tmp_path))
 
 
-def test_what_the_library_refuses_is_an_error_with_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals_of_the_library_are_errors_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_calibration_values", lambda *_: {})
     with pytest.raises(ConversionError, match="cannot quantise this model as 'int8'") as caught:
         convert(tmp_path, "mlp", "int8")
     assert caught.value.hint and not os.listdir(str(tmp_path))
 
 
-def test_a_sample_that_the_model_cannot_take_is_told(tmp_path: Path) -> None:
+def test_a_sample_that_does_not_fit_is_reported(tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 
     sizes = [("x", ["n"]), ("z", ["m"]), ("y", None)]

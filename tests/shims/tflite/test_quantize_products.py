@@ -63,7 +63,7 @@ def test_kernels_multiply_what_the_file_holds(block: Optional[int], tmp_path: Pa
 @native
 @pytest.mark.parametrize("name", ["mlp", "attention", "cnn"])
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_network_is_near(name: str, block: Optional[int], tmp_path: Path) -> None:
+def test_a_quantised_network_is_accurate(name: str, block: Optional[int], tmp_path: Path) -> None:
     path = onnx_compat.convert(
         network(name), tmp_path / "m.tflite", shim="tflite", quantize="dynamic-int4", block_size=block
     )
@@ -73,7 +73,7 @@ def test_a_network_is_near(name: str, block: Optional[int], tmp_path: Path) -> N
 
 @native
 @pytest.mark.skipif(len(BLOCKS) < 3, reason="the delegate gets blocks wrong")
-def test_blocks_are_nearer_than_rows(tmp_path: Path) -> None:
+def test_blocks_are_more_accurate_than_rows(tmp_path: Path) -> None:
     given, errors = np.asarray(numpy_helper.to_array(layer(128, 24).graph.initializer[0])).T, []
     for block in BLOCKS:
         path = tmp_path / "m.tflite"
@@ -83,7 +83,7 @@ def test_blocks_are_nearer_than_rows(tmp_path: Path) -> None:
     assert least < wider < rows
 
 
-def test_what_runtimes_cannot_do_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schemes_that_the_runtime_lacks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def convert(block: Optional[int]) -> None:
         onnx_compat.convert(
             layer(96, 8), tmp_path / "m.tflite", shim="tflite", quantize="dynamic-int4", block_size=block
@@ -99,7 +99,7 @@ def test_what_runtimes_cannot_do_is_told(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @native
-def test_a_file_runs_where_it_is_right_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_refused_by_runtimes_that_compute_it_wrongly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(onnx_compat.convert(layer(64, 8), tmp_path / "m.tflite", shim="tflite", quantize="dynamic-int4"))
     assert not SHIM.load_converted(path, "tflite")[0]._has_no_delegate  # type: ignore[attr-defined]
     monkeypatch.setitem(features._CACHE, "int4, False, False", False)

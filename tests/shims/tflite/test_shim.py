@@ -35,7 +35,7 @@ def agree(function: Any, ports: List[Port], *arrays: Any) -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_probe_tells_what_is_here() -> None:
+def test_the_probe_names_the_runtime() -> None:
     result = SHIM.probe()
     assert result.available and result.version and "grouped convolutions" in result.features
 
@@ -84,7 +84,7 @@ def test_strings_go_through() -> None:
     assert list(result) == ["", "ß", "a"]
 
 
-def test_branches_read_what_is_around_them() -> None:
+def test_branches_read_outer_values() -> None:
     def function(flag: Any, x: Any) -> Any:
         doubled = primitives.mul(x, 2.0)
         return primitives.cond(flag, lambda: [primitives.add(doubled, x)], lambda: [lift(np.ones(2, np.float32))])
@@ -146,7 +146,7 @@ def test_int64_is_divided_exactly() -> None:
     assert list(ours[0])[2:4] == [-3, -3]
 
 
-def test_an_empty_batch_of_images_has_the_sizes_that_it_should() -> None:
+def test_an_empty_batch_of_images_has_the_right_sizes() -> None:
     """XNNPACK does not resize outputs for an empty batch. Later runs use the delegate again."""
     weights = np.ones((3, 3, 2, 2), np.float32)
     window = Window.of((2, 2), (2, 1), (2, 2), [(1, 2), (2, 2)])
@@ -183,7 +183,7 @@ def test_sizes_that_the_kernels_refuse_are_refused_with_what_to_do(tmp_path: Pat
     assert compiled.run([np.ones(6, np.float32)])[0].shape == (2, 3)
 
 
-def test_none_of_several_rows_is_repeated() -> None:
+def test_several_rows_are_not_repeated() -> None:
     for rows in (0, 3):
         x = np.ones((rows, 1), np.float32)
         agree(lambda x: [primitives.broadcast_to(x, (x.shape[0], 4))], [Port("x", FLOAT, ("n", 1))], x)

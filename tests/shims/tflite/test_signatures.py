@@ -69,7 +69,7 @@ def test_each_runs_under_its_name(both: Path) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_runtime_itself_knows_them_by_name(both: Path) -> None:
+def test_the_runtime_lists_the_signatures(both: Path) -> None:
     runtime, _ = features.find_runtime()
     assert runtime is not None
     interpreter = runtime.interpreter(True, model_path=str(both))
@@ -89,7 +89,7 @@ def test_a_joined_file_can_be_joined_again(both: Path, files: Dict[str, Path], t
     np.testing.assert_allclose(got, -(X @ WEIGHTS), rtol=1e-4, atol=1e-4)
 
 
-def test_the_command_does_the_same(both: Path, files: Dict[str, Path], tmp_path: Path, capsys: Any) -> None:
+def test_the_command_joins_files(both: Path, files: Dict[str, Path], tmp_path: Path, capsys: Any) -> None:
     target = tmp_path / "m.tflite"
     named = ["%s=%s" % (key, files[key]) for key in ("encode", "decode")]
     assert main(["join", str(target), *named, "--json"]) == 0
@@ -104,7 +104,7 @@ def test_the_command_does_the_same(both: Path, files: Dict[str, Path], tmp_path:
     assert main(["join", str(target), "encode"]) == main(["join", str(target), *named, named[0]]) == 2
 
 
-def test_what_is_wrong_is_said_and_nothing_is_written(both: Path, tmp_path: Path) -> None:
+def test_errors_are_reported_and_no_file_is_written(both: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"(?s)no signature 'other'.*'encode', 'decode'"):
         onnx_compat.load_converted(both, signature="other")
     target = tmp_path / "m.tflite"

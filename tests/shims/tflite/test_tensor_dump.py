@@ -84,7 +84,7 @@ def test_a_constant_that_was_altered_is_named(path: str, tmp_path: Path) -> None
     assert not by_value["c2"].ok and by_value["c2"].alone is not None and not by_value["c2"].alone.ok
 
 
-def test_one_tensor_from_those_before_it(path: str) -> None:
+def test_a_tensor_is_computed_from_its_producers_inputs(path: str) -> None:
     inside = SHIM.look_inside(path, "tflite")
     values = inside.values({"x": np.ones(SHAPE, np.float32)})
     again = inside.alone("a2", {"m2": values["m2"] + 1, "r1": values["r1"]})
@@ -113,7 +113,7 @@ def test_quantised_tensors_are_the_numbers_that_they_stand_for(tmp_path: Path) -
     np.testing.assert_allclose(inside.alone("y", {"q": np.float32([[1, 2, 3], [4, 5, 6]])}), [[1, 2, 3], [4, 5, 6]])
 
 
-def test_names_that_are_no_text_stay_out_of_the_file(tmp_path: Path) -> None:
+def test_names_that_are_no_unicode_are_left_out(tmp_path: Path) -> None:
     proto = network()
     for node in proto.graph.node:
         for names in (node.input, node.output):
