@@ -19,10 +19,10 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 import numpy as np
 from onnx_compat_tflite.flatbuffer.names import OPERATORS
 
-from matrix.probes import tflite_cases, tflite_cases_nn, tflite_cases_shape
+from matrix.probes import tflite_cases, tflite_cases_nn, tflite_cases_reduce, tflite_cases_shape
 
 CASES = tflite_cases.CASES
-_ = tflite_cases_nn, tflite_cases_shape
+_ = tflite_cases_nn, tflite_cases_reduce, tflite_cases_shape
 
 
 def import_runtime() -> Any:
