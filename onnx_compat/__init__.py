@@ -90,9 +90,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the API when it is first used, and return its object. Raises AttributeError for any other name.
+    """Import a name of the API when it is first used, and return the object of that name.
 
-    The object is stored in this module: the next use of the name finds it without this function.
+    Raises AttributeError for a name that is not in the API. The object is stored in this module, and later uses of the
+    name do not call this function.
     """
     if name not in _MODULES:
         raise AttributeError("module 'onnx_compat' has no attribute '%s'" % name)

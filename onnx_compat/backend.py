@@ -66,7 +66,11 @@ class OnnxCompatBackend(base.Backend):
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> Tuple[Any, ...]:
         """Prepare a model and run it once. Return its outputs as a tuple in the model's order.
 
-        Of the keywords, only `shim` has an effect. Raises as `prepare` and `BackendRep.run` do.
+        inputs: a dict by name, or a list or tuple in the model's order.
+
+        kwargs: `shim` is the name of the shim; other keywords are ignored.
+
+        Raises the errors of `prepare` and of `BackendRep.run`.
         """
         return cls.prepare(model, device, **kwargs).run(inputs)
 
@@ -102,9 +106,10 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def supports_device(cls, device: str, shim: Optional[str] = None) -> bool:
-        """Whether the framework of the shim has this device on this machine.
+        """Whether this machine has the device `device`, according to the framework of the shim.
 
-        False also if the requested shim does not work, or if `device` is not the name of a device.
+        False if the shim does not work, or if `device` is not the name of a device. `shim` None: the shim that
+        `prepare` selects.
         """
         try:
             selection.find(selection.decide(shim).name).resolve_device(device)

@@ -115,9 +115,11 @@ class UnsupportedError(OnnxCompatError):
 class NeedsKnownError(UnsupportedError):
     """The meaning of an operator needs a value that is known only at run time.
 
-    A `Runnable` catches this error and traces the model again with the value as a constant. `value` is the tensor that
-    must be known, or None. `values` and `sizes` name the graph inputs whose values, and whose sizes, the tensor depends
-    on; `trace_model` sets them.
+    A `Runnable` catches this error and traces the model again with the value as a constant. The fields:
+
+    - value: the tensor that must be known, or None.
+    - values: the names of graph inputs whose elements `value` depends on. `trace_model` sets them.
+    - sizes: the names of graph inputs whose sizes `value` depends on. `trace_model` sets them.
 
     Examples:
         >>> from onnx_compat.errors import NeedsKnownError

@@ -21,20 +21,21 @@ __all__ = ["gradients", "variable"]
 
 
 def variable(x: Tensor) -> Tensor:
-    """Record a reshape of x to its own shape, and return the result: a run-time value, also if x is known.
+    """Return a run-time copy of x, so that computations on the result are recorded and never folded.
 
-    So every computation on the result is recorded, not folded. A pending order of x is recorded as a transpose.
+    The copy is recorded as a reshape to the same shape. A pending order of x is recorded as a transpose.
     """
     arg = current_trace().argument(x)
     return apply("reshape", [arg, Extents(x.shape)], {}, [x.spec])[0]
 
 
 def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
-    """Return the derivatives of the sum of y's elements with respect to each tensor of `xs`, which `variable` returned.
+    """Return a list of the derivatives of the sum of y's elements with respect to each tensor in `xs`, in this order.
 
-    A derivative has the shape of its tensor. It is zero if y does not depend on the tensor, or depends on it
-    through piecewise constant primitives only. Raises UnsupportedError if a primitive between `xs` and y has no
-    derivative rule, or none for its parameters.
+    Each tensor in `xs` is a result of `variable`. A derivative has the shape of its tensor. The derivative is zero if y
+    does not depend on the tensor, or only through piecewise constant primitives.
+
+    Raises UnsupportedError if a primitive between `xs` and y has no derivative rule, or none for its parameters.
     """
     variables = {x.ref for x in xs if x.ref is not None}
     derivatives: Dict[Ref, Tensor] = {}
@@ -71,11 +72,12 @@ def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
 
 
 def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
-    """Apply the derivative rule of a node: add the derivatives of its arguments to `derivatives`, in place.
+    """Add the derivatives of a node's arguments to `derivatives`, by the derivative rule of the node's primitive.
 
-    `derivatives` maps a tensor to its derivative, and has an entry for outputs of the node that the result depends on.
-    Without such an entry, do nothing. Constants, and arguments for which the rule returns None, get no entry. Raises
-    UnsupportedError if the primitive of the node has no rule; errors of the rule pass.
+    `derivatives` maps a tensor to its derivative and is changed in place. Nothing is added if the dict has no entry for
+    an output of the node. Constants, and arguments for which the rule returns None, get no entry.
+
+    Raises UnsupportedError if the primitive has no rule. Errors of the rule pass.
     """
     output_derivatives = [derivatives.get(output) for output in node.outputs]
     if all(g is None for g in output_derivatives):

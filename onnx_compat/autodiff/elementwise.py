@@ -54,10 +54,10 @@ def _unary(slope: Callable[..., Any]) -> Callable[[RecordedNode, Any], List[Any]
 
 
 def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], List[Any]]:
-    """Return the derivative rule of a primitive z = f(x, y). `slopes(x, y, z, derivative of z)` returns a list of two.
+    """Return the derivative rule of an elementwise primitive z = f(x, y).
 
-    These are the derivatives of x and of y, in the shape of z. The rule sums each over the axes along which the
-    argument was broadcast, and returns the list of the two sums.
+    `slopes(x, y, z, derivative of z)` returns a list: the derivatives of x and of y, each in the shape of z. The rule
+    sums each of them over the axes along which that argument was broadcast, and returns the list of the two sums.
     """
     return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
@@ -87,9 +87,9 @@ def _cast(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("clip")
 def _clip(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a clip: return [g where x is strictly between the bounds, else 0], so 0 at a bound too.
+    """Differentiate a clip: return the list [g where low < x < high, else 0].
 
-    A bound None has no effect.
+    The derivative is 0 where x equals a bound. A bound of None has no effect.
     """
     (x,) = at.args
     low, high = at.params["low"], at.params["high"]

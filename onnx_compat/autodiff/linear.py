@@ -39,10 +39,11 @@ def _to_stored(x: Tensor, order: Order) -> Any:
 
 
 def _filter_order(at: RecordedNode) -> Order:
-    """Return the storage order of the filter of a recorded convolution: a tuple with the logical axis of each stored axis.
+    """Return the storage order of a recorded convolution's filter: a tuple with the logical axis of each stored axis.
 
     The logical axes are [M, C, kernel...], or [C, M, kernel...] in a transposed convolution. The order follows the
-    filter layout of the trace. With channels last, a depthwise convolution has its logical axis 0 last instead.
+    filter layout of the trace. Exception: with channels last, the filter of a depthwise convolution is stored with axis
+    0 last.
     """
     rank = at.args[1].rank
     if at.primitive == "depthwise_conv" and spatial_order(rank) is not None:
@@ -64,11 +65,12 @@ def _crop_and_pad(x: Tensor, sizes: Sequence[Extent], start: Sequence[Extent]) -
 
 
 def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *, window: Window, groups: int) -> Any:
-    """Return the derivative of a filter, in logical order: [channels of small, channels of large / groups, kernel...].
+    """Return the derivative of a filter: a Tensor [channels of small, channels of large / groups, kernel...].
 
-    Convolution: `large` is the padded input, `small` the derivative of the output. Transposed convolution: `large` is
-    the derivative of the output, `small` the input. Both are [N, C, spatial...]. `kernel`: the spatial sizes of the
-    filter. The derivative of a weight is the sum of the products of all pairs of elements that the weight connects.
+    - Convolution: `large` is the padded input, `small` is the derivative of the output.
+    - Transposed convolution: `large` is the derivative of the output, `small` is the input.
+
+    `large` and `small` are [N, C, spatial...]. `kernel` has the spatial sizes of the filter.
     """
     parts = []
     for k in range(groups):
@@ -80,7 +82,7 @@ def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *
 
 
 def _group(x: Tensor, k: int, groups: int) -> Any:
-    """Return the slice of x with the channels (axis 1) of group `k`, counted from 0, of `groups` equal groups."""
+    """Return the channels (axis 1) of group number `k` of x as a Tensor: `groups` equal groups, counted from 0."""
     size = floordiv(x.shape[1], groups)
     return p.slice_axis(x, 1, size * k, size * (k + 1))
 
@@ -109,10 +111,10 @@ def _conv_transpose(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("avg_pool")
 def _avg_pool(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate an average pool: spread each element of g, divided by the size of the window, over its window.
+    """Differentiate an average pool: return a list of one Tensor, the derivative of the input in its stored order.
 
-    This is a depthwise transposed convolution with equal weights. The number of channels must be static. Return a list
-    of one derivative, in the stored order.
+    Each element of g is divided by the size of its window, and added to the elements in that window. This is recorded
+    as a depthwise transposed convolution with equal weights. The number of channels must be static.
     """
     order = spatial_order(g.rank)
     x, g = _to_logical(at.args[0], order), _to_logical(g, order)

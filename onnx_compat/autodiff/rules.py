@@ -34,10 +34,12 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def to_tensors(arg: Arg) -> Any:
-    """Convert an argument of a recorded node for a rule.
+    """Convert an argument of a recorded node to the form that a derivative rule reads.
 
-    A `Ref` or a `Const` becomes a Tensor in its stored order, and `Extents` become a list of sizes. A tuple becomes a
-    list of converted items. Return any other argument (None) unchanged.
+    - A `Ref` or a `Const` becomes a Tensor, in its stored order.
+    - `Extents` become a list of sizes.
+    - A tuple becomes a list of converted items.
+    - None stays None.
     """
     if isinstance(arg, Ref):
         return Tensor(arg.spec.dtype, arg.spec.shape, ref=arg)
@@ -78,9 +80,9 @@ class RecordedNode:
 
 
 def sum_to(g: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Sum g over the axes along which a tensor of this shape was broadcast. The result has this shape.
+    """Sum g over the axes along which a tensor of shape `shape` was broadcast to g. Return a Tensor of shape `shape`.
 
-    These axes are the leading axes that the shape lacks, and those where the shape has size 1 and g has another size.
+    The axes are the leading axes that `shape` lacks, and each axis that has size 1 in `shape` and another size in g.
     """
     lead = g.rank - len(shape)
     axes = [axis for axis in range(lead, g.rank) if is_equal(shape[axis - lead], 1) and not is_equal(g.shape[axis], 1)]

@@ -34,9 +34,10 @@ def _concat(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("slice")
 def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
-    """Differentiate a slice: put each element of g at its position in zeros of the operand's shape, axis by axis.
+    """Differentiate a slice: return the list [derivative of the operand, None, None].
 
-    Return [this derivative, None, None]: starts and ends have no derivative.
+    The derivative has the operand's shape: the elements of g at the positions that the slice read, and 0 elsewhere. The
+    starts and the ends have no derivative.
     """
     x, starts, ends = at.args
     for axis, (start, end, step) in enumerate(zip(starts, ends, at.params["steps"])):
@@ -46,10 +47,10 @@ def _slice(at: RecordedNode, g: Tensor) -> List[Any]:
 
 
 def _scatter_add(g: Tensor, indices: Tensor, axis: int, extent: Extent) -> Any:
-    """Return zeros of size `extent` along `axis`, to which slice i of g is added at `indices[i]`: the derivative of `take`.
+    """Return zeros of size `extent` along `axis`, with slice i of g added at position `indices[i]` of that axis.
 
-    The other axes have the sizes of g. `indices` is a vector; slices with equal indices are summed. Return g itself if
-    the indices are known to be 0, 1, … extent - 1.
+    This is the derivative of `take`. `indices` is a vector. Slices of g with equal indices are summed. The other axes
+    have the sizes of g. If `indices` is known to be 0, 1, … extent - 1, the result is g itself.
     """
     if indices.known and is_static(extent) and known_array(indices, "an index").tolist() == list(range(extent)):
         return g
@@ -112,9 +113,10 @@ def _top_k(at: RecordedNode, g: Tensor, _: Tensor) -> List[Any]:
 
 # -- reductions --------------------------------------------------------------------------------------------------------
 def _restore_axes(at: RecordedNode, value: Tensor) -> Any:
-    """Insert the reduced axes of the node `at`, with size 1, into `value`, which has the shape of its result.
+    """Insert the axes that the reduction `at` removed into `value`, each with size 1. Return a Tensor.
 
-    Return `value` itself if the parameter `keepdims` of the node kept the axes.
+    `value` has the shape of the reduction's result. If the parameter `keepdims` is set, `value` has these axes already
+    and is returned unchanged.
     """
     return value if at.params["keepdims"] else p.unsqueeze(value, at.params["axes"])
 

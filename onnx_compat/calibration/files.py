@@ -19,13 +19,18 @@ NamedSample = Tuple[str, Any]
 def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     """Return an iterator over (origin, {input name: array}) for each sample of a .npz or .npy file, or of a folder.
 
-    The samples are not checked: see `split_samples`. The origin is a text for errors. `declared`: the model's inputs,
-    tensors of known rank. The files of a folder are read in the order of their names. They are of one kind: .npz, .npy
-    or images. Files of other suffixes and subfolders are ignored. Images are read with the defaults of `Images`.
+    The origin is a text for errors, such as the file and the sample's number. `declared` has the model's inputs,
+    tensors of known rank. The samples are not checked.
 
-    Raises `InputError` at the call for a path that does not exist, and for a file of another suffix or that is not
-    readable. The same holds for a .npy file if the model has several inputs. The iterator raises all other errors, and
-    every error of a folder.
+    The files of a folder are read in the order of their names. They are all .npz, all .npy or all images; other
+    suffixes and subfolders are ignored. Images are read with the defaults of `Images`.
+
+    The call raises `InputError` in these cases. All other errors, and every error of a folder, are raised by the
+    iterator.
+
+    - The path does not exist.
+    - The file is not readable, or has another suffix.
+    - The file is a .npy file, and the model has several inputs.
     """
     source = Path(os.fspath(path))
     if source.is_dir():
@@ -89,10 +94,14 @@ def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:
 def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[ValueInfo]) -> Iterator[NamedSample]:
     """Split each array into samples along its first axis; yield (origin of the sample, {name: array}) for each sample.
 
-    `origin` names the arrays in errors. `declared`: the model's inputs, tensors of known rank. Every sample has the
-    arrays of unknown names whole, and lacks the inputs that `arrays` lacks: the check of the samples reports both. If
-    every name is unknown, yield as many samples as arrays. Raises `InputError` at the first item if the inputs have
-    different numbers of samples, or if an array cannot be split.
+    - origin: a text that names the arrays in errors.
+    - arrays: input name -> array. An array whose name is no input is not split: each sample has it whole.
+    - declared: the model's inputs, tensors of known rank. An input without an array is missing in each sample.
+
+    If no name is an input, as many samples as arrays are yielded. Missing inputs and unknown names raise nothing here:
+    the check of the samples reports them.
+
+    The first item raises `InputError` if the inputs have different numbers of samples, or if an array cannot be split.
     """
     pieces: Dict[str, List[Any]] = {}
     for info in declared:
@@ -112,14 +121,14 @@ def split_samples(origin: str, arrays: Mapping[str, Any], declared: Sequence[Val
 
 
 def _split_array(origin: str, info: ValueInfo, array: "np.ndarray[Any, np.dtype[Any]]") -> List[Any]:
-    """Split the array of an input, a tensor of known rank, into a list of samples along the first axis.
+    """Split the array of an input into a list of samples along the first axis. `info`: the input, of known rank.
 
-    Number of axes of the array:
-    one more than the input: each slice is a sample
-    as many as the input: a sample is as long as the first axis of the input; 1 if its size is open or 0
-    any other number, or a scalar of a scalar input: the array is the only sample
+    - The array has one axis more than the input: each slice is a sample.
+    - The array has as many axes as the input: a sample is as long as the input's first axis, or 1 if that size is open
+      or 0.
+    - The array has another number of axes, or the array and the input are scalars: the array is the only sample.
 
-    Raises `InputError` if the array has as many axes, and its length is no multiple of the length of a sample.
+    In the second case, `InputError` is raised if the array's length is no multiple of the sample's length.
     """
     assert isinstance(info.type, TensorType) and info.type.shape is not None
     shape = info.type.shape

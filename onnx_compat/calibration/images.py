@@ -17,13 +17,13 @@ SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 class Images(NamedTuple):
     """A folder of images as calibration data.
 
-    Each image is resized to the size of the model's only input, and its pixels are scaled to 0..1. An input of uint8 gets
-    the pixels as they are.
+    Each image is resized to the size of the model's only input. For a float32 input, the pixels are scaled to 0..1,
+    then `mean` is subtracted, and the difference is divided by `std`. For a uint8 input, the pixels stay as they are.
 
     Attributes:
         folder: The path of the folder.
-        mean: The numbers that are subtracted from the pixels: a number for all channels, or a number for each.
-        std: The numbers that the difference is divided by: a number for all channels, or a number for each.
+        mean: One number for all channels, or one number for each channel.
+        std: One number for all channels, or one number for each channel.
 
     Examples:
         >>> from onnx_compat.calibration import Images
@@ -36,14 +36,18 @@ class Images(NamedTuple):
     std: Sequence[float] = (1.0,)
 
     def read(self, declared: Sequence[ValueInfo]) -> Iterator[Tuple[str, Any]]:
-        """Yield (quoted file name, {input name: array}) for each image file in the folder; the batch size is 1.
+        """Yield (quoted file name, {input name: array}) for each image file in the folder, sorted by file name.
 
-        `declared`: the model's inputs. The array has the layout and dtype of the input. Files are read in the order of
-        their names; files of suffixes outside of `SUFFIXES` are left out.
+        `declared` has the model's inputs. The array has the layout and dtype of the input, with a batch size of 1.
+        Files whose suffix is not in `SUFFIXES` are ignored.
 
-        Raises `InputError` at the first item unless the model has one input only, an image (see `_find_image_input`),
-        and `folder` is a folder. The same holds for a 0 in `std`, and for a `mean` or `std` with neither 1 nor as many
-        entries as channels. An image raises the errors of `_load_pixels` when it is read.
+        The first item raises `InputError` in these cases. An image that cannot be read raises the errors of
+        `_load_pixels` later.
+
+        - The model has several inputs, or its only input is no image (see `_find_image_input`).
+        - `folder` is no folder.
+        - `std` has a 0.
+        - `mean` or `std` has neither 1 entry nor as many entries as the image has channels.
         """
         name, is_integer, channels_first, (channels, height, width) = _find_image_input(declared)
         for attribute, numbers in (("mean", self.mean), ("std", self.std)):
@@ -64,11 +68,14 @@ class Images(NamedTuple):
 
 
 def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, Tuple[int, int, int]]:
-    """Return the image input of a model: (name, whether it is uint8, whether its channels are first, sizes).
+    """Return the only input of a model, an image: (name, whether it is uint8, whether channels are first, sizes).
 
-    The sizes are (channels, height, width); if both layouts fit, the channels are first. Raises `InputError` unless the
-    model has one input only: float32 or uint8, of rank 4, with a batch of 1 or open, 1 or 3 channels, and a known
-    height and width.
+    The sizes are (channels, height, width). If the shape can be read in both layouts, the channels are first.
+
+    Raises `InputError` unless all of this holds:
+
+    - The model has one input only, of rank 4 and of dtype float32 or uint8.
+    - The batch size is 1 or open. There are 1 or 3 channels. Height and width are known.
     """
     kind = declared[0].type if len(declared) == 1 else None
     if isinstance(kind, TensorType) and kind.shape is not None and kind.dtype is not None:
@@ -86,11 +93,13 @@ def _find_image_input(declared: Sequence[ValueInfo]) -> Tuple[str, bool, bool, T
 
 
 def _load_pixels(path: Path, channels: int, height: int, width: int) -> Any:
-    """Decode an image file and resize it to `height` and `width`. Return uint8 pixels [height, width, channels].
+    """Decode an image file and resize it bilinearly. Return a uint8 array [height, width, channels].
 
-    `channels` is 1 (grey) or 3 (RGB). The resize is bilinear, and does not keep the ratio of the sides. Raises
-    `InputError` if the file is not a readable image, `UnsupportedError` if it has too many pixels for Pillow, and
-    `MissingDependencyError` without Pillow.
+    `channels` is 1 (grey) or 3 (RGB). The ratio of the sides is not kept.
+
+    - Raises `InputError` if the file is not a readable image.
+    - Raises `UnsupportedError` if the image has more pixels than Pillow accepts.
+    - Raises `MissingDependencyError` without Pillow.
     """
     from onnx_compat.reference.images import ImageDecoding as Decoder
 

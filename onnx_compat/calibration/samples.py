@@ -25,11 +25,16 @@ Data = Union[str, "os.PathLike[str]", Images, np.ndarray, Mapping[str, Any], Ite
 
 
 def samples(model: Model, data: Data) -> Iterator[Sample]:
-    """Yield each sample of calibration data as {input name: carrier array}, checked. Nothing is raised at the call.
+    """Yield each sample of calibration data as {input name: carrier array}, checked against the inputs of the model.
 
-    The first item raises `InputError` for `data` of an unknown kind, and for data without any sample. It raises it too
-    if an input of the model is not a tensor of a known dtype and rank. A sample that does not fit the model raises
-    `InputError` when it is reached. Errors of the files and images pass.
+    The call itself raises nothing. The first item raises `InputError` in these cases:
+
+    - An input of the model is not a tensor of a known dtype and rank.
+    - `data` is of an unknown kind.
+    - `data` has no sample.
+
+    A sample that does not fit the model raises `InputError` when it is reached. Errors of reading files and images
+    pass.
     """
     for info in model.inputs:
         if not isinstance(info.type, TensorType) or info.type.shape is None or info.type.dtype is None:
@@ -49,10 +54,11 @@ def samples(model: Model, data: Data) -> Iterator[Sample]:
 
 
 def paths_of(data: Optional[Data]) -> List[str]:
-    """Return the paths of the files that calibration data is read from; an empty list for data in memory.
+    """Return the paths of the files that calibration data is read from.
 
-    Data in memory includes `GENERATED` and None. For a folder (or `Images`), return the path of each entry directly in
-    it, subfolders included, and not the folder itself. A path that does not exist is returned too.
+    - A file: the path itself, even if it does not exist.
+    - A folder, or `Images`: the path of each entry directly in the folder, subfolders included.
+    - Data in memory, `GENERATED` and None: an empty list.
     """
     source = data.folder if isinstance(data, Images) else data
     if not isinstance(source, (str, os.PathLike)) or source == GENERATED:
@@ -83,11 +89,11 @@ def _has_open_batch(kind: TensorType) -> bool:
 
 
 def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
-    """Return a sample as {input name: carrier array}, in the order of `declared`, the model's inputs.
+    """Check a sample against the inputs `declared`; return {input name: carrier array} in the order of `declared`.
 
-    The sample is a mapping, a list or tuple in the order of the inputs, or the array of the only input. Raises
-    `InputError` if the sample does not fit the inputs, has an array without elements, or has a float that is not
-    finite.
+    The sample is a dict, a list or tuple in the order of the inputs, or the array of the only input.
+
+    Raises `InputError` if the sample does not fit the inputs, if an array is empty, or if a float is not finite.
     """
     feed: Any = sample if isinstance(sample, (Mapping, list, tuple)) else [sample]
     names = [info.name for info in declared]

@@ -51,10 +51,10 @@ for _command in (convert, run_command, verify, support, inspect, join, doctor):
 
 
 def run(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run the command that `arguments` select (None: the arguments of the process), and return the exit code.
+    """Run a command of the command line, and return its exit code. `arguments` None: the arguments of the process.
 
-    An error of the command is printed, as text or as JSON. A closed output pipe raises SystemExit. Set
-    TF_CPP_MIN_LOG_LEVEL in the environment, unless it is set.
+    Errors of the command are printed, as text or as JSON, and not raised. SystemExit is raised if the output pipe is
+    closed. If TF_CPP_MIN_LOG_LEVEL is not set in the environment, this function sets it.
     """
     settings = Settings()
     for name, value in _QUIET.items():
@@ -94,7 +94,8 @@ def _sigterm_as_interrupt() -> Iterator[None]:
 def _report_usage_error(error: click.ClickException, json: bool) -> int:
     """Print the error for a wrong command line, and return its exit code.
 
-    `json`: whether --json was given. Then a JSON document goes to standard output, else text to standard error.
+    `json`: whether --json was given. With it, a JSON document is printed to standard output. Without it, text is
+    printed to standard error.
     """
     # `Settings` may lack --json: click stops at the first error.
     if json:
@@ -120,10 +121,10 @@ def _name_other_format(error: InvalidModelError, path: str) -> None:
 
 
 def _report_error(error: Exception, settings: Settings) -> int:
-    """Print the error that a command raised, and return its exit code. Call it in the handler of this error.
+    """Print the error that a command raised, and return its exit code. Call this function in the `except` block.
 
-    With --json, a JSON document goes to standard output; otherwise text goes to standard error. With --debug, the
-    traceback precedes it on standard error.
+    With --json, a JSON document is printed to standard output. Without it, text is printed to standard error. With
+    --debug, the traceback is printed first, to standard error.
     """
     code = code_of(error)
     if settings.debug:
@@ -136,11 +137,15 @@ def _report_error(error: Exception, settings: Settings) -> int:
 
 
 def _format_error(error: Exception, code: int, settings: Settings) -> str:
-    """Return the message of an error: `str(error)`, unless `code` is INTERNAL, a defect of onnx-compat.
+    """Return the text to print for an error. `code`: its exit code; INTERNAL marks a defect of onnx-compat.
 
-    The message of a defect begins with the type of the error. A line "where: a defect in onnx-compat" follows, and a
-    line "hint:" that asks to run with --debug, unless --debug is given. The place and the hint of an `OnnxCompatError`
-    are joined to these two lines.
+    For any other code, the text is `str(error)`. For a defect, the text has these lines:
+
+    - the type of the error and its reason
+    - "where: a defect in onnx-compat", with the place in the model if an `OnnxCompatError` has one
+    - "hint:" with the hint of an `OnnxCompatError`, and without --debug the request to run again with --debug
+
+    A hint line without content is left out.
     """
     if code != INTERNAL:
         return str(error)
@@ -157,9 +162,10 @@ def _format_error(error: Exception, code: int, settings: Settings) -> str:
 
 
 def _error_fields(error: Exception) -> Dict[str, Any]:
-    """Return the fields of an error for the JSON document: "type", the name of its class, and "reason".
+    """Return the fields of an error for the JSON document: {"type": class name, "reason": text}.
 
-    For OnnxCompatError, also "hint", "node", "operator", "opset" and "shim"; an unknown field has the value None.
+    An OnnxCompatError also has the fields "hint", "node", "operator", "opset" and "shim". A field that is unknown has
+    the value None.
     """
     if isinstance(error, OnnxCompatError):
         fields = {name: getattr(error, name) for name in ("reason", "hint", "node", "operator", "opset", "shim")}

@@ -136,13 +136,15 @@ def _check_paths(
     read: Sequence[Optional[str]],
     calibrate: quantize_options.Calibration,
 ) -> None:
-    """Raise an InputError if writing the report or the converted file would overwrite a file that the command reads.
+    """Raise an InputError if the report or the converted file would overwrite a file that the command reads.
 
-    `paths`: the converted files that may be written. `page`: the path of the report, or None. Raise it too if the
-    report cannot be written, or if a converted file and the report would overwrite each other. `read`: the files of
-    --inputs and --import. With a report, the model is loaded, to find its files.
+    - paths: the converted files that may be written. They are not compared with the model and the calibration data
+      here, because `onnx_compat.convert` does so.
+    - page: the path of the HTML report; None: no report is written.
+    - read: the files of --inputs and --import; None for an absent option.
 
-    For `paths`, the model and the calibration data are not checked here: `onnx_compat.convert` checks them.
+    InputError is also raised if the report cannot be written, or if the report and a converted file would overwrite
+    each other. With a report, the model is loaded to find its files.
     """
     from onnx_compat import load
     from onnx_compat.calibration import paths_of
@@ -169,11 +171,13 @@ def _show_result(
     page: Optional[str],
     verify_again: Optional[str],
 ) -> None:
-    """Print the table of passes, the notes, the parts of a bundle, the verification and the path of the HTML report.
+    """Print what `convert` did: passes, notes, parts of a bundle, verification, and the path of the HTML report.
 
-    Each is left out if its argument is empty or None. `parts`: the result of `_bundle_document`. `page`: the path of
-    the HTML report. `verify_again`: the command to print if the verification failed and its report has no layers; None
-    prints no command.
+    An empty or None argument prints nothing.
+
+    - parts: the result of `_bundle_document`.
+    - page: the path of the HTML report.
+    - verify_again: a command. It is printed if the verification failed and its report has no layers.
     """
     if entries:
         rows = [(entry.name, "left out" if entry.left_out else str(entry.rewrites), entry.summary) for entry in entries]
@@ -198,9 +202,10 @@ def _layers_command(model: str, written: Path, channels_last: Sequence[str]) -> 
 
 
 def _reject_unused_options(options_of_verify: Mapping[str, Any]) -> None:
-    """Raise a UsageError if an option in `options_of_verify` (option name -> value) has a value that is not None.
+    """Raise a UsageError if an option has a value that is not None. Otherwise do nothing.
 
-    The caller passes the options that need --verify, if the command has no --verify.
+    `options_of_verify` maps the names of options to their values. The caller passes the options that only --verify
+    uses, in a command without --verify.
     """
     unused = [name for name, value in options_of_verify.items() if value is not None]
     if unused:
@@ -217,11 +222,13 @@ def _verification_inputs(
     shapes: options.Shapes,
     values: Dict[str, Any],
 ) -> Dict[str, Any]:
-    """Return {input name: array} to verify a file whose shapes and values are fixed: generated, or the arrays of a .npz.
+    """Return {input name: array} to verify a file that was converted with --shape or --value.
 
-    `inputs`: the path of the .npz file; None generates inputs from `seed`. They have the fixed shapes; `dims` gives
-    sizes that are still open, by name. The inputs that `values` fixes are added with these values, because the original
-    model still needs them. Raise InputError for a .npz file that cannot be read, and for a name that the model lacks.
+    - inputs: the path of a .npz file with the arrays; None: the arrays are generated from `seed`, in the fixed shapes.
+    - dims: name -> size, for the sizes that are still open in generated arrays.
+    - values: input name -> fixed value. These inputs are in the result, because the original model still needs them.
+
+    Raises InputError if the .npz file cannot be read, or if `shapes` or `values` has a name that the model lacks.
     """
     from onnx_compat import load
     from onnx_compat.conversion.input_fixing import fix_inputs
@@ -235,10 +242,10 @@ def _verification_inputs(
 
 
 def _bundle_document(path: Path) -> Optional[Dict[str, Any]]:
-    """Return {"parts": [...], "fallback": [...]} of a bundle, from its manifest. Return None if the file is no bundle.
+    """Return the parts and fallback nodes of a bundle as JSON values. Return None if the file is no bundle.
 
-    A part is {"kind", "path", "nodes"}, where "nodes" is the number of its nodes. A node in the fallback is {"node",
-    "operator", "opset", "reason"}.
+    The result is {"parts": [{"kind", "path", "nodes"}], "fallback": [{"node", "operator", "opset", "reason"}]}. The
+    "nodes" of a part is a number.
     """
     from onnx_compat.conversion.bundle import is_bundle, read_manifest
 

@@ -11,7 +11,10 @@ __all__ = ["MissingShim", "missing_shims"]
 
 
 class MissingShim(NamedTuple):
-    """A shim that is not installed. `hint`: the command that installs it; None: this Python cannot install it."""
+    """A shim that is not installed: its name, why it is not installed, and the command that installs it.
+
+    `hint` is the command, or None if this Python cannot install the shim.
+    """
 
     name: str
     reason: str
@@ -25,11 +28,11 @@ def missing_shims() -> List[MissingShim]:
 
 
 def _describe_missing(name: str) -> MissingShim:
-    """Describe a shim of the library that is not installed.
+    """Return a `MissingShim` for a shim of the library that is not installed. The first case that holds decides:
 
-    - Its framework is installed, in a generation that the shim supports: the hint installs the shim alone.
-    - Else, this Python has an extra for the shim: the hint installs the extra.
-    - Else, there is no hint (None), and the reason names the versions of Python that have the extra.
+    - A framework that the shim supports is installed: the hint installs the shim alone.
+    - This Python has an extra for the shim: the hint installs the extra.
+    - Otherwise the hint has the value None, and the reason names the versions of Python that have an extra.
     """
     for module in environment.MODULES[name]:
         framework = environment.distribution_of(module) if environment.find_module(module) is not None else None

@@ -67,10 +67,10 @@ def doctor(settings: options.Settings) -> int:
 
 
 def _probe_shims() -> "List[ShimInfo]":
-    """Probe every installed shim in a child process of its own, up to four at once, and store the outcomes.
+    """Probe every installed shim, each in a child process and up to four at once. Return a ShimInfo for each shim.
 
-    Return `onnx_compat.shims()`: a ShimInfo for each shim, the reference last. If no child process can be started, the
-    shim is probed in this process; so is the reference.
+    The list is that of `onnx_compat.shims()`: the reference is last. The outcomes are stored for later calls. The
+    reference is probed in this process. If no child process can be started, all shims are probed in this process.
     """
     import onnx_compat
     from onnx_compat.discovery import child_probe, environment, selection
@@ -87,7 +87,7 @@ def _probe_shims() -> "List[ShimInfo]":
 def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
     """Print the table of shims, with a * at the shim named `selected`.
 
-    Then print the features of each shim that works, and the hint for each shim that does not, as far as they are known.
+    Below the table, print the known features of each shim that works, and the hint for each shim that does not work.
     """
     table(
         ("", "shim", "works", "framework", "reason"),
@@ -126,10 +126,10 @@ def _decide() -> Tuple[Optional[str], str, Optional[str]]:
 
 
 def _read_environment() -> Tuple[Dict[str, str], Dict[str, str]]:
-    """Return ({label: text} on this environment, {package: remedy} for each required package that cannot be imported).
+    """Return two dicts: facts on this environment (label -> text), and broken packages (package -> remedy).
 
     The labels are "Python", "on" (the platform), "onnx", "numpy" and "at" (the prefix). The text of a package is its
-    version, or why it cannot be imported.
+    version, or why the package cannot be imported. Broken packages are required packages that cannot be imported.
     """
     environment = {"Python": platform.python_version(), "on": "%s %s" % (platform.system(), platform.machine())}
     broken = {}
@@ -145,7 +145,7 @@ def _read_environment() -> Tuple[Dict[str, str], Dict[str, str]]:
 
 
 def _format_feature(name: str, value: object) -> str:
-    """Format a feature of a framework: `f16` if it is True, `no f16` if False, `converter=direct` for another value."""
+    """Format a feature of a framework: "f16" for True, "no f16" for False, "converter=direct" for any other value."""
     if isinstance(value, bool):
         return name if value else "no " + name
     return "%s=%s" % (name, value)

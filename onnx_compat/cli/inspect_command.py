@@ -117,12 +117,17 @@ def _format_counts(row: Dict[str, Any]) -> str:
 def _count_support(model: "Model", shim: str, report_progress: Callable[[str], None]) -> Dict[str, Any]:
     """Return the entry of a shim in the JSON document: {"shim", "takes", "counts", "reason"}.
 
-    "counts": {status: number of nodes}, sorted by status; the status of a node that could not be examined is "not
-    looked at". "takes": "no" if a node is unsupported; else "in parts" if a node is in the fallback; else "perhaps" if
-    a node is not looked at; else "yes".
+    "counts" maps a status to a number of nodes. A node that could not be examined has the status "not looked at".
 
-    If `support` raises an OnnxCompatError, "takes" is "no", "counts" is empty and "reason" is the error's reason; else
-    "reason" is "". `report_progress` is called with a message.
+    "takes" is the first that holds:
+
+    - "no": a node is unsupported.
+    - "in parts": a node is in the fallback.
+    - "perhaps": a node is not looked at.
+    - "yes".
+
+    If `onnx_compat.support` raises an OnnxCompatError, "takes" is "no", "counts" is empty, and "reason" is the reason
+    of the error. Otherwise "reason" is "". `report_progress` is called with a text.
     """
     import onnx_compat
     from onnx_compat.execution.support import UNSEEN
@@ -141,9 +146,11 @@ def _count_support(model: "Model", shim: str, report_progress: Callable[[str], N
 def _model_document(model: "Model") -> Dict[str, Any]:
     """Return the facts that the file of a model holds, as a dict of JSON values.
 
-    The keys are "graph" (its name), "ir_version", "producer", "onnx" (the first onnx release that reads the model, or
-    None), "opsets", "inputs", "outputs" and "operators". An operator has its opset and the number of its nodes; the
-    most frequent operator is the first.
+    - "graph": the name of the graph
+    - "ir_version", "producer", "inputs", "outputs"
+    - "opsets": domain -> version
+    - "onnx": the first release of onnx that reads the model, or None
+    - "operators": a list of {"operator", "opset", "nodes"}, the most frequent operator first
     """
     from onnx_compat.model.versions import reader_of
 
@@ -169,9 +176,10 @@ def _value_document(value: "ValueInfo") -> Dict[str, Any]:
 
 
 def _open_sizes(type_: "Optional[Type]") -> List[str]:
-    """Return a text for each open size of a dense or sparse tensor type: its symbol, or "axis 2" if it has no symbol.
+    """Return a text for each open size of a tensor type: the symbol, or "axis 2" for a size without a symbol.
 
-    Return ["rank"] if the rank is open, and an empty list for None and for a type that is no tensor.
+    - A type with an open rank gives ["rank"].
+    - None, or a type that is neither a dense nor a sparse tensor, gives [].
     """
     from onnx_compat.model import SparseTensorType, TensorType
 

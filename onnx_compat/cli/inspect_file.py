@@ -31,10 +31,12 @@ def is_converted(path: str) -> bool:
 
 
 def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
-    """Return the description of a converted file as one dict of JSON values: {"file", "shim", facts..., tables...}.
+    """Return the description of a converted file as one dict of JSON values: "file", "shim", its facts and its tables.
 
-    A table is a list of rows, a row is a dict from column name to value. "shim": the shim that described the file, or
-    "". Raise InputError for a path that ends in .tflite if the file has another format. Errors of `describe` pass.
+    Each fact and each table has its own key. A table is a list of rows; a row is a dict column name -> value. "shim" is
+    the name of the shim that described the file, or "" if the library did.
+
+    Raises InputError if the path ends in .tflite, and the file has another format. Errors of `describe` pass.
     """
     from onnx_compat.inspection.describe import describe
     from onnx_compat.verification.first_bytes import check_suffix

@@ -68,9 +68,9 @@ def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str
 
 
 def _store_source(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """Return the argument MODEL unchanged, and store it in `Settings.source`, for the message of an invalid model.
+    """Return the argument MODEL unchanged, and store it in `Settings.source` for the message of an invalid model.
 
-    The argument `model_or_file` is not stored if it is the path of a converted file.
+    The path of a converted file is not stored, if the command also takes converted files (`model_or_file`).
     """
     if param.metavar is None or not is_converted(value):
         ctx.ensure_object(Settings).source = value
@@ -123,9 +123,9 @@ def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
 
 
 def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
-    """Parse texts NAME=VALUE to a dict, with each VALUE decoded from JSON, such as a number, a bool or a list of them.
+    """Parse texts NAME=VALUE to a dict name -> value. Each VALUE is JSON, such as a number, a bool or a list.
 
-    Raise BadParameter for a VALUE that is no JSON, and for an empty NAME. Of equal names, the last counts.
+    Of two equal names, the last counts. Raises BadParameter if a VALUE is no JSON, or if a NAME is empty.
     """
     values = {}
     for text in value:

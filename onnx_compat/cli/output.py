@@ -49,10 +49,11 @@ def emit_json(document: Mapping[str, Any]) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:
-    """Write a table to standard output. A column whose name begins with '>' is right-aligned, without the '>'.
+    """Write a table to standard output. A column name with a leading ">" is right-aligned and printed without it.
 
-    An entry of a row is a `Cell` or any object, which becomes `str(object)` with its control characters escaped. A
-    terminal gets colours and folded columns, a pipe plain text of unlimited width. Without rows, the header is written.
+    An entry of a row is a `Cell`, or an object that is printed by `str`, with control characters escaped. A terminal
+    gets colours and folded columns. A pipe gets plain text of unlimited width. Without rows, only the header is
+    written.
     """
     from rich import box
     from rich.console import Console

@@ -29,10 +29,11 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[s
 
 
 def options(command: _F) -> _F:
-    """Add --quantize, --calibrate, --mean, --std and --block-size to a command.
+    """Add the options --quantize, --calibrate, --mean, --std and --block-size to a command.
 
-    The command gets the arguments `quantize`, `calibrate` and `block_size`. With --mean or --std, its argument
-    `calibrate` is `Images(folder, mean, std)` instead of the folder; without --calibrate, InputError is raised then.
+    The command gets the arguments `quantize`, `calibrate` and `block_size`. With --mean or --std, the argument
+    `calibrate` is `Images(folder, mean, std)` instead of the folder. --mean or --std without --calibrate raises
+    InputError.
     """
 
     @functools.wraps(command)
@@ -87,9 +88,9 @@ def verification_inputs(
 ) -> Tuple[Any, List[str]]:
     """Return (the inputs to verify a file with, a list of notes on these inputs for the user).
 
-    With calibration data that is not "generated", and neither --inputs nor --dim: the first samples of that data as one
-    batch {input name: array}, with a note, because generated inputs have other ranges. Otherwise the argument `inputs`,
-    a path or None (`verify` generates inputs), and no note.
+    - Calibration data is given, and neither --inputs nor --dim: the first samples of that data as one batch {input
+      name: array}, and a note. Data that is "generated" does not count.
+    - Otherwise: the argument `inputs` (a path or None) unchanged, and no note.
     """
     from onnx_compat import load
     from onnx_compat.calibration import GENERATED, batch

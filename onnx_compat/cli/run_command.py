@@ -80,9 +80,10 @@ def _load_source(path: str) -> "Union[str, Model]":
 def _open_runnable(
     source: "Union[str, Model]", shim: Optional[str]
 ) -> "Tuple[Any, Sequence[ValueInfo], Sequence[ValueInfo]]":
-    """Prepare a model, or open a converted file (a path). Return (object with `run`, its inputs, its outputs).
+    """Prepare a model, or open a converted file. Return (object with a method `run`, its inputs, its outputs).
 
-    Inputs of a model with a default are left out. Errors of `prepare` and `load_converted` pass.
+    `source` is a Model, or the path of a converted file. Inputs of a model that have a default are not in the list of
+    inputs. Errors of `prepare` and `load_converted` pass.
     """
     import onnx_compat
 
@@ -93,10 +94,12 @@ def _open_runnable(
 
 
 def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
-    """Return the name, dtype, shape, min, max and mean of an output as a dict of JSON values.
+    """Return {"name", "dtype", "shape", "min", "max", "mean"} of an output value, as JSON values.
 
-    The shape of a sequence is [length] and its dtype "sequence"; for None they are [] and "none". min, max and mean are
-    None for both, and for strings, complex numbers and arrays without elements. NaN and infinity become texts.
+    - A sequence: the dtype is "sequence", and the shape is [length].
+    - None: the dtype is "none", and the shape is [].
+    - min, max and mean have the value None for these two, and for strings, complex numbers and empty arrays.
+    - NaN and infinity become texts.
     """
     import numpy as np
 

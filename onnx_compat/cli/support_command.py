@@ -68,20 +68,21 @@ def support(
 
 
 def _node_fields(node: "NodeSupport") -> Dict[str, Any]:
-    """Return the fields of a node for the JSON document: name, operator, opset, status and reason."""
+    """Return {"node", "operator", "opset", "status", "reason"} of a node, for the JSON document."""
     return {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
 
 
 def _bundle_parts(
     model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]"
 ) -> List[Dict[str, Any]]:
-    """Return the parts of the bundle that `convert --allow-fallback` would write, as JSON values in running order.
+    """Return the parts of the bundle that `convert --allow-fallback` would write: a list of dicts, in running order.
 
-    A part has the keys "kind" ("onnx" in the fallback, else the first format of the shim), "nodes", "inputs", "outputs"
-    (names) and "reasons". "reasons" is {node: reason} of a part in the fallback, else empty.
+    Return an empty list if a node is unsupported, or if a single file can hold the model. `nodes`: the result of
+    `onnx_compat.support` for the model. A dict has these keys:
 
-    `nodes`: the result of `support`. Return an empty list if a node is unsupported. Return it too if each node is
-    native or composed, and none is unseen or prepared again for each value: a single file can hold the model.
+    - "kind": "onnx" for a part in the fallback, else the first format of the shim
+    - "nodes", "inputs", "outputs": lists of names
+    - "reasons": node -> why the node is in the fallback; empty for other parts
     """
     from onnx_compat.conversion.bundle import divide
     from onnx_compat.discovery import selection

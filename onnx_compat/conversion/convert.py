@@ -35,10 +35,10 @@ _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "sav
 
 
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
-    """Return format name -> (the name of the shim that writes the format, a description of the format).
+    """Return format name -> (name of the shim that writes the format, description of the format).
 
-    Where several installed shims write a format, the first shim that works is named, or the last if none works. With
-    `shim`, the dict has only the formats of that shim, which is not probed. A ShimError is raised if it cannot be loaded.
+    If several shims write a format, the first that works is named, or the last if none works. `shim`: list only the
+    formats of this shim, working or not. Raises ShimError if this shim cannot be loaded.
     """
     writers: Dict[str, Tuple[str, str]] = {}
     for name in [shim] if shim else selection.installed_shims():
@@ -72,9 +72,9 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
 
 
 def _find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = None) -> Shim:
-    """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if the shim does not work.
+    """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if it does not work.
 
-    `shim`: the only shim to consider; None: see `formats`. `hint`: put first in the hint of the ConversionError.
+    `shim`: the only shim to consider; None: all installed. `hint`: put first in a ConversionError's hint.
     """
     writers = formats(shim)
     if format_name not in writers:
@@ -282,10 +282,10 @@ def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> st
 def _final_error(
     refusal: OnnxCompatError, no_bundle_reason: Optional[str], model: Model, writer: Shim
 ) -> OnnxCompatError:
-    """Return the error to raise for a conversion that failed, from the error of the single file (`refusal`).
+    """Return the error to raise for a conversion that failed. `refusal`: the error of writing a single file.
 
-    `no_bundle_reason`: why no bundle is written although the caller allows a bundle. None: the caller does not allow
-    it, and the error is `refusal` with every other node that the format cannot hold.
+    If `no_bundle_reason` has the value None, return `refusal`, with the other nodes that the format cannot hold added.
+    Otherwise return a ConversionError with this reason why no bundle is written.
     """
     if no_bundle_reason is None:
         return _add_other_refusals(refusal, model, writer)
@@ -391,8 +391,8 @@ def load_converted(
 def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
     """Load a bundle; its method `run` computes the outputs.
 
-    `shim`: the shim that runs the parts in the format of a framework. None: the first that works and writes the format.
-    Raises as `Bundle` does, and ConversionError or ShimError if such a shim is needed and absent.
+    `shim`: runs the parts in a framework's format; None: the first that works and writes the format. Raises as `Bundle`
+    does, ConversionError if no shim writes a format that is needed, and ShimError if the shim does not work.
     """
     from onnx_compat.conversion.bundle import Bundle
 

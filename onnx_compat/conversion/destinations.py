@@ -32,15 +32,14 @@ _LOCATION_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.
 
 
 class Destination:
-    """A path that a file or a folder (a SavedModel) is written to.
+    """A path that a file or a folder (a SavedModel) is written to. Raises InputError if the path may not be written.
 
     - path: the path that the user chose; `self.path` is the absolute path.
-    - read: paths and models that are read in the same run: see `files_of`. Their files are not overwritten or deleted.
-    - folder: whether a folder is written. It replaces an empty folder or a SavedModel.
-    - force: whether a folder may also replace any other folder, except a protected folder (see `protection`).
+    - read: paths and models that are read in the same run (see `files_of`). Their files are not overwritten or deleted.
+    - folder: True if a folder is written. It may replace an empty folder or a SavedModel.
+    - force: True if a folder may also replace any other folder, except a protected folder (see `protection`).
 
-    Raise an InputError if the path may not be written: see `check`. A symbolic link to a file or folder is replaced
-    itself: its target stays.
+    If the path is a symbolic link, the link is replaced, and the file or folder that it points to stays.
     """
 
     def __init__(self, path: StrPath, read: Iterable[Any] = (), folder: bool = False, force: bool = False) -> None:
@@ -52,13 +51,13 @@ class Destination:
         self.check()
 
     def check(self) -> None:
-        """Raise InputError if the path may not be written. Before that, for a folder, call `recover`.
+        """Raise InputError if the path may not be written. If a folder is to be written, first call `recover`.
 
         The path may not be written in these cases:
 
         - Its parent does not exist, or is no folder.
         - It is a device, a pipe, or a link to a missing file.
-        - It is a folder, and a file is to be written, or the reverse.
+        - It is a folder and a file is to be written, or it is a file and a folder is to be written.
         - A file in `read` would be overwritten or deleted.
         - It is a folder that is protected, or that may be replaced with `force` only.
         """
@@ -105,9 +104,11 @@ class Destination:
             raise InputError(reason, hint="remove the link, or choose another path") from None
 
     def _check_folder(self) -> None:
-        """Raise an InputError if the folder at the path is protected, or holds a file that is read.
+        """Raise an InputError if the folder at the path may not be replaced. Otherwise do nothing.
 
-        Without `force`, raise it too if the folder is neither empty nor a SavedModel: see `first_foreign_entry`.
+        - The folder is protected (see `protection`).
+        - The folder holds a file that is read.
+        - `force` is False, and the folder is neither empty nor a SavedModel.
         """
         why = protection(self.path)
         if why is not None:
@@ -127,11 +128,12 @@ class Destination:
 
     @contextmanager
     def scratch(self) -> Iterator[str]:
-        """Create a scratch folder beside the path and yield its path. The folder is deleted when the block ends.
+        """Create a scratch folder beside the path, and yield the scratch folder's path. Delete it after the block.
 
-        The block writes the result there, and calls `put`, which renames the result to the path. Raise InputError if the
-        folder cannot be created, or if the block raises an OSError in `_LOCATION_ERRORS`, such as a full disk. Other
-        errors pass.
+        The block writes the result into the scratch folder, and calls `put`, which moves the result to the path.
+
+        Raises InputError if the scratch folder cannot be created. An OSError of the block in `_LOCATION_ERRORS`, such
+        as a full disk, becomes an InputError. Other errors of the block pass.
         """
         try:
             scratch = tempfile.mkdtemp(prefix=_SCRATCH, dir=os.path.dirname(self.path))
@@ -175,10 +177,13 @@ class Destination:
 
 
 def absolute_path(path: StrPath) -> str:
-    """Return the absolute path. Links and "~" stay as they are.
+    """Return the absolute path of `path`. Links and "~" stay as they are.
 
-    Raise InputError unless `path` is a non-empty str or PathLike[str] without a null character that the file system can
-    encode. Raise it too for a relative path if the current folder was deleted.
+    Raises InputError in these cases:
+
+    - `path` is neither str nor PathLike[str], or is empty.
+    - `path` has a null character, or a character that the file system cannot encode.
+    - `path` is relative, and the current folder was deleted.
     """
     try:
         given = os.fspath(path)
@@ -203,11 +208,11 @@ def _is_encodable(path: str) -> bool:
 
 
 def files_of(source: object) -> List[str]:
-    """Return the paths of the files that a source is read from.
+    """Return the paths of the files that `source` is read from.
 
-    A path gives itself, existing or not, and for a folder also every file below it. A loaded model gives its file, if it
-    was read from a file, and the files of its external data. Any other source gives an empty list: None, bytes, arrays,
-    and a path that is empty, of bytes or with a null character.
+    - A path: the path itself, existing or not, and every file below it if it is a folder.
+    - A loaded model: the model's file, if it was read from a file, and the files of its external data.
+    - Anything else: an empty list. Examples: None, bytes, arrays, an empty path, a path with a null character.
     """
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
@@ -228,10 +233,10 @@ def check_readable(path: str) -> None:
 
 
 def check_not_read(path: StrPath, read: Iterable[str]) -> None:
-    """Raise InputError if writing `path` would overwrite a file in `read`, or replace a folder that holds such a file.
+    """Raise InputError if writing to `path` would overwrite or delete a file in `read`. Otherwise do nothing.
 
-    Two names of one file are equal: links are followed. Raise InputError too if `path` is no valid path (see
-    `absolute_path`).
+    A folder at `path` is taken as replaced, with every file below it. Links are followed to compare files. InputError
+    is also raised if `path` is no valid path (see `absolute_path`).
     """
     target = absolute_path(path)
     files = list(read)
@@ -252,7 +257,7 @@ def _holding_error(folder: str, file: str) -> InputError:
 
 
 def _identity(path: str) -> Any:
-    """Return a key that is equal for all names of a file: (device, inode), or its real path if `os.stat` fails."""
+    """Return a key that is equal for all names of a file: (device, inode), or the real path if `os.stat` fails."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

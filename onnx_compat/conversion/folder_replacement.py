@@ -59,10 +59,10 @@ def first_foreign_entry(folder: str) -> Optional[str]:
 
 
 def protection(folder: str) -> Optional[str]:
-    """Return why a folder is never replaced, not even with force=True: `is the current folder, or holds it`.
+    """Return why a folder must never be replaced, or None if it may be. Example: "is a home folder, or holds one".
 
-    The root of a file system (a mount point) is protected too, and so are a home folder and a folder that holds one.
-    None: the folder is not protected.
+    Protected folders are the current folder, home folders, all folders that hold one of these, and the roots of file
+    systems (mount points).
     """
     real = os.path.realpath(folder)
     if os.path.ismount(real):
@@ -81,9 +81,10 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _homes() -> Iterator[str]:
-    """Yield the home folder of this user, if it is known, then the home folders of all users that the system lists.
+    """Yield the home folder of this user, then the home folders of all users that the system lists.
 
-    Windows lists no users. Home folders that are no absolute paths are left out.
+    The first is left out if it is unknown. Windows lists no users. Of the listed folders, only absolute paths are
+    yielded.
     """
     if os.path.expanduser("~") != "~":
         yield os.path.expanduser("~")
@@ -144,7 +145,7 @@ def _swap(first: str, second: str) -> bool:
 
 
 def _renameat2() -> Any:
-    """Return the function `renameat2` of the C library. None: no such function (glibc has it from 2.28 on), or no ctypes."""
+    """Return the function `renameat2` of the C library, or None if the C library or ctypes is missing or lacks it."""
     try:
         import ctypes
 

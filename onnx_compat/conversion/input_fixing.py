@@ -14,15 +14,18 @@ Shapes = Mapping[str, Sequence[Optional[int]]]
 
 
 def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[Mapping[str, Any]] = None) -> Model:
-    """Return a copy of the model in which inputs have these shapes, and constants with these values replace inputs.
+    """Return a copy of the model in which inputs have fixed shapes, or are replaced by constants.
 
-    `shapes`: input name -> sizes. A size of None stays as the model has it. A symbolic size gets its number in every
-    input that has the size; the declared outputs keep the symbol. `values`: input name -> value. An input with a value
-    stays in `graph.inputs`, with the value as its default, but leaves `Model.inputs`. Without both, the copy equals the
-    model.
+    - shapes: input name -> sizes. A size of None stays as the model has it. If a size of the model has a name, every
+      input with this name gets the number; the declared outputs keep the name.
+    - values: input name -> value. The value becomes the default of the input, so that `Model.inputs` no longer lists
+      it.
 
-    Raise an InputError for an unknown input, an input that is no tensor, and a size that is neither None nor an integer
-    >= 0. Raise it too for a rank, size or value that contradicts the model.
+    Raises an InputError in these cases:
+
+    - A name is no input of the model, or the input is no tensor.
+    - A size is neither None nor an integer >= 0.
+    - A rank, a size or a value contradicts the model.
     """
     graph = model.graph
     names = [port.name for port in graph.inputs]
@@ -54,11 +57,16 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
 
 
 def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:
-    """Return the input with this shape; a size of None stays as declared. An input of unknown rank takes any shape.
+    """Return the input `port` with fixed sizes. A size of None in `shape` stays as declared.
 
-    Where the declared size is symbolic, its number is added to `sizes`, in place: symbol -> number. Raise InputError if
-    the input is no tensor, and for a size that is negative or no integer. Raise it too if the rank or a size differs
-    from the declared type or from `sizes`.
+    An input of unknown rank takes any shape. `sizes` (name -> number) has the sizes that were fixed before. A named
+    size that `shape` fixes is added to `sizes`.
+
+    Raises InputError in these cases:
+
+    - The input is no tensor.
+    - A size is negative, or neither an integer nor None.
+    - The rank or a size differs from the declared type, or a size from `sizes`.
     """
     kind = port.type
     if not isinstance(kind, TensorType):

@@ -54,10 +54,10 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
 
 
 def _write(parts: Dict[str, str], target: str, file_format: str, shim: Optional[str]) -> None:
-    """Join the files `parts` (signature -> path) into the file `target`, by a shim.
+    """Join the files `parts` (signature -> path) into the file `target`, by the shim that writes `file_format`.
 
-    Raise ShimError if no shim writes the format, and InputError if `target` cannot be written. Errors of the shim pass with
-    its name.
+    `shim`: the name of the only shim to consider, or None. Raises ShimError if no shim writes the format. Raises
+    InputError if `target` cannot be written. Other errors of the shim pass, with the name of the shim added.
     """
     writers = formats(shim)
     if file_format not in writers:

@@ -22,10 +22,12 @@ TracedValue = Any
 
 
 def check_channels_last(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
-    """Check the names of inputs and outputs that are to have channels last, and return the names as a tuple.
+    """Return `names` as a tuple, if each is an input or output that can have its channels last.
 
-    Raise InputError for a name that is no output and no input without a default. Raise it too for a value that is
-    declared as no tensor, or as a tensor of rank < 3. An undeclared type or rank is accepted.
+    Raises InputError in these cases:
+
+    - A name is neither an output nor an input without a default.
+    - The value is declared as no tensor, or as a tensor of rank < 3. An undeclared type or rank is accepted.
     """
     ports = {port.name: port.type for port in (*graph.required, *graph.outputs)}
     for name in names:
@@ -75,12 +77,10 @@ def to_channels_last(x: TracedValue, name: str) -> Tensor:
 
 
 def move_channels(values: Mapping[str, Any], names: Iterable[str], to: str) -> Dict[str, Any]:
-    """Return a copy of the dict `values`, with the channel axis of the arrays in `names` moved to axis 1 or to the end.
+    """Return a copy of `values` (name -> array) with the channel axis of the arrays in `names` moved.
 
-    to: "last" moves axis 1 to the end; "first" moves the last axis to axis 1.
-
-    The moved arrays are contiguous in memory. Arrays of rank below 3 stay as they are. Names that `values` lacks are
-    ignored.
+    `to` is "last" to move axis 1 to the end, or "first" to move the last axis to axis 1. Moved arrays are contiguous in
+    memory. Arrays of rank below 3 stay as they are. Names that `values` lacks are ignored.
     """
     arrays = dict(values)
     axes = (1, -1) if to == "last" else (-1, 1)

@@ -27,15 +27,19 @@ def choose_quantization(
     data: CalibrationData,
     block_size: BlockSize,
 ) -> Optional[Quantization]:
-    """Return the quantisation that the arguments select. Without a `kind`, return None.
+    """Return the quantisation that the arguments of `convert` select. Return None if `kind` has the value None.
 
-    `kind`, `data`, `block_size`: the arguments `quantize`, `calibrate` and `block_size` of `convert`. `source` returns
-    the model whose inputs the data has to fit. It is called only if `kind` is given.
+    - kind, data, block_size: the arguments `quantize`, `calibrate` and `block_size` of `convert`.
+    - source: a function that returns the model. The samples in `data` must fit the model's inputs.
 
-    Raise a ConversionError for a kind that the format lacks, and for data or a block size that is given without a kind.
-    Raise it too for a block size with a kind that takes none, and for a block size that is no positive integer. Raise an
-    InputError if the kind needs data and no data is given, or the reverse. A sample that does not fit the model raises an
-    InputError later, when the samples are read.
+    Raises ConversionError in these cases:
+
+    - The format lacks the kind.
+    - Data or a block size is given, but no kind.
+    - A block size is given, but the kind takes none, or the block size is no positive integer.
+
+    Raises InputError if the kind needs data and none is given, or if data is given and the kind needs none. A sample
+    that does not fit raises InputError later, when it is read.
     """
     if kind is None:
         if data is not None or block_size is not None:

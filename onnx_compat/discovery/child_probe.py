@@ -44,10 +44,12 @@ class Outcome(NamedTuple):
 def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECONDS) -> Optional[Outcome]:
     """Probe a shim in a child process, and return the outcome. Return None if this Python cannot start a child process.
 
-    An old mark file of the shim is deleted first. `seconds`: the time limit of each process.
+    - modules: the modules of the shim's framework, if they are known. If the probe crashes, each of them is imported in
+      a child process of its own. The outcome's reason quotes the last line on standard error of the last import that
+      crashes.
+    - seconds: the time limit of each child process.
 
-    `modules`: the modules of the shim's framework, if they are known. After a crash, each is imported in a further child
-    process; if that crashes too, the reason in the outcome quotes its last line on standard error.
+    The mark file of an earlier probe of the shim is deleted first.
     """
     with suppress(OSError):  # an old mark: the child process writes a new one
         os.remove(_mark_path(name))
@@ -66,9 +68,10 @@ def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECO
 
 
 def answer_probe(name: str) -> Dict[str, Any]:
-    """Probe a shim. `probe_in_child` calls this function in the child process.
+    """Probe a shim in this process, which is the child process that `probe_in_child` has started.
 
-    Return {"probe": the fields of the `Probe` as a list, "hint": what to do, or None}. The names of features are str.
+    Return {"probe": a list of the fields of the `Probe`, "hint": a text that says what to do, or None}. The keys of the
+    features become str.
     """
     from onnx_compat.discovery import selection
 
@@ -79,10 +82,10 @@ def answer_probe(name: str) -> Dict[str, Any]:
 
 @contextmanager
 def mark_probe(name: str) -> Iterator[None]:
-    """Keep a mark file of the shim while the block runs, and delete the file when the block ends.
+    """Context manager: a mark file of the shim exists while the block runs, and is deleted when the block ends.
 
-    The block may import a framework. A crash of the process inside the block leaves the file, and prints the location
-    of the crash on standard error. If the file cannot be written, the block runs without the file.
+    The block may import a framework. If the process crashes in the block, the file stays, and the location of the crash
+    is printed on standard error. If the file cannot be written, the block runs without it.
     """
     path = _mark_path(name)
     _RUNNING_MARKS.append(path)
@@ -100,10 +103,15 @@ def mark_probe(name: str) -> Iterator[None]:
 
 
 def has_died(name: str) -> bool:
-    """Whether a probe of this shim killed an earlier process: the shim has a mark file, and its process has ended.
+    """Whether a probe of this shim killed an earlier process: the shim's mark file exists, and its process has ended.
 
-    The mark file holds the id of its process. On Windows, the id of any other process counts as ended. The id of this
-    process counts as ended unless this process probes the shim now. An unreadable file gives False.
+    The mark file holds a process id. How the process is judged:
+
+    - An id of this process: ended, unless this process probes the shim now. Process ids are reused in containers.
+    - Another id on Windows: ended.
+    - Another id elsewhere: ended if no process has this id.
+
+    False if there is no mark file, or if it cannot be read.
     """
     path = _mark_path(name)
     try:
@@ -163,9 +171,10 @@ def _print_crash_location() -> Iterator[None]:
 
 
 def _describe_end(result: ChildResult) -> str:
-    """Return how a process ended and, if it is known, in which Python file: `SIGABRT in /…/tensorflow/__init__.py`.
+    """Return how a child process ended, and in which Python file: "SIGABRT in /…/tensorflow/__init__.py".
 
-    The file is the first of the stack that faulthandler printed. An exit code gives `exit code 3`, above 255 in hex.
+    The file is the innermost of the stack that faulthandler printed; without a stack, no file is named. A process that
+    no signal ended gives "exit code 3", in hexadecimal above 255.
     """
     if result.exit_code < 0:
         try:
@@ -179,10 +188,10 @@ def _describe_end(result: ChildResult) -> str:
 
 
 def _last_words(modules: Sequence[str], seconds: float) -> str:
-    """Import each installed module of `modules` in a child process of its own, to see which import kills its process.
+    """Return the last line on standard error of a module's import that kills its process, or "" without such an import.
 
-    Return the last line on standard error of the last import that kills its process, or "" without such an import.
-    An import that fails with a Python exception, or reaches the time limit, does not count.
+    Each installed module of `modules` is imported in a child process of its own. If several imports kill their process,
+    the last counts. A Python exception or the time limit of `seconds` is not counted.
     """
     last_line = ""
     for module in modules:

@@ -45,9 +45,11 @@ class ChildResult(NamedTuple):
 def call_in_child(module: str, function: str, *arguments: Json, seconds: float) -> ChildResult:
     """Call `module.function(*arguments)` in a child process of this Python, with this `sys.path`; return the outcome.
 
-    The arguments and the result are sent as JSON. A value in the result that JSON cannot hold becomes `str(value)`; an
-    argument that JSON cannot hold raises TypeError. A failure of the child process is not raised: it is the `status` of
-    the outcome. After `seconds`, the process is killed.
+    The arguments and the result are sent as JSON. Raises TypeError for an argument that JSON cannot hold. A value in
+    the result that JSON cannot hold becomes `str(value)`.
+
+    A failure of the child process is not raised: see `ChildResult.status`. After `seconds`, the child process is
+    killed.
     """
     if not sys.executable or getattr(sys, "frozen", False):
         return ChildResult("not started", stderr="this Python cannot be started again")

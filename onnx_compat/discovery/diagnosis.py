@@ -23,8 +23,9 @@ _ERROR = r"[\w.]+(Error|Exception): "
 def error_line(text: str) -> str:
     """Return the line of an error's text that states the cause, without surrounding blanks.
 
-    In a traceback, the cause is the last line of the form `SomeError: …` or `SomeException: …`. In another text, and in
-    a traceback without such a line, it is the first line that is not blank. A blank text gives "".
+    - A traceback: the last line of the form `SomeError: …` or `SomeException: …`.
+    - Any other text, or a traceback without such a line: the first line that is not blank.
+    - A blank text: "".
     """
     lines = [text_line.strip() for text_line in text.splitlines() if text_line.strip()]
     errors = [text_line for text_line in lines if re.match(_ERROR, text_line)]
@@ -34,9 +35,10 @@ def error_line(text: str) -> str:
 
 
 def import_error_text(error: BaseException) -> str:
-    """Return the line of an exception's message that states the cause, with its type: `ImportError: libx.so: cannot open …`.
+    """Return one line with the type of an exception and its cause: `ImportError: libx.so: cannot open …`.
 
-    `error_line` selects the line. A line that begins with the type of an error keeps that type.
+    If the message has several lines, the line that `error_line` selects is used. If that line begins with the type of
+    an error, no type is put in front.
     """
     text = error_line(str(error))
     return text if re.match(_ERROR, text) else "%s: %s" % (type(error).__name__, text)
@@ -66,10 +68,10 @@ class _Advice(NamedTuple):
 
 
 def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, Optional[str]]:
-    """Explain why a shim does not work: return (reason, remedy).
+    """Explain why a shim does not work: return (reason, remedy). The remedy has the value None if no remedy is known.
 
-    The first item is the line of `reason` that `error_line` selects, with the cause in parentheses if it is known. None
-    as the second item: no remedy is known. `modules`: the modules of the shim's framework; by default those in `MODULES`.
+    The returned reason is one line of the given `reason` (see `error_line`), followed by the cause in parentheses if it
+    is known. `modules`: the modules of the shim's framework; by default those in `MODULES`.
     """
     reason = error_line(reason)
     modules = modules or MODULES.get(shim, ())
@@ -85,10 +87,12 @@ def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, 
 
 
 def _advise_reinstall(module: str) -> _Advice:
-    """Return the advice to install the distribution of a module again, in its present version.
+    """Return the advice to install the package of a module again, in its present version.
 
-    If no distribution owns the module, the advice is to install the module again. If the module is a folder without
-    code, the folder is the cause; without a distribution, the advice is then to delete the folder.
+    - No package owns the module, and the module is a folder without code: the advice is to delete the folder.
+    - No package owns the module: the advice is to install the module again.
+
+    If the module is a folder without code, the advice names this as the cause.
     """
     folder, distribution = folder_without_code(module), distribution_of(module)
     cause = "there is no code in %s" % folder if folder else ""
@@ -103,8 +107,8 @@ def _advise_reinstall(module: str) -> _Advice:
 def _advise_older_package(package: str) -> "_Adviser":
     """Return a function that advises on a framework which was built for an older version of `package`.
 
-    Its advice is to install the extra for the installed minor version of the framework. Without such an extra, it is to
-    install an older version of the package. The cause names the installed version of the package.
+    The function takes a `_Failure`. Its advice is to install the extra for the framework's installed minor version. If
+    no such extra exists, the advice is to install an older version of `package`. The cause names the installed version.
     """
 
     def advise(failure: _Failure) -> _Advice:
@@ -133,10 +137,10 @@ def _advise_on_library(failure: _Failure) -> _Advice:
 
 
 def _advise_on_module(failure: _Failure) -> Optional[_Advice]:
-    """Return advice on the top-level module of `failure.detail`, which is missing or incomplete.
+    """Return advice on the top-level module of `failure.detail`, a dotted name that could not be imported.
 
     - An installed module: reinstall it.
-    - A missing module of the framework: install the shim. None for a shim of a third party.
+    - A missing module of the framework: install the shim. For a shim of a third party: None.
     - A missing back end of Keras: install it, or select another.
     - Another missing module: install its package.
     """
@@ -158,7 +162,7 @@ def _advise_on_keras_backend(failure: _Failure) -> Optional[_Advice]:
 
 
 def _advise_install(failure: _Failure) -> Optional[_Advice]:
-    """Return the advice to install the shim with its framework, or None for a shim of a third party.
+    """Return the advice to install the shim with its framework. Return None for a shim of a third party.
 
     If this Python has no extra for the shim, the advice is to use another Python.
     """

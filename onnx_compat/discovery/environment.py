@@ -56,9 +56,10 @@ def metadata() -> Any:
 
 
 def entry_points(group: str) -> List[Any]:
-    """Return the entry points of a group of all installed packages. Two packages may use one name.
+    """Return a list of the entry points in the group `group`, of all installed packages. Two may have the same name.
 
-    The metadata is read again only after `sys.path` or one of its folders has changed: an installation changes a folder.
+    The result is cached. The metadata is read again after a change of `sys.path` or of a folder in it, as by an
+    installation.
     """
     folders = tuple((folder, _modification_time(folder)) for folder in sys.path)
     if group not in _ENTRY_POINTS or _ENTRY_POINTS[group][0] != folders:
@@ -119,8 +120,8 @@ def offers(shim: str) -> List[Offer]:
 def install_command(shim: str) -> Optional[str]:
     """Return the pip command that installs a shim with its framework, or None if this Python has no extra for the shim.
 
-    Extras that allow every version of the framework are preferred. The first is in the command, the others follow as
-    text: `pip install 'onnx-compat[keras]', or its [keras-jax]`. Without such an extra, the last of `offers` is used.
+    If several extras allow every version of the framework, the command has the first, and a text names the others: `pip
+    install 'onnx-compat[keras]', or its [keras-jax]`. If none allows every version, the last of `offers` is used.
     """
     available = offers(shim)
     extras = [offer.extra for offer in available if not offer.minor] or [offer.extra for offer in available[-1:]]

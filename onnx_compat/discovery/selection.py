@@ -70,9 +70,9 @@ _OURS: Set[str] = set()
 
 
 def installed_shims() -> Dict[str, Any]:
-    """Return shim name -> entry point for the installed shims, in the order in which they are probed.
+    """Return shim name -> entry point for the installed shims, without the reference. Nothing is imported.
 
-    The reference is not included. Nothing is imported.
+    The order of the dict is the order in which the shims are probed.
     """
     by_name = {point.name: point for point in environment.entry_points(GROUP)}
     preferred = [name for name in _PREFERENCE if name in by_name]
@@ -95,11 +95,11 @@ def find(name: str) -> Shim:
 
 
 def _load(name: str) -> Shim:
-    """Load a shim from its entry point, without the cache.
+    """Load a shim from its entry point, without the cache. Raises a ShimError in these cases:
 
-    Raise a ShimError if the entry point is missing, cannot be imported, or gives no `Shim` of this name. Raise it too
-    if the shim is known to kill its process (see `_refuse_deadly`). A shim of this project must also have the version
-    of onnx-compat.
+    - The entry point is missing, cannot be imported, or gives no `Shim` of this name.
+    - A probe of the shim is known to kill its process (see `_refuse_deadly`).
+    - It is a shim of this project, and its version differs from that of onnx-compat.
     """
     points = installed_shims()
     if name not in points:
@@ -138,9 +138,10 @@ def _load(name: str) -> Shim:
 
 
 def _refuse_deadly(name: str) -> None:
-    """Raise a ShimError if a probe of this shim has killed an earlier process, and now kills a child process too.
+    """Raise a ShimError if a probe of this shim killed an earlier process, and now fails in a child process as well.
 
-    A probe that reaches the time limit in the child process counts too. The refusal is kept for the life of the process.
+    The probe fails if it kills the child process, or reaches the time limit. A ShimError is raised again at each later
+    call, without a new probe. Otherwise do nothing.
     """
     if name not in _DEADLY and has_died(name):
         outcome = probe_in_child(name, environment.MODULES.get(name, ()))
@@ -179,10 +180,10 @@ def store_probe(name: str, outcome: Outcome) -> None:
 
 
 def examine(name: str) -> Tuple[Probe, Optional[str]]:
-    """Probe a shim now, in this process, without the cache of `probe`. Return (the result, the remedy or None).
+    """Probe a shim now, in this process, without the cache of `probe`. Return (a `Probe`, the remedy or None).
 
-    None as the remedy stands for a shim that works, or for a failure without a known remedy. The reason of a failure is
-    a single line (see `diagnose`). An error of the shim or of its framework becomes a result.
+    The remedy has the value None if the shim works, or if no remedy is known. The reason of a failure is a single line.
+    Errors of the shim or of its framework are not raised: the `Probe` has them as its reason.
     """
     modules: Sequence[str] = environment.MODULES.get(name, ())
     try:
@@ -212,11 +213,16 @@ def examine(name: str) -> Tuple[Probe, Optional[str]]:
 
 
 def decide(name: Optional[str] = None) -> Decision:
-    """Return the shim to use, and why. Raise a ShimError if a shim that was requested by its name does not work.
+    """Return a `Decision`: the shim to use, and why. `name` or the variable `ONNX_COMPAT_SHIM` requests a shim.
 
-    `name` or the variable `ONNX_COMPAT_SHIM` requests a shim. Otherwise the first shim that works is used, those of
-    imported frameworks first; the reference if no shim works. A RuntimeWarning names a shim that is passed over because
-    its installed framework is broken.
+    Raises a ShimError if a requested shim does not work. Without a request, the first shim that works is returned, in
+    this order:
+
+    - the shims whose framework is imported already
+    - the other installed shims
+    - the reference
+
+    A RuntimeWarning names a shim that is not used because its installed framework is broken.
     """
     requested_name, why = (
         (name, "asked for by name") if name else (os.environ.get("ONNX_COMPAT_SHIM"), "ONNX_COMPAT_SHIM is set")
@@ -248,10 +254,12 @@ _WARNED: Set[str] = set()
 
 
 def _warn_of_broken(name: str, result: Probe) -> None:
-    """Issue a RuntimeWarning, once for each shim, that the shim is passed over because its framework is broken.
+    """Issue a RuntimeWarning that a shim is not used because its framework is broken, once for each shim.
 
-    The reason: the shim in its place may be far slower. Do nothing if the framework is not installed. Do nothing
-    either if the probe has read the version of the framework: then another shim serves this version.
+    `result` is the failed probe. No warning is issued in these cases:
+
+    - The framework is not installed.
+    - `result` has the version of the framework: the framework works, but another shim supports this version.
     """
     modules = _LOADED[name].modules if name in _LOADED else environment.MODULES.get(name, ())
     is_installed = any(environment.find_module(module) is not None for module in modules)
@@ -265,10 +273,10 @@ def _warn_of_broken(name: str, result: Probe) -> None:
 
 
 def _imported_shims() -> Dict[str, str]:
-    """Return shim -> module for the shims whose framework the user has imported, the first imported first.
+    """Return shim name -> module name for the shims whose framework the user has imported, in the order of the imports.
 
-    Modules that a probe has imported do not count. Shims that cannot be loaded, or whose probe has failed, are left out.
-    The order matters because Keras imports its back end, and some versions of TensorFlow import Keras.
+    Modules that only a probe has imported are ignored. Shims that cannot be loaded, or whose probe failed, are left
+    out.
     """
     imported: Dict[str, str] = {}
     # sys.modules lists a package when its import is complete, after its submodules: take the first of these.

@@ -40,9 +40,11 @@ def _prepare_reference(model: Model) -> PartRunner:
 
 
 def _prepare_session(model: Model) -> PartRunner:
-    """Return an onnxruntime session for a part; None if onnxruntime is absent, unsuitable or refuses the part.
+    """Return an onnxruntime session for the model of a part. Return None if onnxruntime cannot be used for the part:
 
-    It is unsuitable if a node may cast numbers to text, if a node draws random numbers, or if an input is a map.
+    - onnxruntime is not installed, or raises an error for the part.
+    - A node may cast numbers to text, or draws random numbers.
+    - An input is a map.
     """
     runtime = _import_onnxruntime()
     if runtime is None or _casts_to_text(model) or _draws_random_numbers(model):
@@ -56,10 +58,9 @@ def _prepare_session(model: Model) -> PartRunner:
 
 
 def _casts_to_text(model: Model) -> bool:
-    """Whether a node may cast numbers to text. Then onnxruntime is unsuitable: it writes at most eight digits.
+    """Whether a node of the model or of a subgraph may cast numbers to text: onnxruntime writes at most eight digits.
 
-    A Cast to strings counts, and a CastLike whose target is an input or an initializer of strings. Nodes in subgraphs
-    count too.
+    These nodes count: a Cast to strings, and a CastLike whose target is an input or an initializer of strings.
     """
     texts = {
         port.name for port in model.graph.inputs if isinstance(port.type, TensorType) and port.type.dtype is string
@@ -73,10 +74,10 @@ def _casts_to_text(model: Model) -> bool:
 
 
 def _draws_random_numbers(model: Model) -> bool:
-    """Whether a node, also in a subgraph, has an operator that draws random numbers, by its name; every Dropout counts.
+    """Whether a node of the model or of a subgraph draws random numbers, by its operator. Every Dropout counts.
 
-    Then onnxruntime is unsuitable: it continues a seeded sequence at each run, and its Bernoulli inverts the
-    probabilities.
+    onnxruntime is not used for such nodes, because it continues a seeded sequence at each run, and its Bernoulli
+    inverts the probabilities.
     """
     prefixes = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform")
     return any(node.operator.startswith(prefixes) for node in model.graph.walk())
@@ -117,11 +118,14 @@ class _Session:
         self.fallbacks: List[str] = [node.name for node in graph.nodes]
 
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the part on checked inputs. Return the outputs as a list of checked values, in the order of the part.
+        """Run the part on checked inputs. Return a list of checked values, in the order of the part's outputs.
 
-        Once the session has raised an error, this run and all later runs take place in the reference. If the part has a
-        reduction, so does the run of a feed with an empty tensor. Raises UnsupportedError if the reference is needed and
-        cannot run the part.
+        onnxruntime runs the part, except in these cases, where the reference does:
+
+        - onnxruntime has raised an error, in this run or an earlier run.
+        - The part has a reduction, and a tensor of the feed is empty.
+
+        Raises UnsupportedError if the reference cannot run the part.
         """
         if not self._refusal and not (self._has_reduction and _has_empty_tensor(feed)):
             try:

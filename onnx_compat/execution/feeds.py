@@ -73,15 +73,17 @@ class MapItems:
     def from_mapping(
         value: Mapping[Any, Any], name: str, key_dtype: Optional[DType] = None, dtype: Optional[DType] = None
     ) -> "MapItems":
-        """Convert a dict to a `MapItems` of two checked tensors: the keys, sorted, and the values in the order of the keys.
+        """Convert a dict to a `MapItems` of two checked tensors: the sorted keys, and the values in the same order.
 
-        name: the name of the input, for errors.
-        key_dtype: the dtype of the keys; None: string if any key is a str, else int64.
-        dtype: the dtype of the values; None: string for text, int64 for integers, float32 for all other values.
+        - name: the name of the input, for errors.
+        - key_dtype: the dtype of the keys; None: string if any key is a str, else int64.
+        - dtype: the dtype of the values; None: string for text, int64 for integers, float32 for all other values.
 
-        Integers are accepted where `dtype` is a float. Raises InputError if `value` is no mapping, and for values of
-        another kind than that of `dtype`. The keys must be all str or all integers, without bool, and fit `key_dtype`;
-        other keys raise InputError too.
+        Raises InputError in these cases:
+
+        - `value` is no dict (Mapping).
+        - The keys do not fit `key_dtype`, or are neither all str nor all integers. A bool is no integer here.
+        - The values do not fit `dtype`. Integers fit a float dtype.
         """
         if not isinstance(value, Mapping):
             raise InputError("the input '%s' is a map: give a dict, not %s" % (name, type(value).__name__))
@@ -103,12 +105,15 @@ class MapItems:
 def check_feed(
     inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]
 ) -> Feed:
-    """Return name -> checked value for the inputs that are given to a run, in the order of `declared`.
+    """Check the inputs of a run. Return input name -> checked value, in the order of `declared`.
 
-    `inputs` is a dict by name, or a list or tuple. `declared` has all inputs of the model, `needed` the names of those
-    without a default. A list of as many values as `needed` gives these inputs; a longer list gives the first inputs of
-    `declared`. Raises InputError if an input is missing, is unknown, or does not fit its declared type, or if `inputs`
-    is another object. Raises UnsupportedError for an array of a dtype that ONNX lacks.
+    - inputs: a dict by name, or a list or tuple of values.
+    - declared: all inputs of the model.
+    - needed: the names of the inputs without a default. A list as long as `needed` gives the values of these inputs. A
+      longer list gives the values of the first inputs in `declared`.
+
+    Raises InputError if an input is missing, is unknown, or does not fit its declared type, or if `inputs` is no dict,
+    list or tuple. Raises UnsupportedError for an array of a dtype that ONNX lacks.
     """
     names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
@@ -139,11 +144,13 @@ def check_feed(
 def _check_value(
     value: FedValue, name: str, declared: Optional[Type], sizes: Dict[str, Tuple[int, str]]
 ) -> CheckedValue:
-    """Convert a value to a `CheckedValue` of its declared type. Raises InputError if the value does not fit the type.
+    """Convert an input to a `CheckedValue` of its declared type. Raises InputError if the value does not fit the type.
 
-    None fits only an optional. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
-    object is a tensor. The symbolic sizes of all inputs are collected in `sizes`, in place: name of the size -> (size,
-    input that it was read from). Sizes in a sequence are compared within each item only.
+    None fits an optional only. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
+    object is a tensor.
+
+    `sizes` collects the named sizes of all inputs, in place: name of the size -> (size, name of the input that it was
+    read from). In a sequence, the named sizes are compared within each item only.
     """
     if isinstance(declared, OptionalType):
         return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, sizes)
@@ -166,11 +173,15 @@ def _check_value(
 
 
 def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[np.ndarray, DType]:
-    """Convert a tensor input to (carrier array, dtype).
+    """Convert a tensor input to (carrier array, dtype). `name`: the input's name, for errors.
 
-    An object without a dtype, such as a list or a number, is converted to the dtype `expected`. A carrier array is
-    accepted as its carried dtype. Raises InputError for an array of another dtype than `expected`, and for an object
-    that cannot be converted. None as `expected` accepts every dtype of ONNX; any other raises UnsupportedError.
+    - A value without a dtype, such as a list or a number, is converted to the dtype `expected`.
+    - An array must have the dtype `expected`, or its carrier dtype.
+    - If `expected` has the value None, an array of any dtype of ONNX is accepted; a list or a number gets numpy's
+      default dtype.
+
+    Raises InputError for an array of another dtype, and for a value that cannot be converted. Raises UnsupportedError
+    for a dtype that ONNX lacks.
     """
     if not isinstance(value, (np.ndarray, np.generic)) and expected is not None and not hasattr(value, "dtype"):
         try:
@@ -191,9 +202,10 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
 
 
 def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: Dict[str, Tuple[int, str]]) -> None:
-    """Raise InputError if a shape does not fit the declared shape, or a named size differs from that of an earlier input.
+    """Raise InputError if a shape does not fit the declared type, which has a known rank. Otherwise do nothing.
 
-    `declared` has a known rank. New named sizes are added to `sizes`, in place: name -> (size, input).
+    `name`: the input. `sizes` maps the name of a size to (size, name of the first input that has it). A named size that
+    differs from its entry raises InputError. A new named size is added to `sizes`, in place.
     """
     assert declared.shape is not None
     if len(shape) != len(declared.shape):
@@ -220,10 +232,10 @@ def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: D
 
 
 def _permutation_hint(shape: Sequence[int], declared: Sequence[Union[int, str, None]]) -> Optional[str]:
-    """Return the hint to move the channel axis of an array, if a shape then fits the declared shape; else None.
+    """Return a hint to move the channel axis of an array if the moved shape fits the declared shape, else None.
 
-    The array gets its channels first instead of last, or the reverse. `declared` has as many sizes as `shape`. Below rank
-    3, there is no hint.
+    The moves are channels last to channels first, and the reverse. `declared` has as many sizes as `shape`. A rank
+    below 3 gives None.
     """
     if len(shape) < 3:
         return None
@@ -265,11 +277,14 @@ def structure_of(value: CheckedValue) -> InputStructure:
 
 
 def structure_ports(name: str, structure: InputStructure, declared: Optional[Type]) -> List[Port]:
-    """Return the program's ports for an input of this structure, one for each tensor: "x"; "x.0", "x.1"; "x.keys",
-    "x.values".
+    """Return a list of the program's ports for an input of the model: one port for each tensor in the input.
 
-    `declared` is the input's type in the model, which gives the sizes of a tensor; other sizes are open. Keys and
-    values of a map share one named size. An empty optional or sequence has no ports.
+    - A tensor "x": the port "x", with the sizes of `declared`.
+    - A sequence: "x.0", "x.1", …, with open sizes.
+    - A map: "x.keys" and "x.values", which share one named size.
+    - An empty optional or sequence: no port.
+
+    `declared`: the type of the input in the model, or None.
     """
     if structure.kind == "nothing":
         return []
@@ -308,10 +323,11 @@ def flatten_value(value: CheckedValue) -> List[np.ndarray]:
 
 
 def rebuild_value(structure: InputStructure, tensors: "List[Tensor]", element: Optional[DType] = None) -> TracedValue:
-    """Build the traced value of an input from the first tensors of the list `tensors`, and remove these from the list.
+    """Build the traced value of an input from the first items of `tensors`, which are removed from the list.
 
-    Return a Tensor, SequenceValue, MapValue or EMPTY_OPTIONAL. `element` is the declared dtype of the items of a
-    sequence. It is used if the sequence is empty, or if its first item is no tensor; None means float32.
+    Return a Tensor, SequenceValue, MapValue or EMPTY_OPTIONAL, by the kind of `structure`. `element`: the declared
+    dtype of a sequence's items; None means float32. `element` is used only if the sequence is empty, or its first item
+    is no tensor.
     """
     if structure.kind == "nothing":
         return EMPTY_OPTIONAL

@@ -18,10 +18,12 @@ __all__ = ["Part", "PartitionedPlan", "cut_parts", "enclosing_nodes", "is_indivi
 
 
 class Part(NamedTuple):
-    """Nodes that run together, in running order, on one side: in the fallback or on the shim.
+    """Nodes that run together on one side: on the shim, or in the fallback if `fallback` is True.
 
-    `inputs` names the values that the nodes read from outside, without initializers that are no graph inputs. `outputs`
-    names the results that later parts or the caller read.
+    - nodes: in the order in which they run.
+    - inputs: the names of the values that the nodes read from outside. Initializers are left out, except for those that
+      are defaults of graph inputs.
+    - outputs: the names of the results that later parts or the caller read.
     """
 
     nodes: Tuple[GraphNode, ...]
@@ -31,9 +33,9 @@ class Part(NamedTuple):
 
 
 def enclosing_nodes(graph: Graph, names: Collection[str]) -> Set[str]:
-    """Return the names of the nodes of `graph` whose name is in `names`, or which have such a node in a subgraph.
+    """Return the names of the nodes of `graph` that are in `names`, or that have a node in `names` in a subgraph.
 
-    Nodes of subgraphs are not returned themselves.
+    The names of the nodes in subgraphs are not in the result.
     """
     return {node.name for node in graph.nodes if node.name in names or _holds(node, names)}
 
@@ -49,14 +51,14 @@ def _holds(node: GraphNode, names: Collection[str]) -> bool:
 
 
 def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collection[str] = ()) -> List[Part]:
-    """Cut a graph into parts by a greedy walk: all nodes of the shim that are ready, then all of the fallback, and so on.
+    """Cut a graph into parts for the shim and parts for the fallback. Return the parts in the order in which they run.
 
-    Return the parts in the order in which they run. A turn of a side without a ready node gives no part.
+    The parts alternate: all nodes of the shim that can run, then all nodes of the fallback that can run, and so on.
 
-    fallback: the names of the nodes that the shim cannot run.
-    staged: the names of the nodes whose producers must be in earlier parts.
-    sizes: the names of the nodes that only compute sizes. Each part of the shim recomputes the sizes that it reads: as
-        inputs they would not be known to the trace.
+    - fallback: the names of the nodes that the shim cannot run.
+    - staged: the names of the nodes whose inputs must come from earlier parts.
+    - sizes: the names of the nodes that only compute sizes. Each part of the shim repeats the size nodes that it needs.
+      The cause: a size that is an input of the part is not known while tracing.
     """
     waiting = list(graph.nodes)
     available = {port.name for port in graph.inputs} | set(graph.initializers)
@@ -78,9 +80,10 @@ def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collect
 
 
 def _add_size_nodes(nodes: Sequence[GraphNode], size_producers: Mapping[str, GraphNode]) -> List[GraphNode]:
-    """Return `nodes`, preceded by the nodes that compute the sizes which `nodes` read, directly or indirectly.
+    """Return `nodes`, preceded by the size nodes that they need, directly or indirectly.
 
-    `size_producers`: value name -> the node that computes the size. A node that is in `nodes` already is not repeated.
+    `size_producers`: value name -> the node that computes this size. Nodes that are in `nodes` already are not
+    repeated.
     """
     present = {node.name for node in nodes}
     size_nodes: List[GraphNode] = []
@@ -101,10 +104,12 @@ def _add_size_nodes(nodes: Sequence[GraphNode], size_producers: Mapping[str, Gra
 def _ready_nodes(
     waiting: Sequence[GraphNode], available: Set[str], on_fallback: bool, fallback: Set[str], staged: Set[str]
 ) -> List[GraphNode]:
-    """Return the waiting nodes of one side that can run now, in order.
+    """Return the nodes in `waiting` that one side can run now, in order.
 
-    Each value that such a node reads is in `available`, or is computed by an earlier node of the result. A node in
-    `staged` reads values in `available` only. `on_fallback`: the side; the fallback has the nodes in `fallback`.
+    - on_fallback: the side: True for the fallback, which runs the nodes named in `fallback`; False for the shim.
+    - available: the names of the values that exist already. A node may also read results of earlier nodes of the
+      returned list.
+    - staged: the names of nodes that may read values in `available` only.
     """
     available_within = set(available)
     ready: List[GraphNode] = []
@@ -142,12 +147,11 @@ def _is_graph_input(graph: Graph, name: str) -> bool:
 
 
 def part_model(model: Model, part: Part, types: Mapping[str, Optional[Type]]) -> Model:
-    """Return the model that has the nodes of a part, the part's inputs and outputs, and the initializers that the nodes
-    read.
+    """Return a model of the nodes of a part, with the part's ports and the initializers that the nodes read.
 
-    `types`: value name -> type, for the inputs of the part that are fed. A type that the model declares for its own
-    input takes precedence. Any other input of the part takes its default, an initializer, and is no input of the
-    returned model.
+    `types`: value name -> type, for the inputs of the part that are fed. If the value is an input of `model` with a
+    declared type, that type is used. An input of the part without an entry is a default of the model: it stays an
+    initializer, and is no input of the result.
     """
     graph = model.graph
     reads = {name for node in part.nodes for name in node.inputs + tuple(node.captures())}
@@ -224,7 +228,7 @@ class PartitionedPlan:
     def run(self, feed: Feed) -> List[CheckedValue]:
         """Run the parts in order. Return the outputs of the model as a list of checked values.
 
-        A part that was not prepared is prepared for the types of the values that it gets. Errors of a part are raised
+        A part that is not prepared yet is prepared for the types of its inputs in this run. Errors of a part are raised
         unchanged.
         """
         values: Feed = dict(feed)

@@ -62,10 +62,10 @@ class Specialisation(NamedTuple):
 
 
 def program_inputs(graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation) -> List[Port]:
-    """Return the input ports of the program: those of each input, in the order of `structures` (see `structure_ports`).
+    """Return the input ports of the program: the ports of each input in `structures`, in order (see `structure_ports`).
 
-    An input in `fixed.values` has no ports. A tensor in `fixed.shapes` has this shape in its port. `fixed.channels_last`
-    has no effect here.
+    An input in `fixed.values` has no ports. A tensor in `fixed.shapes` has the fixed shape. `fixed.channels_last` is
+    ignored.
     """
     types = {port.name: port.type for port in graph.inputs}
     ports: List[Port] = []
@@ -86,15 +86,15 @@ def trace_model(
     whole: bool = False,
     own: bool = False,
 ) -> TracedModel:
-    """Record the model as a program, for inputs of these structures, and run the core's passes on it.
+    """Record the model as a program, for inputs of these structures, and run the core's passes on the program.
 
-    structures: input name -> structure, in the order of the graph's inputs. An input without an entry takes its value
-        in `fixed`, or its default.
-    whole: whether outputs that are known while tracing are program outputs too, as in a file. Otherwise their values
-        are in `tree`.
-    own: whether no caller uses the model afterwards. Then its weights are released after the trace, in place.
+    - structures: input name -> structure, in the order of the graph's inputs. An input without an entry takes its value
+      in `fixed`, or its default.
+    - whole: whether outputs that are known while tracing are program outputs too, as in a file. Otherwise their values
+      are in the result's `tree`.
+    - own: whether the weights of the model are released after the trace, because no caller uses the model afterwards.
 
-    Raises NeedsKnownError, with the inputs to specialise on, if an operator needs a value that is not known.
+    Raises NeedsKnownError if an operator needs a value that is not known. The error names the inputs to specialise on.
     """
     graph = model.graph
     channels_last = set(fixed.channels_last)
@@ -148,9 +148,10 @@ def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
 
 
 def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
-    """Return two sets of graph inputs: those whose values the tensor `error.value` depends on, and those whose sizes.
+    """Return two sets of names of graph inputs on which `error.value` depends: by their elements, and by a size only.
 
-    Both are empty if the error names no tensor. `inputs` maps the inputs of the region to names of graph inputs.
+    `inputs` maps the inputs of the region to the names of graph inputs. Both sets are empty if `error.value` has the
+    value None.
     """
     tensor = error.value
     if tensor is None:
@@ -163,10 +164,13 @@ def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[
 def _traced_inputs(
     graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation, tensors: List[Tensor]
 ) -> List[TracedValue]:
-    """Return the traced value of each graph input, in order: its value in `fixed`, or built from `tensors`.
+    """Return a list with the traced value of each graph input, in order.
 
-    None: the input has no entry in `structures`, and takes its initializer. `tensors` has the program's input tensors
-    in this order, logical and without channels last; the list is emptied.
+    - An input in `fixed.values`: this value.
+    - An input in `structures`: a value that is built from `tensors`.
+    - Any other input: None, which makes the interpreter take its initializer.
+
+    `tensors`: the program's input tensors in the same order, channels first. Used tensors are removed from the list.
     """
     values: List[TracedValue] = []
     for port in graph.inputs:

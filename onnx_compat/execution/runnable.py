@@ -73,12 +73,11 @@ class Outputs(List[Any]):
 class Runnable:
     """A model that is prepared for a shim. `prepare` returns it.
 
-    `run` may be called any number of times, with any sizes that the model leaves open, and by several threads at once.
-    A plan is the model recorded for one structure of inputs. Plans are made under a lock; a run keeps its own plan.
+    `run` may be called any number of times, by several threads at once, with any sizes that the model leaves open.
 
     Attributes:
         model: The model.
-        device: The resolved device, or None.
+        device: The resolved device, or None if the framework chooses.
         inputs: The declared inputs: name and type.
         outputs: The declared outputs: name and type.
 
@@ -116,7 +115,7 @@ class Runnable:
 
     @property
     def native(self) -> Any:
-        """The framework's object of the plan that ran last, or that `prepare` made. None if no single object exists."""
+        """The framework's object of the plan that ran last or that `prepare` made. None if there is no single one."""
         latest = self._latest
         return latest.native if latest is not None else None
 
@@ -165,9 +164,9 @@ class Runnable:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the plan for a feed, which is made and cached if it is missing. Return a list of checked outputs.
+        """Run the plan for a feed, made and cached at its first use. Return a list of checked outputs.
 
-        If the run raises UnsupportedError, an uncompiled plan replaces the plan and runs. A PartitionedPlan stays.
+        If the run raises UnsupportedError, a plan that is not compiled replaces it and runs. A PartitionedPlan raises.
         """
         structures = {name: structure_of(value) for name, value in feed.items()}
         plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
@@ -195,7 +194,7 @@ class Runnable:
     def _replace_plan(
         self, plan: Plan, feed: Feed, structures: Dict[str, InputStructure], error: UnsupportedError
     ) -> Plan:
-        """Replace a plan whose run raised `error`, unless another thread has done so. Return the plan in its place."""
+        """Replace a plan whose run raised `error` by a plan that is not compiled. Return the plan now in place."""
         with self._planning:
             key = self._key(feed, structures)
             if self._plans.get(key) in (None, plan):
@@ -221,10 +220,11 @@ class Runnable:
             self._plans[self._key({}, structures)] = self._latest = plan
 
     def _make_plan(self, feed: Optional[Feed], structures: Dict[str, InputStructure]) -> Optional[Plan]:
-        """Make a plan for these input structures. Without a feed, return None if the plan depends on values or sizes.
+        """Make a plan for inputs of these structures. `feed`: the inputs of a run, or None to plan without values.
 
-        Adds the inputs to specialise on to `_by_value` and `_by_shape`. Raises UnsupportedError if a node needs a
-        fallback that is not allowed, or if the model can be neither compiled nor cut into parts.
+        Returns None if `feed` has the value None, and the plan depends on values or sizes of inputs. These inputs are
+        added to `_by_value` and `_by_shape`. Raises UnsupportedError if a node needs a fallback that is not allowed, or
+        if the model can be neither compiled nor cut.
         """
         while True:
             fixed = self._specialisation(feed)
@@ -271,8 +271,8 @@ class Runnable:
     ) -> Union[ImmediatePlan, PartitionedPlan]:
         """Return a plan for a model that cannot be compiled as a whole, because of `error`. Raises as `_partition`.
 
-        It is an ImmediatePlan if `eager`, if every failed node only needs a known value, and if the framework can
-        execute single operators. Otherwise it is a PartitionedPlan, cut around the nodes that fail.
+        An ImmediatePlan if `eager`, if all failed nodes only need a known value, and if the framework can execute
+        single operators. Otherwise a PartitionedPlan, cut around the nodes that fail.
         """
         failed = dict(survey(self.model, self._shim, structures, fixed, self._natives).failed)
         needing_values = {name for name, reason in failed.items() if isinstance(reason, NeedsKnownError)}
@@ -291,11 +291,11 @@ class Runnable:
     def _partition(
         self, failed: Dict[str, OnnxCompatError], staged: Set[str], error: OnnxCompatError
     ) -> PartitionedPlan:
-        """Return a plan that runs the model in parts. Raises `error` if it needs a fallback that is not allowed.
+        """Return a plan that runs the model in parts. Raises `error` if no such plan is possible or allowed.
 
-        `failed`: node name -> error, of the nodes that run in the fallback. `staged`: the names of the nodes that need
-        a value of an earlier part. If the model would stay one part of the shim, they run in the fallback; without such
-        nodes, `error` is raised. A model with a Gradient node stays one part: if a node fails, all run in the fallback.
+        `failed`: node name -> error, for nodes that must run in the fallback. `staged`: names of nodes that need a
+        value of an earlier part. If `failed` is empty and there is only one part, the nodes in `staged` run in the
+        fallback. A model with a Gradient node is not cut: if a node fails, all nodes run in the fallback.
         """
         graph = self.model.graph
         if not self._fallback and failed:

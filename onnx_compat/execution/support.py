@@ -59,12 +59,13 @@ class NodeSupport(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The outcome of a trial trace and trial emission, by the name of the node.
+    """The outcome of a trial trace and a trial emission of a model, by node names.
 
-    failed: node name -> error, for the nodes that the shim cannot do. The name "" stands for a primitive without a node.
-    unseen: the names of the nodes that could not be examined, because the types of their inputs are known only after a
-        failed node runs, or are not declared.
-    done: node name -> 'native' or 'composed', for each node that was traced, also if its emission failed.
+    - failed: node name -> error, for the nodes that the shim cannot run. The name "" stands for a primitive without a
+      node.
+    - unseen: the names of the nodes that could not be examined, because the types of their inputs are not known. Either
+      a failed node computes an input, or the model declares no type for it.
+    - done: node name -> "native" or "composed", for each node that was traced, also if its emission failed.
     """
 
     failed: Dict[str, OnnxCompatError]
@@ -80,11 +81,14 @@ def survey(
     use_natives: bool = True,
     watch: Optional[Callable[[str, Any], None]] = None,
 ) -> Survey:
-    """Find the nodes that a shim cannot do: trace every node that can be traced, and emit the program for trial.
+    """Find the nodes that a shim cannot run, by a trial: trace the model, and emit the program. Return a `Survey`.
 
-    The emitter is a scratch emitter, and nothing is executed. `use_natives`: whether the shim's methods for whole
-    operators are tried. `watch` is called with the name and the traced value of each input and node output, except
-    those in subgraphs. Raises InvalidModelError for an invalid node; any other error of a node goes to `Survey.failed`.
+    Nothing is executed, and nothing is kept of the emission.
+
+    - use_natives: whether the shim's methods for whole operators are tried.
+    - watch: called with the name and the traced value of each input and each node output, except in subgraphs.
+
+    Raises InvalidModelError for an invalid node. Any other error of a node is put into `Survey.failed`.
     """
     with shim.scratch() as emitter:
         interpreter = Interpreter(emitter.natives() if use_natives else None, tolerant=True, watch=watch)
@@ -98,11 +102,11 @@ def survey(
 def declared_structures(graph: Graph) -> Dict[str, InputStructure]:
     """Return input name -> structure for the required inputs, by their declared types.
 
-    - A sequence is taken as empty.
-    - The values of a map are float32 if their dtype is not declared.
-    - A tensor of declared dtype and unknown rank has no entry.
-    - A tensor of undeclared dtype is taken as an empty optional, and so is an input of an optional, sparse or undeclared
-      type.
+    - A sequence: an empty sequence.
+    - A map: the values are float32 if their dtype is not declared.
+    - A tensor of declared dtype and rank: a tensor.
+    - A tensor of declared dtype and unknown rank: no entry.
+    - A tensor of undeclared dtype, or an optional, sparse or undeclared type: an empty optional.
     """
     structures: Dict[str, InputStructure] = {}
     for port in graph.required:
@@ -159,11 +163,11 @@ def support(
 
 
 def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
-    """Return the program that a shim gets for a model, with symbolic sizes where the model leaves sizes open.
+    """Return the program that a shim gets for a model. Sizes that the model leaves open are symbolic.
 
-    Inputs have the structures of `declared_structures`; known outputs are outputs of the program too. `shim` is by
-    default the shim that `prepare` would use. Raises UnsupportedError if an input has a declared dtype but no declared
-    rank, or if a node cannot be traced.
+    `shim` None: the shim that `prepare` would use. Outputs that are known while tracing are outputs of the program too.
+
+    Raises UnsupportedError if an input has a declared dtype but no declared rank, or if a node cannot be traced.
     """
     loaded = load(model)
     structures = declared_structures(loaded.graph)

@@ -15,10 +15,10 @@ Handle = Any
 
 
 class TypeEmitter(Emitter):
-    """A substitute for an executing emitter, to check a program without running it. Its handles hold no values.
+    """A substitute for the emitter of a framework that checks a program by its dtypes, without running it.
 
     `has` is False for a primitive that the emitter lacks. `apply`, `constant` and `placeholder` raise the emitter's
-    error for a dtype that the emitter cannot hold. Everything else passes, whatever the shapes.
+    error for a dtype that the emitter cannot hold. Shapes are not checked. The handles are objects without a value.
     """
 
     concrete = False

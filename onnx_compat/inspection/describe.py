@@ -25,12 +25,16 @@ class FileDescription(NamedTuple):
 def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> FileDescription:
     """Return the description of a converted file.
 
-    A bundle is described from its manifest, whatever `shim` is. With `shim`, that shim alone describes any other file.
-    With None, a .keras file or a SavedModel is described without a shim. Any other file is described by the first
-    installed shim that reads the format and can describe it, the reference last.
+    - A bundle: from its manifest, without a shim.
+    - `shim` is given: from this shim.
+    - A .keras file or a SavedModel: without a shim.
+    - Any other file: from the first installed shim that can describe it; the reference is last.
 
-    Raises `InputError` if the path does not exist, is neither a file nor a folder, or cannot be read; `ShimError` if no
-    shim can describe the file; `InvalidModelError` for a damaged file.
+    The errors:
+
+    - Raises `InputError` if the path does not exist, is neither a file nor a folder, or cannot be read.
+    - Raises `ShimError` if no shim can describe the file.
+    - Raises `InvalidModelError` for a damaged file.
     """
     target = os.fspath(path)
     if not os.path.exists(target):

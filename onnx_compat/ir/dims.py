@@ -227,10 +227,10 @@ def decide_equal(a: Extent, b: Extent) -> bool:
 
 
 def floordiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded down.
+    """Return a / b, rounded down. Two ints give an int, and raise ZeroDivisionError for b = 0.
 
-    Two ints give an int; a b of 0 raises ZeroDivisionError then. If b is a single term (or an int) that divides every
-    term of a, or equals a, the result is the exact quotient. Any other pair gives a symbolic quotient, also for b = 0.
+    If b equals a, or is a single term or int that divides every term of a, the result is the exact quotient. Any other
+    pair gives a symbolic quotient, also for b = 0.
     """
     if is_static(a) and is_static(b):
         return int(a) // int(b)
@@ -280,9 +280,9 @@ def minimum(a: Extent, b: Extent) -> Extent:
 
 
 def is_at_most(a: Extent, b: Extent) -> bool:
-    """Whether a is the symbolic minimum of b and another size, so that a <= b: True for min(b, c) and b.
+    """Whether a is a symbolic minimum that has b as an operand, as in min(b, c) <= b.
 
-    This is the only proof that is tried. Every other pair gives False, also two ints.
+    False does not mean that a > b: no other proof is tried. Two ints give False.
     """
     if not isinstance(a, Dim) or len(a.terms) != 1:
         return False
@@ -342,7 +342,7 @@ def _extent_key(extent: Extent) -> _Key:
 
 
 def _exact_division(a: Extent, b: Extent) -> Optional[Extent]:
-    """Return a / b if b is a single term that divides every term of a without remainder, or if a equals b; else None."""
+    """Return a / b if a equals b, or if b is a single term that divides each term of a without remainder; else None."""
     divisor = _terms(b)
     if len(divisor) != 1:
         return 1 if is_equal(a, b) and divisor else None

@@ -53,12 +53,15 @@ class DType:
 
     @staticmethod
     def of(value: Any) -> "DType":
-        """Return the type for an ONNX number (a Python int), a name, a numpy or ml_dtypes dtype, or an array with such
-        a dtype. A DType is returned unchanged, and a class like `float` or `np.int8` counts as its numpy dtype.
+        """Return the DType for `value`. Raises UnsupportedError for any other value, such as a bool or None.
 
-        A name is the name of a DType, of an ml_dtypes type or of an ONNX type: "float32", "float8_e5m2",
-        "tensor(float)". The numpy dtypes of str, bytes and objects give string. Raises UnsupportedError for anything
-        else, also for a bool and for None.
+        `value` has one of these forms:
+
+        - A DType, which is returned unchanged.
+        - An int: the number of an ONNX type.
+        - A str: the name of a DType, an ml_dtypes type or an ONNX type: "float32", "float8_e5m2", "tensor(float)".
+        - A numpy or ml_dtypes dtype, an array, or a class such as `float` or `np.int8`. str, bytes and objects give
+          string.
         """
         if isinstance(value, DType):
             return value
@@ -116,10 +119,11 @@ class DType:
         raise UnsupportedError("the type %s has no smallest and largest value" % self.name)
 
     def round(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round numbers to values of this type. Return an array of the carrier dtype, if possible `values` itself.
+        """Round numbers to values of this type. Return an array of the carrier dtype; it may be `values` itself.
 
-        A small float type rounds as `Format.encode` with `saturate` and `mode` does; other types ignore both. A
-        sub-byte integer type truncates floats and keeps the low bits. A native type casts as numpy's `astype`.
+        - A native type: cast as numpy's `astype` does.
+        - An integer type below 8 bits: truncate floats, and keep the low bits.
+        - A small float type: round as `Format.encode` does, with `saturate` and `mode`. Other types ignore these two.
         """
         values = np.asarray(values)
         if self.format is not None:
@@ -204,8 +208,10 @@ _ALIASES.update(float="float32", double="float64", str="string")
 def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
     """Convert a carrier array of the type `dtype` to an ml_dtypes array.
 
-    The carrier array itself is returned if numpy has the type, for strings, and if ml_dtypes is absent or lacks the
-    type.
+    The carrier array itself is returned in these cases:
+
+    - numpy has the type, or the type is string.
+    - ml_dtypes is not installed, or lacks the type.
     """
     kind = DType.of(dtype)
     ml_dtype = None if kind.native else _ml_dtype(kind)
@@ -218,10 +224,12 @@ def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
 
 
 def from_public(array: Array) -> Tuple[Array, DType]:
-    """Convert a caller's numpy or ml_dtypes array, scalar, list or string. Return (carrier array, `DType`).
+    """Convert a numpy or ml_dtypes array, a scalar, a list or a string to (carrier array, `DType`).
 
-    Numbers of Python get numpy's default dtype. Bytes are decoded as UTF-8. Raises UnsupportedError if ONNX has no such
-    element type, or if an array of objects has an element that is neither str nor bytes.
+    Python numbers get numpy's default dtype. Bytes are decoded as UTF-8.
+
+    Raises UnsupportedError if ONNX lacks the element type, or if an array of objects has an element other than str or
+    bytes.
     """
     array = np.asarray(array)
     kind = DType.of(array)

@@ -66,9 +66,10 @@ class Format:
 
     @property
     def nan(self) -> int:
-        """The code of NaN; without the sign bit if both signs have a NaN. For "fnuz", the code of negative zero.
+        """The code (bit pattern) of NaN. If both signs have a NaN, it is the code without the sign bit.
 
-        "finite" has no NaN: the code of negative zero is returned in its place.
+        A "fnuz" format has its NaN in the code of negative zero. A "finite" format has no NaN: the code of negative
+        zero is returned.
         """
         if self.special == "ieee":
             return self.top + 1 + (1 << max(self.mantissa - 1, 0))
@@ -99,16 +100,19 @@ class Format:
         return table
 
     def encode(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
-        """Round numbers to values of the format. Return their codes, as uint8, or uint16 for bfloat16.
+        """Round numbers to values of the format. Return an array of their codes: uint16 for bfloat16, else uint8.
 
-        saturate: whether a magnitude above the largest value, also infinity, becomes the largest value. Otherwise it
-            becomes infinity, or NaN in a format without infinity. "finite" formats always saturate; bfloat16 never
-            does. The sign is kept. In a scale, `saturate` also makes a number below the smallest value the smallest
-            value; otherwise the number becomes NaN.
-        mode: "nearest" (ties to even; in a scale, upwards), "up" (away from zero) or "down" (towards zero).
+        - mode: "nearest" (ties to even), "up" (away from zero) or "down" (towards zero). Ties in a scale go upwards.
+        - saturate: what a magnitude above the largest value becomes, with its sign. True: the largest value. False:
+          infinity, or NaN if the format has no infinity. "finite" formats always saturate, bfloat16 never does.
 
-        NaN becomes the code `nan`, with its sign; in bfloat16, a float32 NaN keeps its upper bits in the mode
-        "nearest". In a scale, a negative number becomes NaN. Raises ValueError for another mode.
+        NaN becomes the code `nan`, with its sign. In bfloat16, a float32 NaN keeps its upper bits in the mode
+        "nearest".
+
+        In a scale, a negative number becomes NaN. A number below the smallest value becomes the smallest value with
+        `saturate`, and NaN without.
+
+        Raises ValueError for another mode.
         """
         values = np.asarray(values)
         if self.bits == 16 and mode == "nearest" and values.dtype == np.float32:

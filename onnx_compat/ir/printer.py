@@ -62,10 +62,10 @@ class Printer:
         return self._names.setdefault(ref, "%%%d" % len(self._names))
 
     def name_sizes(self, ref: Ref, shape: Sequence[Union[int, str, None]]) -> None:
-        """Make the symbolic sizes of the program input `ref` print as the names in `shape`: "N", not "%0.shape[0]".
+        """Set the names by which the symbolic sizes of the program input `ref` are printed: "N", not "%0.shape[0]".
 
-        `shape` has an entry for each axis. Ints and None are ignored, and so is a name for a static axis. A size that
-        has a name already keeps it. A symbolic size must be a single atom.
+        `shape` has a name, an int or None for each axis. Only the names of axes with a symbolic size are used. A size
+        that has a name already keeps that name. A symbolic size must be a single atom.
         """
         for extent, name in zip(ref.spec.shape, shape):
             if isinstance(name, str) and isinstance(extent, Dim):
@@ -98,11 +98,11 @@ class Printer:
         return "%s%s" % (spec.dtype.name, self._shape(spec.shape))
 
     def arg(self, arg: object) -> str:
-        """Return an argument of a node as text: a value's name, a constant, a list of sizes, a tuple, or "none" for
-        None.
+        """Return an argument of a node as text.
 
-        A value without a name (see `define`) prints as "%undefined". A constant of more than 4 elements prints its
-        dtype and its shape only. Any other object prints as its repr.
+        - A value: its name, or "%undefined" if it has none (see `define`).
+        - A constant: its dtype, its shape, and its elements if there are at most 4.
+        - Extents: a list of sizes. A tuple: its items. None: "none". Any other object: its repr.
         """
         if isinstance(arg, Ref):
             return self._names.get(arg, "%undefined")
@@ -178,11 +178,10 @@ def _param(value: object) -> str:
 
 
 def _source(node: Node) -> str:
-    """Return the comment at the end of a node's line: "  # Mul 'twice' -> 'y'"; an empty text if the node has no
-    origin.
+    """Return the comment that ends the line of a node: "  # Mul 'twice' -> 'y'". Return "" if the node has no origin.
 
-    Operator and name are those of the ONNX node that the primitive was recorded for. The results follow if they have
-    names.
+    The comment has the operator and the name of the ONNX node that the primitive comes from, then the names of its
+    results. Results without a name are left out.
     """
     if node.origin is None:
         return ""

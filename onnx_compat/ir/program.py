@@ -34,10 +34,10 @@ class Target(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """The type of a tensor: its dtype and its shape. A size is an int or a symbolic `Dim`.
+    """The type of a tensor: its dtype and its shape.
 
-    Before a node is recorded, a size may also be None, which stands for an unknown size, or a name. Equal names are
-    equal sizes: see `Trace.region`.
+    A size in the shape is an int or a symbolic `Dim`. Before recording, a size may also be a name, or None if it is
+    unknown. Sizes with the same name are equal.
     """
 
     dtype: DType
@@ -63,12 +63,13 @@ class Origin(NamedTuple):
 
 
 class Ref:
-    """A tensor that is computed at run time: an output of a node, or an input of a region (an SSA value).
+    """A tensor that is computed at run time (an SSA value): an output of a node, or an input of a region.
 
-    node: the producer; None for an input of a region.
-    name: the name of the value in the model, if it has a name there.
-    handle: the framework's tensor, if the trace executes each node at once.
-    serial: a number that rises with each new value. It gives symbolic sizes the same order in every process.
+    - spec: its dtype and shape.
+    - node: the node that computes it; None for an input of a region.
+    - name: its name in the model, or None.
+    - handle: the framework's tensor, if the trace executes each node at once; else None.
+    - serial: a number that rises with each new value. It gives symbolic sizes the same order in every process.
     """
 
     __slots__ = ("handle", "name", "node", "serial", "spec")
@@ -179,10 +180,10 @@ class Region:
                 inner.release()
 
     def live(self) -> List[Node]:
-        """Return the nodes of this region, not of inner regions, that the outputs depend on, in recording order.
+        """Return a list of the nodes that the outputs of this region depend on, in recording order.
 
-        The list is cached until `replace`, because each execution reads it. So call `live` only after the region is
-        complete.
+        Nodes of inner regions are not included. Call `live` after the region is complete, because the list is cached
+        until `replace`.
         """
         if self._live is None:
             self._live = self._live_nodes()
@@ -194,10 +195,10 @@ class Region:
         return self.live()
 
     def spent(self) -> List[Tuple[Ref, ...]]:
-        """Return for each live node the values that it reads and no later live node of the region reads (liveness).
+        """Return a list parallel to `live()`: for each node, a tuple of the values that are not needed after this node.
 
-        Inputs and captured values are included; outputs of the region and results that no node reads are not. The list
-        is parallel to `live()`, and cached as well.
+        These are the values that the node reads, and that no later live node reads. They may be inputs of the region or
+        captured values. Outputs of the region are never in the list, and neither are results that no node reads.
         """
         if self._spent is None:
             kept = set(_refs(self.outputs))
@@ -237,11 +238,12 @@ class Region:
 
 
 def input_dependencies(arg: Arg) -> Tuple[Set[Ref], Set[Ref]]:
-    """Return the region inputs that an argument depends on, directly or through nodes, as two sets.
+    """Return two sets of region inputs that an argument depends on, directly or through nodes.
 
-    The first set has the inputs whose elements are read. The second has the inputs of which only a size matters:
-    the length of their axis, or of an axis of a value that is computed from them. An input that is read in both ways is
-    in both sets. Both sets are empty for None and for a constant.
+    - The first set: the inputs whose elements are read.
+    - The second set: the inputs of which a size is read, also through a size of a value that is computed from them.
+
+    An input that is read in both ways is in both sets. None and a constant give two empty sets.
     """
     visited: Dict[Tuple[Ref, bool], None] = {}
     pending = [(ref, by_size) for ref, by_size in _reads((arg,))]

@@ -45,11 +45,11 @@ def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacemen
 
 
 def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:
-    """Replace values in the symbolic sizes of a region, in place. `values` maps each old value to its replacement.
+    """Replace values in the symbolic sizes of a region and its inner regions, in place.
 
-    A replacement that is itself a key is replaced too. The sizes are those in the arguments and the result types of all
-    nodes, and in the input types of inner regions. Tensor arguments, outputs and the types of the region's own inputs
-    stay.
+    `values` maps a value to its replacement. If the replacement is a key too, it is replaced in turn. Sizes are
+    replaced in node arguments, in the types of node results, and in the input types of inner regions. The region's own
+    inputs, its outputs and all tensor arguments stay.
     """
     sizes = _Sizes(values)
     for node in region.nodes:
@@ -110,9 +110,9 @@ class _Copy(_Sizes):
         self.replacements = replacements
 
     def arg(self, arg: Arg) -> Arg:
-        """Return the copy of an argument: its tensors and the values in its sizes are replaced by their copies.
+        """Return an argument with every value replaced by its copy, also in symbolic sizes.
 
-        Values that have no copy stay: they come from an enclosing region.
+        A value that has no copy stays, because it belongs to an enclosing region.
         """
         return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
 

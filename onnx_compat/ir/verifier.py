@@ -24,7 +24,7 @@ __all__ = ["verify_program", "verify_region"]
 
 
 def verify_program(program: "Program") -> None:
-    """Raise VerificationError if a port of a program does not match its value, or if the region has a defect."""
+    """Raise VerificationError if the program has a defect: in its region, or a port that does not match its value."""
     region = program.region
     for kind, ports, values in (("input", program.inputs, region.inputs), ("output", program.outputs, region.outputs)):
         if len(ports) != len(values):

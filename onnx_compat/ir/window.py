@@ -71,20 +71,20 @@ class Window(NamedTuple):
         return Window((1, *self.kernel), (1, *self.strides), (1, *self.dilations), ((0, 0), *self.pads))
 
     def counts(self, extents: Sequence[Extent]) -> List[Extent]:
-        """Return the number of positions of the window, with its padding, on an axis of each of these sizes, rounded
-        down.
+        """Return a list of the number of positions of the window on axes of the sizes `extents`, rounded down.
 
-        The number is 0 or negative where the axis with its padding is shorter than the dilated kernel. Raises TypeError
-        for a kernel size of None.
+        The padding of the window is included. The number is 0 or negative if the padded axis is shorter than the
+        dilated kernel. Raises TypeError for a kernel size of None.
         """
         along = zip(extents, self.spans, self.strides, self.pads)
         return [floordiv(extent + low + high - span, stride) + 1 for extent, span, stride, (low, high) in along]
 
     def same_padding(self, extents: Sequence[Optional[Extent]]) -> List[Any]:
-        """Return the total padding of each axis that gives ceil(extent / stride) positions.
+        """Return a list with the total padding of each axis that gives ceil(extent / stride) positions.
 
-        The padding of an axis is negative if no position reads the end of the axis. A kernel of None gives None. An
-        extent of None gives None unless the stride is 1. The window's own padding has no effect.
+        `extents`: the sizes of the axes. The padding is negative if no position reads the end of the axis. A kernel
+        size of None gives None. An extent of None gives None too, except for a stride of 1. The window's own padding
+        has no effect.
         """
         return [_same_padding(*axis) for axis in zip(extents, self.kernel, self.strides, self.dilations)]
 

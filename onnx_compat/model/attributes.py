@@ -58,11 +58,17 @@ class AttributeReference(NamedTuple):
 
 
 def attributes(records: Iterable[Message], reader: "Reader", node: str) -> Dict[str, Any]:
-    """Return attribute name -> Python value for a node, in the order of the file. `node` is its name, for errors.
+    """Return attribute name -> Python value for the attributes of a node, in the order of the file.
 
-    An attribute without a type, as before IR version 2, has the type of its only field. Raises InvalidModelError if a
-    name is missing or repeated, or if an attribute has no value or an invalid type. Raises UnsupportedError for a type
-    that is newer than this library. Errors of tensors and graphs are raised too.
+    `node` is the name of the node, for errors. If an attribute has no type, as before IR version 2, its only field
+    gives the type.
+
+    Raises InvalidModelError in these cases:
+
+    - A name is missing or repeated.
+    - An attribute has no value, or an invalid type.
+
+    Raises UnsupportedError for a type that is newer than this library. Errors of tensors and graphs pass.
     """
     attributes_by_name: Dict[str, Any] = {}
     for record in records:

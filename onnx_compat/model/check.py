@@ -13,11 +13,16 @@ _AGAIN = "export the model again; onnx.checker.check_model says more about it"
 
 
 def check(graph: Graph) -> Graph:
-    """Return a new graph with the nodes in topological order, and with node names that are unique among all subgraphs.
+    """Return a new graph with the nodes in topological order, also in subgraphs, and with unique node names.
 
-    Subgraphs are sorted too. The given nodes are renamed, and get the sorted subgraphs, in place. Raises
-    InvalidModelError if a value is undefined, or is defined twice in one graph. Raises it too if an input has no name,
-    nodes form a cycle, or the outermost graph has no outputs.
+    The given nodes are renamed in place, and their subgraphs are replaced by the sorted ones.
+
+    Raises InvalidModelError in these cases:
+
+    - A value is not defined, or is defined twice in one graph.
+    - An input has no name.
+    - The nodes form a cycle.
+    - The outermost graph has no outputs.
     """
     if not graph.outputs:
         raise InvalidModelError("the model's graph has no outputs, there is nothing to compute", hint=_AGAIN)
@@ -116,10 +121,11 @@ def _sort_nodes(nodes: Sequence[GraphNode], producers: Dict[str, int]) -> Sequen
 def _cycle_error(
     nodes: Sequence[GraphNode], dependencies: Sequence[AbstractSet[int]], blocked: AbstractSet[int]
 ) -> InvalidModelError:
-    """Return an error that names the nodes of a cycle, found by following producers from a node in `blocked`.
+    """Return an error that names the nodes of a cycle among the nodes that cannot be sorted.
 
-    `dependencies`: for each node, the indices of its producers. `blocked`: the indices of the nodes that cannot be
-    sorted.
+    - nodes: the nodes of the graph.
+    - dependencies: for each node, the positions in `nodes` of the nodes that compute its inputs.
+    - blocked: the positions in `nodes` of the nodes that cannot be sorted.
     """
     path: List[int] = []
     index = min(blocked)

@@ -35,12 +35,14 @@ class Folder:
         self.files: Dict[str, None] = {}
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
-        """Return a function that reads the `needed` bytes of a tensor's external data as a uint8 array.
+        """Return a function that reads the external data of a tensor as a uint8 array. The file is added to `files`.
 
-        `entries` has the location, offset and length from the model; by default, offset 0 and the length `needed`. The
-        file is added to `files`. Raises InvalidModelError at once if an entry is wrong, or if the file is outside of
-        the folder, missing or too short. The returned function raises InvalidModelError if the file has changed since,
-        or cannot be read.
+        - entries: "location", "offset" and "length" as texts from the model. Defaults: offset 0, length `needed`.
+        - needed: the number of bytes that the tensor's dtype and shape need.
+        - tensor: the name of the tensor, for errors.
+
+        Raises InvalidModelError if an entry is wrong, or if the file is outside of the folder, missing or too short.
+        The returned function raises InvalidModelError if the file has changed or cannot be read.
         """
         location = entries.get("location", "")
         path = self._resolve(location, tensor)

@@ -29,15 +29,17 @@ AttributeValue = Any
 def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, int]) -> Graph:
     """Return a new graph with every call of a function replaced by a copy of the function's body.
 
-    Sets the opset of every node that stays, in place, and puts the new subgraphs into its attributes. `versions`:
-    domain -> opset that the model imports. Raises UnsupportedError above `LIMIT` or `DEPTH`, or if a function imports
-    an opset that is too new. Raises InvalidModelError for
+    `versions`: domain -> opset that the model imports. In place, the remaining nodes get their opsets and their new
+    subgraphs.
 
-    - two functions of the same domain, name and overload, or recursion;
-    - a call with too many inputs or outputs;
-    - a reference to an attribute outside of a function;
-    - a domain that is not imported and not in `IMPLIED`;
-    - an import by a function of a standard domain with a version below 1.
+    Raises UnsupportedError above `LIMIT` or `DEPTH`, or if a function imports an opset that is too new. Raises
+    InvalidModelError in these cases:
+
+    - Two functions have the same domain, name and overload, or a function calls itself (recursion).
+    - A call has too many inputs or outputs.
+    - A node outside of a function refers to an attribute of a function.
+    - A domain is not imported and not in `IMPLIED`.
+    - A function imports a standard domain with a version below 1.
     """
     table: Dict[Key, Function] = {}
     for function in functions:
@@ -66,10 +68,12 @@ class _Inliner:
         return Graph(graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc)
 
     def nodes(self, nodes: Iterable[GraphNode], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[GraphNode]:
-        """Return the nodes with their opsets set, and with each call of a function replaced by a copy of the body.
+        """Return the nodes with each call of a function replaced by a copy of the function's body, also in subgraphs.
 
-        Subgraphs are included. The given nodes are changed in place; nodes that have an opset already stay unchanged.
-        `opsets`: domain -> version for these nodes. `calls` has the functions whose bodies hold them, outermost first.
+        The given nodes get their opsets, in place. A node that has an opset already stays unchanged.
+
+        - opsets: domain -> version for these nodes.
+        - calls: the keys of the functions whose bodies hold these nodes, the outermost first.
         """
         done: List[GraphNode] = []
         for node in nodes:

@@ -126,9 +126,9 @@ class Graph:
         return defined
 
     def free_names(self) -> Tuple[str, ...]:
-        """Return the distinct names of outer values that this graph or a subgraph reads, in order of first use.
+        """Return the names of outer values that this graph or a subgraph of its nodes reads, in order of first use.
 
-        An output that this graph does not compute counts as a read.
+        Each name occurs once. If the graph has an output that it does not compute, that name is included too.
         """
         if self._free is None:
             defined = self.names
@@ -236,9 +236,10 @@ class Model:
 
     @property
     def proto(self) -> Any:
-        """The original onnx.ModelProto, with its functions; None for a Model without a `source`.
+        """The original onnx.ModelProto, with its functions. None for a Model without a `source`.
 
-        It is the ModelProto that was given to `load`. A path or bytes are read again at each access.
+        A model that was loaded from a path or from bytes is read again at each access. Otherwise it is the object that
+        was given to `load`.
         """
         import onnx
 

@@ -14,9 +14,10 @@ Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
 
 class Initializer:
-    """A stored constant of a graph. Its dtype and shape are given; `array` decodes its elements by `read` at each call.
+    """A stored constant of a graph: its name, dtype and shape. `array` decodes the elements anew at each call.
 
-    nbytes: the size of the carrier array in bytes.
+    - read: the function that decodes the elements to a carrier array.
+    - nbytes: the size of the carrier array in bytes.
     """
 
     __slots__ = ("_read", "dtype", "name", "nbytes", "shape")

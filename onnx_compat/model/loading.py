@@ -124,11 +124,20 @@ def _read_model(source: Source, folder: Optional[Folder], source_argument: Model
 
 
 def _versions(record: Message, unknown: Set[str]) -> Dict[str, int]:
-    """Return domain -> opset version. Before IR 3, a model without opsets has version 1 of ai.onnx.
+    """Return domain -> opset version of a model. `unknown`: the names of fields that this library does not know.
 
-    Raises InvalidModelError without an IR version, or without opsets from IR 3 on. Raises it too for a domain with two
-    versions, or a standard domain with a version below 1. Raises UnsupportedError for a later opset of a standard
-    domain. A later IR version raises it only if `unknown`, the names of unknown fields, is not empty.
+    Before IR version 3, a model without opsets has version 1 of ai.onnx.
+
+    Raises InvalidModelError in these cases:
+
+    - The IR version is missing.
+    - The opsets are missing, from IR version 3 on.
+    - A domain has two versions, or a standard domain has a version below 1.
+
+    Raises UnsupportedError in these cases:
+
+    - A standard domain has a version that is newer than this library.
+    - The IR version is newer than this library, and `unknown` is not empty.
     """
     if record.ir_version < 1:
         raise InvalidModelError("this is no ONNX model: it has no IR version", hint="export the model again")

@@ -18,9 +18,9 @@ class Names:
         self._next: Dict[str, int] = {}
 
     def fresh(self, wish: str) -> str:
-        """Return an unused name and mark it as used: `wish`, or `wish` with a number: "x", "x_1", "x_2".
+        """Return an unused name and mark it as used: `wish`, or the first unused of "wish_1", "wish_2", ….
 
-        A longer `wish` is first cut to its last `LENGTH` characters. The number is the first that gives an unused name.
+        If `wish` is longer than `LENGTH` characters, only its last `LENGTH` characters are used.
         """
         base = wish[-LENGTH:]
         name = base

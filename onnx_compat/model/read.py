@@ -20,12 +20,13 @@ Key = Tuple[str, str, str]
 
 
 class Function(NamedTuple):
-    """A function that a model defines, with its body `graph`.
+    """A function that a model defines.
 
-    key: its domain, name and overload.
-    attributes: the names of its attributes without a default.
-    defaults: attribute name -> default value.
-    opsets: domain -> version, as the function imports them.
+    - key: the function's (domain, name, overload).
+    - attributes: the names of its attributes without a default.
+    - defaults: attribute name -> default value.
+    - opsets: domain -> version, as the function imports them.
+    - graph: the body.
     """
 
     key: Key

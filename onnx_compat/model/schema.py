@@ -15,10 +15,11 @@ _NUMBERS = ("ints", "floats", "doubles")
 
 
 def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
-    """Return a new message class, named `_title`, with fields given as name=(number, kind): see `wire.Field`.
+    """Return a new message class named `_title`. Each field is given as name=(number, kind): see `wire.Field`.
 
-    A kind that ends with "*" is a list, and so are ints, floats and doubles. The defaults are class attributes: () for
-    a list, 0, 0.0, "" or b"" for a single value, None for a message or payload. So an absent field takes no memory.
+    A kind that ends with "*" is a list; ints, floats and doubles are always lists. The defaults are attributes of the
+    class, so that an absent field takes no memory: () for a list, None for a message or payload, 0, 0.0, "" or b""
+    else.
     """
     body: Dict[str, Any] = {"FIELDS": {}}
     for field, (number, spelled) in fields.items():

@@ -12,10 +12,9 @@ Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
 
 def stored_size(dtype: DType, count: int) -> int:
-    """Return the number of bytes that `count` elements take in raw_data, where elements narrower than a byte are
-    packed.
+    """Return the number of bytes that `count` elements take in raw_data; 0 for strings, which raw_data cannot hold.
 
-    0 for strings, which raw_data cannot hold.
+    Elements narrower than a byte are packed.
     """
     return (count * dtype.bits + 7) // 8
 
@@ -74,9 +73,10 @@ def _unpack_bits(data: Array, bits: int, count: int) -> Array:
 
 
 def pack_bits(codes: Array, bits: int) -> Array:
-    """Pack a uint8 vector of elements of 2, 4, 6 or 8 bits into bytes, as a uint8 array: the inverse of `_unpack_bits`.
+    """Pack elements of 2, 4, 6 or 8 bits into bytes, and return a uint8 vector. The inverse of `_unpack_bits`.
 
-    The last byte is padded with zeros. Bits above the width are dropped. Elements of 8 bits are returned as they are.
+    `codes` is a uint8 vector with one element in each entry. Bits above the width `bits` are dropped. The last byte is
+    padded with zeros. For 8 bits, `codes` itself is returned.
     """
     if bits == 8:
         return codes

@@ -24,12 +24,17 @@ SPARSE_LIMIT = 1 << 30
 
 
 def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """Read a dense tensor, named `name`, or as in its message if `name` is "". Its elements are decoded on demand.
+    """Read a dense tensor as an `Initializer`, whose elements are decoded on demand.
 
-    Raises InvalidModelError if the data does not fit the shape, or if the shape is impossible. Raises it too without a
-    dtype, and for external data that is damaged (see `Folder.reader`) or has no `folder`. Raises UnsupportedError for
-    an unknown dtype, more than 32 dimensions, and segments. A number that is too wide for its dtype raises
-    InvalidModelError only when the elements are decoded.
+    `name` "": the name in the message is used. `folder`: the folder of external data, or None. Raises InvalidModelError
+    in these cases:
+
+    - The shape is impossible, or the data does not fit the shape.
+    - The dtype is missing.
+    - The data is external, and is damaged (see `Folder.reader`) or has no `folder`.
+
+    Raises UnsupportedError for an unknown dtype, more than 32 dimensions, and segments. A number that does not fit its
+    dtype raises InvalidModelError later, when the elements are decoded.
     """
     name = name or record.name
     where = "tensor '%s'" % name
@@ -96,10 +101,12 @@ def _check_count(where: str, actual: int, needed: int, unit: str) -> None:
 
 
 def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: str) -> Reader:
-    """Return a function that decodes the `string_data` of a tensor to an object array of str.
+    """Return a function that decodes the strings of a tensor to an object array of str.
 
-    Raises InvalidModelError at once if the tensor has raw or external data, or if the count of strings is wrong. A byte
-    that is not UTF-8 becomes a surrogate.
+    `count`: the number of elements that `shape` needs. `where`: a text that names the tensor in errors. A byte that is
+    not UTF-8 is decoded to a surrogate.
+
+    Raises InvalidModelError at once if the tensor has raw or external data, or another number of strings than `count`.
     """
     if record.raw_data is not None or record.data_location == 1:
         raise InvalidModelError("%s holds strings as raw data, which ONNX does not allow" % where)
@@ -145,10 +152,10 @@ def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Read
 
 
 def _check_width(data: Array, dtype: DType, where: str) -> None:
-    """Raise InvalidModelError if a number of int32_data or uint64_data is wider than the element that it stores.
+    """Raise InvalidModelError if a number in `data` does not fit into an element of type `dtype`. Otherwise do nothing.
 
-    An integer may be stored with its sign or as its bits (255 or -1 in uint8), as onnxruntime and onnx read it. A float
-    is stored as its bits (code), which may not be negative, as in onnxruntime.
+    `data` has the numbers of int32_data or uint64_data. An integer may be stored with its sign or as its bits: 255 and
+    -1 both fit uint8. A float is stored as its bits, which may not be negative. onnxruntime reads both in the same way.
     """
     bits = 8 if dtype.bits in (2, 4) else dtype.bits
     least, most = 0 if dtype.kind == "f" else -(1 << (bits - 1)), (1 << bits) - 1
@@ -161,11 +168,16 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
 
 
 def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """Read a sparse tensor as an `Initializer` whose `array` is dense, named `name`, or as its values if `name` is "".
+    """Read a sparse tensor as an `Initializer` whose `array` is dense. `name` "": the name of the tensor of values.
 
-    The indices are decoded at once, the values on demand. The absent elements are 0, False or "". Raises
-    InvalidModelError at once if values or indices are missing, or do not match. Raises it too if indices are out of
-    range, repeated, or not in ascending order. Raises UnsupportedError above `SPARSE_LIMIT`.
+    The indices are decoded at once, the values on demand. Elements without an entry are 0, False or "".
+
+    Raises InvalidModelError at once in these cases:
+
+    - The values or the indices are missing, or their shapes or dtypes do not match.
+    - The indices are out of range, repeated, or not in ascending order.
+
+    Raises UnsupportedError if the dense array would be larger than `SPARSE_LIMIT` bytes.
     """
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")

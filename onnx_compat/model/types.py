@@ -11,7 +11,7 @@ Dim = Union[int, str, None]
 
 
 class TensorType(NamedTuple):
-    """The type of a tensor: a `dtype`, None if the model does not declare it, and a `shape`, None if the rank is unknown."""
+    """The type of a tensor. A `dtype` of None is not declared. A `shape` of None means an unknown rank."""
 
     dtype: Optional[DType]
     shape: Optional[Tuple[Dim, ...]] = None
@@ -59,7 +59,7 @@ class OptionalType(NamedTuple):
 
 
 class MapType(NamedTuple):
-    """The type of a map. `key` is the dtype of its keys, an integer type or string; `value` is the type of its values (None: unknown)."""
+    """The type of a map: `key` is the dtype of its keys, `value` is the type of its values or None if it is unknown."""
 
     key: DType
     value: "Optional[Type]"

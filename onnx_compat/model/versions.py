@@ -27,7 +27,7 @@ PREVIEW = "ai.onnx.preview"
 
 
 class Release(NamedTuple):
-    """An onnx release: its version, the IR version that it writes, and the newest version of each domain that it has."""
+    """A release of onnx: its version, the IR version that it writes, and the newest opset of each domain."""
 
     onnx: str
     ir: int

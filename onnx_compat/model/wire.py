@@ -73,14 +73,14 @@ class FileSource(Source):
 
 
 class Field:
-    """The name and the kind of a message field. `kind` is the name of a message, or one of these:
+    """The name and the kind of a field of a message. `many`: whether the field is repeated; its value is then a list.
+
+    `kind` is the name of a message, or one of these:
 
     - int, float, text, bytes: a single value.
     - payload: bytes, as an array of the source.
     - ints, floats, doubles: repeated numbers, as a list of numbers and of packed arrays (see `numbers`).
     - skip: a field that is not read.
-
-    `many`: whether the field is repeated. Then its value is a list.
     """
 
     __slots__ = ("kind", "many", "message", "name")
@@ -102,10 +102,10 @@ class Message:
 
 
 def parse(source: Source, message: Type[Message]) -> Tuple[Message, Set[str]]:
-    """Decode the message that fills a source. Return the message, and the names of unknown fields: "Node field 12".
+    """Decode a source that is one message of the class `message`. Return (message, names of unknown fields).
 
-    The names include those of fields of inner messages. The content of unknown fields is skipped. Raises
-    InvalidModelError if the bytes are damaged.
+    A name is a text such as "Node field 12". Unknown fields of inner messages are included. The content of unknown
+    fields is skipped. Raises InvalidModelError if the bytes are damaged.
     """
     unknown: Set[str] = set()
     record = message()
@@ -219,9 +219,10 @@ def _scalar_reader(layout: str) -> Callable[[Source, int, int], float]:
 
 
 def _packed_varints(source: Source, start: int, stop: int) -> Array:
-    """Decode packed varints to an int64 array, by array operations over all numbers at once.
+    """Decode the packed varints in the bytes `start` to `stop` of a source. Return an int64 vector.
 
-    No bytes give an empty array. Raises InvalidModelError if the last number does not end, or if one has over 10 bytes.
+    No bytes give an empty vector. Raises InvalidModelError if the last number does not end, or if a number has over 10
+    bytes.
     """
     data = source.take(start, stop)
     if not data.size:

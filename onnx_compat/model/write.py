@@ -44,13 +44,14 @@ def to_proto(model: Model) -> Any:
 
 
 def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:
-    """Return an onnx.ModelProto of some nodes, which must be in topological order, and of the initializers that they
-    read.
+    """Return an onnx.ModelProto of `nodes`, in topological order, with the initializers of `model` that the nodes read.
 
-    An initializer whose name is in `inputs` becomes an input. It stays as the default value if the graph of `model`
-    declares it as an input too. Raises InvalidModelError if the nodes read any other value that they do not compute, or
-    if a weight was released. Raises UnsupportedError for two versions of a domain, a version that no release has, and a
-    call of an overload. Raises ConversionError for an attribute that onnx cannot hold.
+    If an initializer has the name of an input in `inputs`, it is left out. Exception: the graph of `model` declares it
+    as an input too. Then the initializer stays, as the default of that input.
+
+    - Raises InvalidModelError if the nodes read another value that is not available, or if a weight was released.
+    - Raises UnsupportedError for two versions of a domain, a version that no release has, and a call of an overload.
+    - Raises ConversionError for an attribute that onnx cannot hold.
     """
     import onnx
 

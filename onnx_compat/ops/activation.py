@@ -166,10 +166,10 @@ def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("Hardmax", since=(1, 11))
 def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return 1 at the first maximum over all axes from `axis` on together, else 0, in the shape of the input.
+    """Return 1 at the first maximum over the axes from `axis` to the last together, and 0 elsewhere.
 
-    This is the meaning before opset 13. The dtype is that of the input. Raises InvalidModelError if the axis is out of
-    range.
+    This is Hardmax before opset 13. The result has the shape and dtype of the input. Raises InvalidModelError if the
+    axis is out of range.
     """
     return _apply_flattened(_hardmax, input, axis)
 

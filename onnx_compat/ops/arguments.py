@@ -52,10 +52,12 @@ def known_number(tensor: Tensor, description: str) -> Any:
 
 
 def as_size(tensor: Tensor, description: str) -> Extent:
-    """Return the only element of an integer tensor as a size: an int if it is known, else a symbolic size.
+    """Return the only element of an integer tensor as a size: an int if the element is known, else a symbolic size.
 
-    `description` names the tensor in errors. Raises InvalidModelError if the tensor has another number of elements, or
-    is a run-time tensor of rank 2 or more. Raises NeedsKnownError if the number of elements is not known.
+    `description` names the tensor in errors.
+
+    Raises InvalidModelError if the tensor has another number of elements, or is a run-time tensor of rank 2 or more.
+    Raises NeedsKnownError if the number of elements is not known.
     """
     sizes = as_sizes(tensor)
     if len(sizes) != 1:
@@ -64,7 +66,7 @@ def as_size(tensor: Tensor, description: str) -> Extent:
 
 
 def normalize_axes(axes: Sequence[int], rank: int) -> List[int]:
-    """Replace negative axes, which count from the end, by axes that count from 0: -1 becomes rank - 1.
+    """Return a list of the axes counted from 0: a negative axis counts from the end, so -1 becomes rank - 1.
 
     The order of the axes stays. Raises InvalidModelError if an axis is out of range for the rank.
     """
@@ -105,9 +107,9 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
 
 
 def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
-    """Reshape a vector to `rank` axes, with its elements along `axis`: every other axis has size 1, so it broadcasts.
+    """Reshape a vector to a tensor of rank `rank`, with the elements along `axis` and size 1 on every other axis.
 
-    `axis` counts from 0; a negative axis is not accepted. A scalar counts as a vector of one element.
+    `axis` counts from 0 and is not negative. A scalar counts as a vector of one element.
     """
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
@@ -119,10 +121,10 @@ def take_slice(x: Tensor, n: Extent, axis: int = 0) -> Tensor:
 
 
 def compute_dtype(x: Tensor, stash: int = 1) -> DType:
-    """Return the dtype in which an operator computes: the wider of the dtype of a float x and the dtype `stash`.
+    """Return the dtype in which an operator computes: for a float x, the wider of the dtype of x and `stash`.
 
-    Return the dtype of x if both are equally wide, and the dtype `stash` if x is no float. `stash` is an ONNX dtype
-    number, as in the attribute `stash_type`; 1 is float32.
+    If both are equally wide, return the dtype of x. If x is no float, return `stash`. `stash` is the number of an ONNX
+    dtype, as in the attribute `stash_type`; 1 is float32.
     """
     wanted = DType.of(stash)
     return wanted if x.dtype.kind != "f" or x.dtype.bits < wanted.bits else x.dtype

@@ -21,9 +21,10 @@ Binary = Callable[[Any, Any], Tensor]
 
 
 def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
-    """Append axes of size 1 to b, so that the first axis of b aligns with `axis` of a (negative: from the end of a).
+    """Append axes of size 1 to b, so that the first axis of b lies at `axis` of a when b is broadcast to a.
 
-    Without `axis`, or for a scalar b, return b. Raises InvalidModelError if the axis is out of range for a.
+    A negative `axis` counts from the end of a. If `axis` has the value None or b is a scalar, return b. Raises
+    InvalidModelError if the axis is out of range for a.
     """
     if axis is None or not b.rank:
         return b
@@ -31,10 +32,11 @@ def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
 
 
 def register_binary(name: str, function: Binary, old: List[int], new: List[int]) -> None:
-    """Register a function of two operands as the meaning of an operator, for its old and its new versions.
+    """Register `function` (of two tensors) as the meaning of the operator `name`.
 
-    Old versions have the attributes `axis` and `broadcast`; new versions broadcast as in numpy. `broadcast` has no
-    effect: B always broadcasts.
+    - old: the opset versions with the attributes `axis` and `broadcast`. `axis` is the axis of A where B begins.
+      `broadcast` has no effect, because B always broadcasts.
+    - new: the opset versions that broadcast as numpy does.
     """
 
     def meaning_with_axis(A: Tensor, B: Tensor, *, axis: Optional[int] = None, broadcast: int = 0) -> Tensor:
@@ -48,10 +50,11 @@ def register_binary(name: str, function: Binary, old: List[int], new: List[int])
 
 
 def power(x: Tensor, y: Tensor) -> Tensor:
-    """Return x ** y in the dtype of x. A known scalar exponent 2 of any dtype is recorded as x * x.
+    """Return x ** y in the dtype of x.
 
-    Otherwise, an x that is no float is computed in the dtype of a float y, and the result is cast back. In any other
-    case, y is cast to the dtype of x.
+    - A known scalar y of 2: x * x.
+    - x is no float, and y is a float: computed in the dtype of y, then cast to the dtype of x.
+    - Any other case: y is cast to the dtype of x first.
     """
     if y.known and y.value is not None and y.rank == 0 and y.value == 2:
         return p.mul(x, x)

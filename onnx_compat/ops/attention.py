@@ -43,17 +43,19 @@ def attention(
     """Return [softmax(scale * Q @ K^T + mask) @ V, present keys, present values, requested scores].
 
     Q, K and V are [batch, heads, steps, size], or [batch, steps, heads * size] with the numbers of heads as attributes.
-    K and V may have fewer heads than Q. The first result has the rank of Q; a query that may attend to no key gives
-    zeros. The present keys and values have rank 4: the past, if any, then K or V.
+    K and V may have fewer heads than Q. The first result has the rank of Q. A query that may attend to no key gives
+    zeros. The present keys and values have rank 4: the past, if any, followed by K or V.
 
-    qk_matmul_output_mode: the requested scores: 0 scaled, 1 after the softcap, 2 after all masks, 3 after the softmax.
-    attn_mask: bool (True: attend) or a summand. Keys beyond the last axis of a shorter mask are masked.
-    left_window_size, right_window_size: how many keys before and after its position a query may attend to; -1: all.
-    is_causal: whether the right window is 0.
-    nonpad_kv_seqlen: the number of valid keys of each sample; the last query has the position of the last valid key.
+    - qk_matmul_output_mode: the requested scores: 0 scaled, 1 after the softcap, 2 after all masks, 3 after the
+      softmax.
+    - attn_mask: bool (True: attend), or numbers that are added to the scores. Keys beyond the end of the mask are
+      masked.
+    - left_window_size, right_window_size: how many keys before and after its position a query may attend to; -1: all.
+    - is_causal: a nonzero value sets the right window to 0.
+    - nonpad_kv_seqlen: the number of valid keys of each sample. The last query has the position of the last valid key.
 
-    Raises InvalidModelError for a rank of 3 without numbers of heads, for one of past_key and past_value alone, and for
-    a past together with nonpad_kv_seqlen.
+    Raises InvalidModelError for a rank of 3 without numbers of heads, for past_key without past_value or the reverse,
+    and for past_key together with nonpad_kv_seqlen.
     """
     q, k, v = _split_heads(Q, q_num_heads), _split_heads(K, kv_num_heads), _split_heads(V, kv_num_heads)
     k, v, past_length = _append_to_cache(q, k, v, past_key, past_value, nonpad_kv_seqlen)
@@ -92,10 +94,10 @@ def attention_23(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return Attention of opset 23: a mask whose last axis has size 1 broadcasts to the number of keys.
+    """Return the results of Attention of opset 23: `attention` without windows.
 
-    Otherwise it is `attention` without windows. Raises InvalidModelError if the last axis of the mask has another size
-    than 1 or the number of keys.
+    The last axis of the mask must have size 1, which broadcasts, or the number of keys. Any other size raises
+    InvalidModelError.
     """
     if attn_mask is not None:
         total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
@@ -136,11 +138,15 @@ def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
 def _append_to_cache(
     q: Tensor, k: Tensor, v: Tensor, past_key: Maybe, past_value: Maybe, valid_lengths: Maybe
 ) -> Tuple[Tensor, Tensor, Any]:
-    """Append keys and values to the past. Return all keys, all values, and the number of keys before the first query.
+    """Append keys and values to the past. Return (all keys, all values, position of the first query).
 
-    That number is the length of the past, 0 without a past. With `valid_lengths`, the lengths of an external cache, it
-    is a vector: the length for each sample, minus the number of queries. Raises InvalidModelError for a past key
-    without a past value (or the reverse), and for a past together with `valid_lengths`.
+    - With a past: the position is the length of the past.
+    - With `valid_lengths`, the number of valid keys of each sample: an int32 vector, this number minus the number of
+      queries.
+    - Without both: 0.
+
+    Raises InvalidModelError if only one of `past_key` and `past_value` is given, or a past together with
+    `valid_lengths`.
     """
     if (past_key is None) != (past_value is None):
         raise InvalidModelError("past_key and past_value must both be present or both be absent")
@@ -166,10 +172,11 @@ def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
 def _attention_bias(
     q: Tensor, k: Tensor, mask: Maybe, past_length: Tensor, valid_lengths: Maybe, windows: Tuple[int, int]
 ) -> Maybe:
-    """Return a summand to the scores: -inf where the mask, the valid lengths or the windows exclude a key.
+    """Return a tensor to add to the scores: -inf where a query may not attend to a key; None if nothing is masked.
 
-    Elsewhere it is the mask if the mask holds floats, else 0. Return None without mask, valid lengths and windows.
-    `windows` is how many keys before and after its own position a query may attend to; a negative number is no limit.
+    The mask, the valid lengths and the windows exclude keys. Where they do not, the tensor has the mask if the mask
+    holds floats, else 0. `windows`: how many keys before and after its own position a query may attend to; negative:
+    all.
     """
     left, right = windows
     rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], past_length)
@@ -200,11 +207,14 @@ def flex_attention(
     score_mod: Optional[Graph] = None,
     softmax_precision: Optional[int] = None,
 ) -> Tensor:
-    """Return attention with subgraphs: `score_mod` changes the scores, `prob_mod` the weights after the softmax.
+    """Return the attention of Q on K and V, in the dtype of Q. Two optional subgraphs change intermediate values.
 
-    Q, K and V are [batch, heads, steps, size]; K and V may have fewer heads. Q @ K^T is computed in the dtype of Q, and cast
-    to `softmax_precision`. The subgraphs, the softmax and the product with V are computed in that dtype. Its default is
-    float32, or the dtype of Q if that is a wider float. The result has the dtype of Q.
+    - score_mod: changes the scores before the softmax.
+    - prob_mod: changes the weights after the softmax.
+
+    Q, K and V are [batch, heads, steps, size]. K and V may have fewer heads than Q. Q @ K^T is computed in the dtype of
+    Q. The later steps are computed in `softmax_precision`, by default float32, or the dtype of Q if that is a wider
+    float.
     """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)

@@ -55,12 +55,14 @@ def join_heads(x: Tensor) -> Tensor:
 
 
 def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
-    """Multiply each head of x by the head of y that its group shares (grouped-query attention): y may have fewer heads.
+    """Multiply each head of x by the head of y that belongs to it (grouped-query attention). y may have fewer heads.
 
-    x is [batch, heads, rows, columns]; y is [batch, heads, columns, size], or with the last axes swapped if
-    `transpose_y`. The result is [batch, heads of x, rows, size]. Head h of x belongs to head h // (heads of x / heads
-    of y) of y. The heads of a group are stacked as rows of one matrix, so y is not repeated. Raises InvalidModelError
-    if the numbers of heads do not divide.
+    - x: [batch, heads, rows, columns]
+    - y: [batch, heads, columns, size]; with `transpose_y`, [batch, heads, size, columns]
+    - result: [batch, heads of x, rows, size]
+
+    Head h of x belongs to head h // (heads of x / heads of y) of y. Raises InvalidModelError if the number of heads of
+    x is no multiple of that of y.
     """
     batch, heads, rows, columns = x.shape
     if is_equal(heads, y.shape[1]):
@@ -81,9 +83,9 @@ def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tupl
 
 
 def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
-    """Return `scale`; if `scale` is 0 or None, 1 / sqrt(size of the last axis of q), which is the head size.
+    """Return `scale`. If `scale` is 0 or None, return 1 / sqrt(head size), where the head size is the last axis of q.
 
-    The result is a number; for a symbolic head size, a float32 scalar tensor.
+    The result is a number, or a float32 scalar Tensor for a symbolic head size.
     """
     if scale:
         return scale
@@ -97,10 +99,10 @@ def apply_softcap(scores: Tensor, softcap: float) -> Tensor:
 
 
 def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tensor, Tensor]:
-    """Return the positions of queries as a column [rows, 1], and of keys as a row [1, columns], both int32.
+    """Return (positions of the queries [rows, 1], positions of the keys [1, columns]), both int32 tensors.
 
-    `offset` is the position of the first query: a size, or a vector with an entry for each sample. With a vector, the
-    queries have the shape [batch, 1, rows, 1].
+    `offset`: the position of the first query: a size, or a vector with a position for each sample. With a vector, the
+    positions of the queries are [batch, 1, rows, 1].
     """
     q = p.unsqueeze(p.iota(rows, int32), [1])
     k = p.unsqueeze(p.iota(columns, int32), [0])

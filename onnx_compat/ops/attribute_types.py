@@ -78,10 +78,10 @@ def _declared_by(function: Callable[..., Any]) -> Dict[str, FrozenSet[str]]:
 
 
 def check(operator: str, function: Callable[..., Any], name: str, value: Any) -> None:
-    """Raise InvalidModelError if the type of an attribute's value is not a type that its parameter declares.
+    """Raise InvalidModelError if an attribute's value has a type that the meaning does not accept.
 
-    `function` is the meaning of `operator`; `name` is the attribute, and must be a parameter of `function`. A parameter
-    without declared types accepts every value. A FLOAT parameter accepts an INT only in a meaning of another package.
+    `function` is the meaning of `operator`. `name` is the attribute, which is a parameter of `function`. A parameter
+    without declared types accepts every value. A meaning of another package also accepts an INT for a FLOAT.
     """
     expected = _declared_by(function)[name]
     if not expected:

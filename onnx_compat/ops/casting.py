@@ -75,8 +75,8 @@ def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mo
 def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
     """Clip floats to the range of a 4-bit dtype, and replace NaN by the maximum of the dtype.
 
-    Return x unchanged if x is no float or the dtype has another width. The specification of opsets 21 and 23 does not
-    define these results; the reference implementation of onnx has them.
+    If x is no float, or if `dtype` is not 4 bits wide, return x. The specification leaves these results undefined; they
+    are those of the reference implementation of onnx.
     """
     if x.dtype.kind != "f" or dtype.bits != 4:
         return x
@@ -86,8 +86,10 @@ def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
 def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
     """Cast x to any dtype, also from and to strings. Return x itself if it has the dtype.
 
-    `saturate` clips numbers to the range of an 8-bit float; without it, they become NaN or infinity. 4-bit and 6-bit
-    floats are clipped in any case. `round_mode` is the direction of rounding to float8e8m0: "up", "down" or "nearest".
+    - saturate: True clips numbers to the range of an 8-bit float. False turns numbers out of range into NaN or
+      infinity. 4-bit and 6-bit floats are always clipped.
+    - round_mode: the direction of rounding to float8e8m0: "up", "down" or "nearest".
+
     A cast from a float to an integer of less than 8 bits wraps.
     """
     if x.dtype == dtype:

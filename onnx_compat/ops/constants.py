@@ -37,9 +37,9 @@ def constant(
     value_string: Any = None,
     value_strings: Any = None,
 ) -> Tensor:
-    """Return the value of the attribute that is given, as a tensor.
+    """Return the value of the only attribute that is given, as a tensor.
 
-    Raises InvalidModelError unless exactly one attribute is given, or if it has a type that no tensor can hold.
+    Raises InvalidModelError if no attribute or several are given, or if no tensor can hold the type of the value.
     """
     candidates = [value_float, value_floats, value_int, value_ints, value_string, value_strings]
     values = [candidate for candidate in (value, sparse_value, *candidates) if candidate is not None]
@@ -81,11 +81,13 @@ def constant_fill(
     shape: Sequence[int] = (),
     value: float = 0.0,
 ) -> Tensor:
-    """Return a tensor filled with `value`, in `dtype` (by default float32).
+    """Return a tensor filled with `value`, of the ONNX dtype number `dtype` (by default float32).
 
-    Its shape, to which `extra_shape` is appended:
-    without `input`: the attribute `shape`
-    with `input`: the shape of `input`, or the elements of `input` if `input_as_shape`
+    The shape is one of these, with `extra_shape` appended:
+
+    - without `input`: the attribute `shape`
+    - with `input` and `input_as_shape`: the elements of `input`
+    - with `input` alone: the shape of `input`
 
     ConstantFill is an experimental operator of ONNX 1.0 to 1.3, which PyTorch exported.
     """
@@ -151,10 +153,12 @@ def size(data: Tensor) -> Tensor:
 
 @op("Trilu", since=14)
 def trilu(input: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return each matrix (the last two axes) with zeros outside of a triangle.
+    """Return the input with zeros outside of a triangle of each matrix (the last two axes).
 
-    If `upper`, the triangle is diagonal `k` and all above it, else diagonal `k` and all below it. `k` is 0, the main
-    diagonal, by default; `k` > 0 is above it.
+    - upper is nonzero: the triangle is diagonal `k` and everything above it.
+    - upper is 0: the triangle is diagonal `k` and everything below it.
+
+    Diagonal 0, the default, is the main diagonal. A positive `k` lies above it.
     """
     # The sum of a row and an extreme k would wrap. All diagonals beyond the axes are equivalent.
     offset = lift(0, int64) if k is None else p.clip(p.reshape(k, ()), -_FAR, _FAR)

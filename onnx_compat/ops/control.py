@@ -31,10 +31,10 @@ SHORT = 8
 
 @op("If", since=(1, 11, 13, 16, 19, 21, 23, 24, 25))
 def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph) -> List[Any]:
-    """Return the outputs of the branch that the condition, a single bool, selects.
+    """Return a list of the outputs of the branch that the condition, a single bool, selects.
 
-    If the condition is known, only the selected branch is traced; otherwise both are recorded. Raises NeedsKnownError
-    if these return sequences or optionals of different structure.
+    If the condition is known, only the selected branch is traced. Otherwise both branches are recorded. Then
+    NeedsKnownError is raised if the branches return sequences or optionals of different structure.
     """
     decided = current_trace().peek(cond)
     if decided is not None:
@@ -60,12 +60,13 @@ def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph)
 def loop(
     ctx: "Context", M: Optional[Tensor] = None, cond: Optional[Tensor] = None, *v_initial: Value, body: Graph
 ) -> List[Any]:
-    """Repeat a body while its condition holds, at most M times; return the final states and the stacked row outputs.
+    """Run a body repeatedly, at most M times, while its condition holds. Return [final states, stacked row outputs].
 
-    The body returns the condition, the states and the row outputs. The rows of all iterations are stacked along a new
-    first axis. Without M the number is not limited; without `cond` the first condition is True. A state that the body
-    returns unchanged is returned as it came. Raises NeedsKnownError for another state that is no tensor, if the loop
-    cannot be unrolled (see `_run_loop`).
+    The body returns [condition, states, row outputs]. The rows of all iterations are stacked along a new first axis.
+    Without M, the number of iterations is not limited. Without `cond`, the first condition is True. A state that the
+    body returns unchanged is returned as it was given.
+
+    Raises NeedsKnownError if a state that changes is no tensor, and the loop cannot be unrolled.
     """
     count, trace_body = len(v_initial), ctx.body(body)
     has_rows = len(body.outputs) > 1 + count
@@ -108,13 +109,19 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
 def _run_loop(
     run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any], has_rows: bool
 ) -> List[Any]:
-    """Unroll a loop, or record it. Return the final states and the stacked row outputs.
+    """Unroll a loop, or record it. Return the final states, then the stacked row outputs.
 
-    A loop is unrolled if its conditions are known, and one of three holds: it is known to have at most `SHORT`
-    iterations, a state is no tensor, or the trace executes at once. Without M, it must end within `_MOST_ROUNDS`.
-    run(iteration, condition, *states) traces the body, and returns [condition, *states, *row outputs]; `has_rows` tells
-    whether there are row outputs. Raises NeedsKnownError for a state that is no tensor in a loop that cannot be
-    unrolled.
+    `run(iteration, condition, *states)` traces the body, and returns [condition, *states, *row outputs]. `has_rows`:
+    whether there are row outputs.
+
+    The loop is unrolled if its conditions are known, and one of these holds:
+
+    - It is known to have at most `SHORT` iterations.
+    - A state is no tensor.
+    - The trace executes each node at once.
+
+    A loop without M is unrolled only if it ends within `_MOST_ROUNDS` iterations. Raises NeedsKnownError if a state is
+    no tensor, and the loop cannot be unrolled.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -136,10 +143,12 @@ def _run_loop(
 
 
 def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
-    """Trace each iteration, while the condition is known to hold. Return [list of final states, rows], or None.
+    """Unroll a loop: trace each iteration while the condition is known to hold. Return [final states, rows].
 
-    `rows` has the list of the row outputs of each iteration. `limit` is the largest number of iterations; None is no
-    limit. Return None if a condition is not known, or if a loop without a limit does not end after _MOST_ROUNDS
+    `rows` is a list with the list of row outputs of each iteration. `limit`: the largest number of iterations; None: no
+    limit.
+
+    Return None if a condition is not known, or if a loop without a limit does not end within about _MOST_ROUNDS
     iterations.
     """
     rows: List[List[Any]] = []
@@ -159,10 +168,10 @@ _MOST_ROUNDS = 10000
 
 
 def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
-    """Return the final states and the stacked row outputs of an unrolled loop.
+    """Return the final states, then the stacked row outputs, of an unrolled loop. `unrolled`: the result of `_unroll`.
 
-    `unrolled` is the result of `_unroll`. Without any iteration, row outputs are empty: [0, ...]. A trial iteration
-    gives their dtypes and shapes, in which symbolic sizes become 0.
+    Without any iteration, the row outputs are empty: [0, ...]. Their dtypes and shapes come from a trial iteration; a
+    symbolic size becomes 0.
     """
     state, rows = unrolled
     if rows:
@@ -188,19 +197,24 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
 
 
 def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
-    """Trace one iteration, whose condition holds, into a region that is not part of the program; return the region.
+    """Trace one iteration of a loop for trial, with a condition that holds. Return the region; the program lacks it.
 
-    Its outputs, the condition, the states and the row outputs, have the dtypes and shapes of the body's outputs.
+    The outputs of the region are the condition, the states and the row outputs. They have the dtypes and shapes that
+    the body gives them.
     """
     specs = [Spec(int64, ()), *(value.spec for value in state)]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
 def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
-    """Record a scan or a while loop. Return the final states and the stacked row outputs.
+    """Record a loop as a scan or as a while loop. Return the final states, then the stacked row outputs.
 
-    It is a scan if M is given, the condition is known to hold always, and no state changes its shape. `start` is the
-    first condition, and M and `start` are scalars. A trial iteration is traced first, outside of the program.
+    `M` (the number of iterations, or None) and `start` (the first condition) are scalars. The loop is recorded as a
+    scan if all of this holds:
+
+    - M is given.
+    - The condition is known to be always True.
+    - No state changes its shape, as a trial iteration shows.
     """
     trial = _trace_trial_round(run, state)
     proceeds, *results = trial.outputs
@@ -220,10 +234,10 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
 def _record_while_loop(
     run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], row_specs: Sequence[Spec]
 ) -> List[Any]:
-    """Record a while loop that appends the rows of each iteration to buffers.
+    """Record a while loop that appends the rows of each iteration to buffers. Return the final states, then the rows.
 
-    `row_specs` has the spec of a row for each row output. Without M, only the condition ends the loop. Return the final
-    states and the stacked rows.
+    `M`: the number of iterations; None: only the condition ends the loop. `start`: the first condition. `row_specs`:
+    the dtype and shape of one row, for each row output.
     """
     count = len(state)
     buffers = [_RowBuffer(spec) for spec in row_specs]

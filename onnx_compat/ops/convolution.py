@@ -27,10 +27,10 @@ def conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B [M], if any.
+    """Return the convolution of X [N, C, spatial...] with the filters W, plus the bias B [M] if it is given.
 
-    The filters are [M, C / group, kernel...]. Raises InvalidModelError if a given kernel_shape differs from their
-    sizes, or if attributes define no window (see `window_from_attributes`).
+    W is [M, C / group, kernel...]. Raises InvalidModelError if `kernel_shape` differs from the sizes of W, or if the
+    attributes define no window (see `window_from_attributes`).
     """
     kernel = _kernel_sizes(kernel_shape, W)
     window = window_from_attributes(X.shape[2:], kernel, auto_pad, pads, strides, dilations)
@@ -62,12 +62,15 @@ def conv_transpose(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the transposed convolution (deconvolution) of X [N, C, spatial...] with the filters W, plus the bias B [M].
+    """Return the transposed convolution of X [N, C, spatial...] with the filters W, plus the bias B [M] if it is given.
 
-    The filters are [C, M / group, kernel...]. The size of an output axis is that in `output_shape`, if given, of which
-    only the last entries, those of the spatial axes, are read. With auto_pad SAME_UPPER or SAME_LOWER, it is the size
-    of X times the stride. Otherwise it is (size - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads.
-    VALID ignores the pads. Raises InvalidModelError for a negative size.
+    W is [C, M / group, kernel...]. The size of a spatial axis of the result:
+
+    - `output_shape` is given: its entry. Only the last entries, those of the spatial axes, are read.
+    - `auto_pad` is SAME_UPPER or SAME_LOWER: size of X * stride.
+    - Otherwise: (size of X - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. VALID ignores the pads.
+
+    Raises InvalidModelError for a negative size.
     """
     rank = X.rank - 2
     kernel, extra = _kernel_sizes(kernel_shape, W), per_axis(output_padding, rank, 0)
@@ -88,10 +91,10 @@ def conv_transpose(
 
 
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
-    """Return how many elements to crop at the beginning of an axis, to reduce it from `extent` to `wanted` elements.
+    """Return how many elements to crop at the beginning of an axis that is cropped at both ends to `wanted` elements.
 
-    It is half of the elements to crop. An odd element is cropped at the end if `upper`, else at the beginning. If the
-    axis is too short, return 0.
+    `extent`: the present number of elements. The result is half of the elements to crop. If their number is odd, it is
+    rounded down if `upper`, else up. If the axis is too short, the result is 0.
     """
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)

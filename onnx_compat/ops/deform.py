@@ -30,11 +30,14 @@ def deform_conv(
 ) -> Tensor:
     """Return the deformable convolution: each kernel element reads X at its position plus `offset`, times `mask`.
 
-    `offset` is [N, offset_group * kernel size * spatial rank, output...], where the kernel size is the number of kernel
-    elements. The result has its spatial sizes; of `pads`, only the padding at the beginning of an axis has an effect.
-    `mask` is [N, offset_group * kernel size, output...]; an absent mask is 1. A position between pixels is interpolated
-    linearly; pixels outside X are 0. The samples, [N, group, C / group * kernel size, positions] (im2col), are
-    multiplied with the filters.
+    - X: [N, C, spatial...]
+    - W: [M, C / group, kernel...]
+    - offset: [N, offset_group * number of kernel elements * spatial rank, output...]. It gives the result its spatial
+      sizes.
+    - mask: [N, offset_group * number of kernel elements, output...]; by default 1.
+    - pads: only the padding at the beginning of an axis has an effect.
+
+    A position between pixels is interpolated linearly. Pixels outside of X are 0.
     """
     n, channels, *extents = X.shape
     outputs, rank = offset.shape[2:], X.rank - 2

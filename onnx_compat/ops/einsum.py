@@ -17,9 +17,10 @@ Term = Tuple[Any, List[str]]
 def einsum(*Inputs: Tensor, equation: str) -> Tensor:
     """Return the sum of products that the equation describes: "ij,jk->ik" is the matrix product of two inputs.
 
-    A letter that is repeated in a term takes the diagonal of its axes; letters without an output axis are summed. "..."
-    stands for any number of broadcast axes. Raises InvalidModelError if the terms of the equation do not fit the number
-    or the ranks of the inputs.
+    A letter that is repeated in a term takes the diagonal of its axes. A letter that the output lacks is summed over.
+    "..." stands for any number of broadcast axes.
+
+    Raises InvalidModelError if the equation does not fit the number or the ranks of the inputs.
     """
     terms, output = _parse_equation(equation.replace(" ", ""), Inputs)
     x, letters = _take_diagonals(*terms[0])
@@ -31,11 +32,16 @@ def einsum(*Inputs: Tensor, equation: str) -> Tensor:
 
 
 def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], List[str]]:
-    """Return (terms, output): a pair (input, letters of its axes) for each input, and the letters of the output axes.
+    """Parse an equation without spaces. Return (terms, output).
 
-    The equation has no spaces. The axes of an ellipsis get the letters …, `.2`, `.1`: the last axis is `.1`. Without
-    `->`, the output has the ellipsis and then, sorted, the letters that occur once in all terms together. Raises
-    InvalidModelError if a term does not fit the rank of its input, or the number of terms is not that of the inputs.
+    - terms: a list with (input, list of the letters of its axes) for each input.
+    - output: a list of the letters of the output axes.
+
+    The axes of an ellipsis get the letters …, ".2", ".1", where ".1" is the last axis. Without "->", the output is the
+    ellipsis, followed by the sorted letters that occur only once in the equation.
+
+    Raises InvalidModelError if the number of terms is not that of the inputs, or if a term does not fit the rank of its
+    input.
     """
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
@@ -89,12 +95,14 @@ def _sum_axes(x: Tensor, letters: List[str], kept: Any) -> Term:
 
 
 def _contract(a: Term, b: Term, kept: Any) -> Term:
-    """Multiply two terms, each a tensor and the letters of its axes. Return the product and its letters.
+    """Multiply two terms, and sum over all letters that are not in `kept`. Return the product as a term.
 
-    The letters of each term are unique. Sum over every letter that is not in `kept`, also a letter that only one term
-    has. The product is a matrix product of [batch, own_left, common] and [batch, common, own_right]: `common` has the
-    letters of both terms that are summed, `batch` the letters of both that are kept. Result axes: batch, own_left,
-    own_right. A batch axis of size 1 broadcasts.
+    A term is (tensor, list of the letters of its axes). Each letter occurs once in a term. Letters that only one term
+    has are summed too if they are not in `kept`. The axes of the product are, in this order:
+
+    - the letters that both terms have and `kept` has; an axis of size 1 broadcasts
+    - the other kept letters of `a`
+    - the other kept letters of `b`
     """
     (x, left), (y, right) = _sum_axes(*a, kept | set(b[1])), _sum_axes(*b, kept | set(a[1]))
     shared = [letter for letter in left if letter in right]

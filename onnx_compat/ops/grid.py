@@ -65,9 +65,10 @@ def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool
 
 
 def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
-    """Map coordinates in [-1, 1] to pixel indices.
+    """Map coordinates in [-1, 1] to pixel indices on an axis of size `extent`.
 
-    -1 and 1 are the centers of the first and the last pixel if `aligned`, else the edges of the image.
+    If `aligned`, -1 and 1 are the centres of the first and the last pixel. Otherwise -1 and 1 are the edges of the
+    image.
     """
     length = cast_extent(extent, position.dtype)
     return (position + 1) / 2 * (length - 1) if aligned else ((position + 1) * length - 1) / 2
@@ -94,10 +95,14 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
 
 
 def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding_mode: str, aligned: bool) -> Tap:
-    """Return the tap of a pixel index that may be outside the image: reflect it, clamp it or mark it as outside.
+    """Return the tap (index and weight) of a pixel index that may be outside of the image.
 
-    By `padding_mode`: reflection reflects the index, border clamps it, zeros clamps it and sets `inside` of the tap.
-    The `weight` does not change.
+    - padding_mode "reflection": the index is reflected into the image.
+    - "border": the index is clamped to the image.
+    - "zeros": the index is clamped, and `inside` of the tap tells whether it was in the image.
+
+    `weight` stays unchanged. `extent`: the size of the axis. `aligned`: whether the image is reflected at pixel
+    centres.
     """
     last = lift(extent - 1, int64)
     if (

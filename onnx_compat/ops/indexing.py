@@ -66,11 +66,12 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 
 
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Return `indices` without negative coordinates: such a coordinate counts from the end of its axis of `shape`.
+    """Return `indices` with each negative coordinate replaced: it counts from the end of its axis.
 
-    The last axis of `indices` holds the coordinates: entry k is on axis k of `shape`. Raises InvalidModelError for a
-    known coordinate that is out of range, for more coordinates than axes, and for scalar indices. Raises
-    NeedsKnownError if the number of coordinates is not known and a coordinate may be negative.
+    The last axis of `indices` holds the coordinates: entry k is a position on axis k of `shape`.
+
+    - Raises InvalidModelError for a known coordinate out of range, more coordinates than axes, and scalar indices.
+    - Raises NeedsKnownError if the number of coordinates is not known, and a coordinate may be negative.
     """
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):

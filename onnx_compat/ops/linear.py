@@ -33,11 +33,10 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return alpha * A' @ B' + beta * C, where A' and B' are transposed if transA or transB.
+    """Return alpha * A' @ B' + beta * C. A' is A, transposed if transA is nonzero; likewise B' is B or its transpose.
 
-    C broadcasts to the product. Without C, or if beta is 0, nothing is added. alpha is multiplied into A if only A is
-    known, else into B. C becomes the bias of the product if it is a vector over the columns, and their number is
-    static.
+    C broadcasts to the product. Without C, or if beta is 0, nothing is added. If C has one value for each column, it is
+    recorded as the bias of the product.
     """
     if B.known or not A.known:
         B = B * alpha
@@ -53,9 +52,9 @@ op("Gemm", since=(1, 6))(older_version(gemm, ignored=["broadcast"]))
 
 
 def _column_bias(summand: Tensor, columns: Extent) -> Any:
-    """Return the summand as a bias [columns] of the product.
+    """Return a summand of a matrix product as a bias [columns]. Return None if it is no bias.
 
-    None unless its shape is [columns] or [1, …, 1, columns], and columns is static.
+    It is a bias if its shape is [columns] or [1, …, 1, columns], and `columns` is static.
     """
     if summand.rank == 0 or any(not is_equal(extent, 1) for extent in summand.shape[:-1]):
         return None

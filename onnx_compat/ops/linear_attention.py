@@ -38,15 +38,20 @@ def linear_attention(
     scale: float = 0.0,
     update_rule: str = "gated_delta",
 ) -> List[Tensor]:
-    """Return [output of linear attention, final state], by a scan over the steps in float32.
+    """Return [output of linear attention, final state]. The steps are computed by a scan in float32.
 
-    Inputs are [batch, steps, heads * size]. The state S [batch, kv_num_heads, key size, value size] accumulates each
-    step: S += k^T v; output = q S. The `gated` rules first multiply S by exp(decay). The `delta` rules then replace v
-    by beta * (v - k S). A head of key and value serves q_num_heads / kv_num_heads heads of the query. A `scale` of 0 is
-    1 / sqrt(key size). The first state is `past_state`, 0 by default. `chunk_size` has no effect.
+    query, key and value are [batch, steps, heads * size]. Each step updates the state S and returns q S. S is [batch,
+    kv_num_heads, key size, value size] and starts as `past_state`, by default 0. One step:
 
-    Raises InvalidModelError for an unknown update rule, and unless exactly the inputs decay and beta are given that the
-    rule needs.
+    - The `gated` rules multiply S by exp(decay).
+    - The `delta` rules replace v by beta * (v - k S).
+    - S += k^T v
+
+    A head of key and value serves q_num_heads / kv_num_heads heads of the query. A `scale` of 0 is 1 / sqrt(key size).
+    `chunk_size` has no effect.
+
+    Raises InvalidModelError for an unknown update rule. Raises it too if decay or beta is missing and the rule needs
+    it, or is given and the rule does not use it.
     """
     if update_rule not in _RULES:
         raise InvalidModelError("the update rule %r is none of %s" % (update_rule, ", ".join(sorted(_RULES))))
@@ -102,12 +107,14 @@ def _steps_first(x: Tensor, count: int) -> Tensor:
 def causal_conv_with_state(
     input: Tensor, weight: Tensor, bias: Maybe = None, past_state: Maybe = None, *, activation: str = "none"
 ) -> List[Tensor]:
-    """Return [causal depthwise convolution of the input, state]. The state is the last kernel size - 1 steps.
+    """Return [causal depthwise convolution of the input, new state].
 
-    The input is [batch, channels, steps], the weight [channels, 1, kernel size]. `past_state` is the state of the
-    previous call, which precedes the input; without it, zeros precede the input. `activation`: none, or silu and swish
-    (both x * sigmoid(x), in float32). Raises InvalidModelError for any other. Raises NeedsKnownError if the number of
-    channels is not known.
+    The input is [batch, channels, steps], the weight [channels, 1, kernel size]. `past_state`, the state of the
+    previous call, is put before the input; by default zeros. The new state has the last kernel size - 1 steps.
+
+    `activation`: "none", or "silu" and "swish", which are both x * sigmoid(x) in float32.
+
+    Raises InvalidModelError for another activation. Raises NeedsKnownError if the number of channels is not known.
     """
     if activation not in ("none", "silu", "swish"):
         raise InvalidModelError("the activation %r is none of none, silu, swish" % activation)

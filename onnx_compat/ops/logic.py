@@ -100,7 +100,7 @@ def is_nan(X: Tensor) -> Tensor:
 
 @op("IsInf", since=(10, 20))
 def is_inf(X: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
-    """Return whether each element is +inf (if `detect_positive`) or -inf (if `detect_negative`); False without both."""
+    """Return a bool tensor: whether each element is +inf (if `detect_positive`) or -inf (if `detect_negative`)."""
     if detect_negative and detect_positive:
         return p.is_inf(X)
     side = X > 0 if detect_positive else X < 0

@@ -18,15 +18,15 @@ def negative_log_likelihood(
     ignore_index: Optional[int] = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return minus the log-probability of each target class, times the weight of the class, reduced by `reduction`.
+    """Return the negative log-likelihood of the target classes: -log-probability * weight of the class.
 
-    input, target: log-probabilities [N, C, ...], and classes [N, ...].
-    reduction: none ([N, ...]); sum (a scalar); mean: the sum divided by the sum of the weights of the targets, which is
-    NaN if no target counts.
-    weight: a number for each class; 1 by default.
+    - input: log-probabilities [N, C, ...].
+    - target: classes [N, ...]. A target equal to `ignore_index` has the loss 0, and the weight 0 in the mean.
+    - weight: a number for each class; by default 1.
+    - reduction: "none" gives [N, ...]; "sum" a scalar; "mean" the sum divided by the sum of the targets' weights. If
+      all targets are ignored, the mean is NaN.
 
-    A target equal to ignore_index has the loss 0, and counts for neither sum. Raises InvalidModelError for another
-    `reduction`.
+    Raises InvalidModelError for another `reduction`.
     """
     classes = p.cast(target, int64)
     is_counted: Any = p.full(target.shape, True, p.equal(classes, 0).dtype)

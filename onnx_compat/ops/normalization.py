@@ -58,10 +58,10 @@ def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Ten
 def _normalize_batch(
     X: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float, momentum: float
 ) -> List[Any]:
-    """Normalize X by the mean and the variance of this batch (training).
+    """Normalize X by the mean and the variance of this batch, as in training.
 
     Return [output, running mean, running variance, mean of the batch, variance of the batch]. A running statistic is
-    momentum * the previous value + (1 - momentum) * that of the batch.
+    momentum * (`mean` or `var`) + (1 - momentum) * the statistic of the batch.
     """
     axes = [axis for axis in range(X.rank) if axis != 1]
     batch_mean, batch_variance, _ = moments(p.cast(X, mean.dtype), axes, keepdims=False)
@@ -86,11 +86,11 @@ def batch_normalization_6(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> Sequence[Any]:
-    """Return BatchNormalization of opsets 1 to 9: [output], with each channel normalized by the running statistics.
+    """Return BatchNormalization of versions 1 to 9: [output], where `mean` and `var` normalize each channel.
 
-    If it has more than one output and not `is_test`, the node trains, and returns the list of `_normalize_batch`.
-    `spatial` has no effect: the shapes of `mean` and `var` tell whether each element of a sample has its own
-    statistics.
+    If the node has several outputs and `is_test` is 0, the node trains: return the list of `_normalize_batch`.
+    `spatial` has no effect. If `mean` and `var` have the shape of a sample, each element of a sample is normalized on
+    its own.
     """
     if not is_test and ctx.outputs > 1:
         return _normalize_batch(X, scale, B, mean, var, epsilon, momentum)
@@ -127,9 +127,10 @@ def batch_normalization(
 def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: float = 1e-5) -> Tensor:
     """Normalize each channel of each sample over its spatial axes, then scale and shift each channel.
 
-    Exporters write a GroupNormalization with one group as an InstanceNormalization of an image reshaped to one channel.
-    In this pattern, the image before the reshape is normalized over all axes but the batch; the result is the same.
-    Raises InvalidModelError if `scale` or B has not an entry for each channel.
+    Exporters write a GroupNormalization with one group as an InstanceNormalization of an image that is reshaped to one
+    channel. In this pattern, the image before the reshape is normalized, with the same result.
+
+    Raises InvalidModelError if `scale` or B does not have one entry for each channel.
     """
     _check_channels(input, scale, B)
     source = current_trace().source(input) if is_equal(input.shape[1], 1) else None
@@ -183,8 +184,8 @@ def layer_normalization(
 ) -> Normalized:
     """Normalize over the axes from `axis` on, then scale and shift. Return (result, mean, 1 / standard deviation).
 
-    1 / standard deviation has the value None if it is not requested. An absent B is 0. Statistics keep the axes, with
-    size 1, and have the wider of the dtype of X and `stash_type`.
+    The mean and 1 / standard deviation keep the normalized axes, with size 1. Their dtype is the wider of the dtype of
+    X and `stash_type`. 1 / standard deviation has the value None if it is not requested. An absent B is 0.
     """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)
@@ -234,9 +235,8 @@ def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -
 def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normalize_variance: int = 1) -> Tensor:
     """Return MeanVarianceNormalization of ONNX 1.0 to 1.3, where it was experimental.
 
-    It normalizes over all axes if `across_channels`, else over all axes but axis 1, the channels. The statistics thus
-    include the batch, as since opset 9; Caffe normalizes each sample alone. Without `normalize_variance`, only the mean
-    is subtracted.
+    If `across_channels` is nonzero, all axes are normalized together. Otherwise each channel (axis 1) is normalized
+    over all other axes, the batch included. If `normalize_variance` is 0, only the mean is subtracted.
     """
     axes = list(range(X.rank)) if across_channels else [axis for axis in range(X.rank) if axis != 1]
     _, variance, distance = moments(X, axes)

@@ -14,11 +14,13 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
-    """Apply `step` to each tensor with its gradient and its states. Return all tensors, then each kind of state.
+    """Apply `step` to each tensor with its gradient and its states. Return all new tensors, then each kind of state.
 
-    `inputs` are grouped: all tensors, all gradients, then each kind of state. step(tensor, gradient, *states) returns
-    the new tensor and the new states. `values_per_tensor` is the number of its arguments. Raises InvalidModelError if
-    the number of `inputs` is 0 or no multiple of it.
+    - inputs: all tensors, then all gradients, then all states of the first kind, and so on.
+    - values_per_tensor: the number of values for each tensor: the tensor, its gradient and its states.
+    - step: a function (tensor, gradient, *states) -> (new tensor, *new states).
+
+    Raises InvalidModelError if `inputs` is empty, or if its length is no multiple of `values_per_tensor`.
     """
     if not inputs or len(inputs) % values_per_tensor:
         raise InvalidModelError(
@@ -91,10 +93,15 @@ def momentum(
 ) -> List[Tensor]:
     """Return the new tensors, then their momenta, after a step of stochastic gradient descent with momentum.
 
-    `inputs` are all tensors, all gradients, all momenta. R is the learning rate, T the number of previous steps. A new
-    momentum is alpha * momentum + beta * gradient; with T = 0, `beta` counts as 1. norm_coefficient * tensor is added
-    to each gradient. Raises InvalidModelError unless `mode` is standard or nesterov, and if the number of `inputs` is 0
-    or no multiple of 3.
+    - R: the learning rate.
+    - T: the number of previous steps.
+    - inputs: all tensors, then all gradients, then all momenta.
+
+    norm_coefficient * tensor is added to each gradient. A new momentum is alpha * momentum + beta * gradient; if T is
+    0, `beta` counts as 1.
+
+    Raises InvalidModelError if `mode` is neither "standard" nor "nesterov". Raises it too if `inputs` is empty, or if
+    its length is no multiple of 3.
     """
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)

@@ -45,9 +45,10 @@ def cast_extent(extent: Extent, dtype: DType) -> Any:
 
 
 def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Extent]) -> Any:
-    """Return the row of a pixel in `pixel_rows`, from its plane and its coordinate on each axis (row-major order).
+    """Return the row of a pixel in `pixel_rows`, in row-major order.
 
-    `plane` is the number of the image. `extents` are the sizes of the axes.
+    `plane` is the number of the image. `coordinates` has the pixel's coordinate on each axis, and `extents` the size of
+    each axis.
     """
     for coordinate, extent in zip(coordinates, extents):
         plane = p.add(p.mul(plane, lift(extent, int64)), coordinate)
@@ -55,10 +56,11 @@ def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Exte
 
 
 def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
-    """Return a Tap for each corner around the points, that is for each combination of a tap on every axis.
+    """Return a Tap for each corner around the points: for each combination of a tap on every axis.
 
-    The index of a corner is a list with a coordinate on each axis. The weight is the product of the weights of the
-    taps; a corner is inside if all its taps are. A field that all taps lack has the value None.
+    - index: a list with the coordinate on each axis.
+    - weight: the product of the taps' weights; None if no tap has a weight.
+    - inside: whether all taps are inside; None if no tap has this field.
     """
     return [
         Tap(
@@ -71,9 +73,9 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
 
 
 def _combine(function: Any, parts: Sequence[Any]) -> Any:
-    """Combine the parts other than None by a function of two parts, from left to right.
+    """Combine the parts that are not None by a function of two parts, from left to right.
 
-    Return None without such parts.
+    Return None if all parts have the value None.
     """
     combined: Any = None
     for part in parts:
@@ -102,8 +104,8 @@ def weighted_corners(
 
 
 def weighted_sum(rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
-    """Return the image interpolated at each point, [points..., C]: the sum over `weighted_corners`.
+    """Return the image interpolated at each point, as a tensor [points..., C]: the sum of `weighted_corners`.
 
-    The parameters are those of `weighted_corners`. A string image needs a single corner.
+    The parameters are those of `weighted_corners`. An image of strings must have a single corner.
     """
     return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

@@ -31,10 +31,10 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the maximum of each window, and its flat int64 index in X (None if that output is not requested).
+    """Return (maximum of each window, its flat int64 index in X). The index has the value None if it is not requested.
 
-    Padding never is the maximum. Of equal elements, the index is that of the first. `storage_order` is 0 for row-major
-    indices, 1 for indices that are column-major in the spatial axes.
+    Padding never is the maximum. Of equal elements, the first counts. `storage_order`: 0 for row-major indices; 1 for
+    indices that are column-major in the spatial axes.
     """
     window = window_from_attributes(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     window = round_up(window, X.shape[2:]) if ceil_mode else window
@@ -155,10 +155,11 @@ def _inside_fraction(
     last: Extent,
     dtype: DType,
 ) -> Tensor:
-    """Return the fraction of the elements of each window on an axis whose coordinate is in [first, last), as [count].
+    """Return, for each window on an axis, the fraction of its elements that lie in [first, last): a vector [count].
 
-    Coordinate 0 is the first element of the axis; `begin` elements of padding precede it. `count` is the number of
-    windows.
+    - count: the number of windows.
+    - begin: the number of padding elements before the axis. The first element of the axis has the coordinate 0.
+    - first, last: the range of coordinates.
     """
     positions = p.sub(_window_positions(count, kernel, stride, dilation), lift(begin, int64))
     is_inside = p.logical_and(p.greater_equal(positions, lift(first, int64)), p.less(positions, lift(last, int64)))

@@ -22,9 +22,11 @@ Ints = Optional[Sequence[int]]
 def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """Reshape a scale or a zero point so that it broadcasts to x.
 
-    A scalar stays. Without blocks, a vector of one element, or a vector if x has no `axis`, becomes a scalar; another
-    vector is laid along `axis`. With `block_size` > 0, the parameter has the rank of x, and each entry along `axis` is
-    repeated for the elements of its block.
+    - A scalar, or without blocks a vector of one element: a scalar.
+    - Without blocks, a vector if x has no axis `axis`: a scalar.
+    - Without blocks, any other vector: its elements lie along `axis`.
+    - With `block_size` > 0, a parameter of the rank of x: each entry along `axis` is repeated for the elements of its
+      block.
     """
     is_single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
     if parameter.rank == 0 or is_single:
@@ -63,12 +65,13 @@ def quantize_linear(
 ) -> Tensor:
     """Return round(x / scale) + zero point, clipped to the range of the quantized dtype.
 
-    The quantized dtype: that of y_zero_point, else `output_dtype`, else uint8. A float dtype is not rounded to
-    integers.
-    The scale is a scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along `axis`.
-    precision: the dtype of the division. 0 is the dtype of the scale, if x is a float and the scale a float of more
-    than 8 bits, else float32.
-    saturate: whether an 8-bit float is clipped; else numbers out of range become NaN or infinity.
+    The quantized dtype is that of y_zero_point, else `output_dtype`, else uint8. For a float dtype, the quotient is not
+    rounded to integers.
+
+    - y_scale: a scalar, a vector along `axis`, or an entry for each block of `block_size` elements along `axis`.
+    - precision: the dtype of the division. 0 is the dtype of the scale if x and the scale are floats and the scale has
+      more than 8 bits, else float32.
+    - saturate: nonzero clips an 8-bit float; 0 turns numbers out of range into NaN or infinity.
     """
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
     both_float = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8
@@ -129,9 +132,9 @@ def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tens
 
 
 def as_scalar(values: Tensor) -> Tensor:
-    """Return the scale or the zero point of a whole tensor, which may have the shape [1], as a scalar.
+    """Return a scale or a zero point of shape [] or [1] as a scalar.
 
-    Raises InvalidModelError if it has another number of elements.
+    Raises InvalidModelError if the tensor does not have exactly one element.
     """
     return p.reshape(values, [])
 
@@ -151,18 +154,19 @@ def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 
 
 def prefers_float_form(*parameters: Optional[Tensor]) -> bool:
-    """Return whether to record a quantized operator as DequantizeLinear, float operator, QuantizeLinear.
+    """Whether to record a quantized operator as DequantizeLinear, float operator, QuantizeLinear.
 
-    True if the shim has integer kernels for that sequence, and if all parameters (scales, zero points) are known. An
-    absent parameter (None) counts as known.
+    True if the shim has integer kernels for that sequence, and all parameters are known. The parameters are scales,
+    zero points and a bias; None counts as known.
     """
     return current_trace().integers and all(parameter is None or parameter.known for parameter in parameters)
 
 
 def _subtract_zero_point(x: Any, zero_point: Any, axis: int = 0) -> Any:
-    """Return x minus its zero point in int32.
+    """Return x minus its zero point, as an int32 tensor.
 
-    The zero point is a scalar, a vector along `axis`, or has a higher rank and broadcasts as it is; None counts as 0.
+    The zero point is a scalar, or a vector along `axis`. A zero point of a higher rank broadcasts as it is. None counts
+    as 0.
     """
     integers = p.cast(x, int32)
     if zero_point is None:
@@ -175,11 +179,10 @@ def _subtract_zero_point(x: Any, zero_point: Any, axis: int = 0) -> Any:
 def matmul_integer(
     A: Tensor, B: Tensor, a_zero_point: Optional[Tensor] = None, b_zero_point: Optional[Tensor] = None
 ) -> Tensor:
-    """Return the matrix product of integers minus their zero points, in int32.
+    """Return the matrix product of A and B minus their zero points, in int32.
 
-    A zero point is a scalar, a vector over the rows of A, or a vector over the columns of B; an absent zero point is 0.
-    The product is computed in float32 if `_exact_digits` finds a split of B for which every sum is exact: few runtimes
-    have integer matrix products.
+    A zero point is a scalar, a vector over the rows of A, or a vector over the columns of B. An absent zero point is 0.
+    If possible, the product is computed in float32 without loss, because few runtimes have integer matrix products.
     """
     rows, columns = (
         _subtract_zero_point(A, a_zero_point, -2 if A.rank > 1 else -1),
@@ -242,10 +245,10 @@ def conv_integer(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the convolution of integers minus their zero points, in int32. An absent zero point is 0.
+    """Return the convolution of x and w minus their zero points, in int32. An absent zero point is 0.
 
-    x has one zero point, w one or one for each filter. The convolution is computed in float32 if `_exact_digits` finds
-    a split of w into groups of binary digits for which every sum is exact; else in float64.
+    x has a single zero point. w has a single one, or one for each filter. The convolution is computed in float32 if
+    that is exact for parts of w (see `_exact_digits`), else in float64.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _subtract_zero_point(x, x_zero_point), _subtract_zero_point(w, w_zero_point, 0)
@@ -279,10 +282,11 @@ def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor
 
 
 def _exact_digits(weights: Tensor, axes: Sequence[int]) -> int:
-    """Return the largest of 8, 4, 3, 2, 1 binary digits of weights with which a float32 product with bytes is exact.
+    """Return how many binary digits of the weights a float32 product with bytes may take at once and stay exact.
 
-    Return 0 if no number is exact, or if the number of summands is symbolic. The product sums over `axes` of the
-    weights; its sums must stay below 2^24. Known weights that are small enough give 8, whatever the number of summands.
+    The result is 8, 4, 3, 2 or 1; 0 if none is exact, or if the number of summands is symbolic. `axes`: the axes of the
+    weights over which the product sums. A sum must stay below 2^24. Known weights that are small enough give 8 in any
+    case.
     """
     if weights.known and np.abs(known_array(weights, "the weights")).sum(tuple(axes)).max(initial=0) * 255 < 2**24:
         return 8

@@ -132,9 +132,9 @@ def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 
 
 @op("Dropout", since=7)
 def dropout_7(ctx: "Context", data: Tensor, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the data unchanged, and a mask of ones in its dtype: Dropout of opset 7 is for inference only.
+    """Return (data, mask): Dropout of opset 7 is for inference only, and leaves the data unchanged.
 
-    Without a request for the mask, return None in its place.
+    The mask has ones in the dtype of the data. It has the value None if it is not requested.
     """
     return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
 
@@ -154,11 +154,13 @@ def dropout(
     *,
     seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """If `training_mode`, set elements to 0 with probability `ratio`, and divide the other elements by 1 - ratio.
+    """Return (result, bool mask of the kept elements).
 
-    Return (result, bool mask of the kept elements). Without training_mode, or with a ratio of 0, return the data and a
-    mask of True (None if it is not requested). The default ratio is 0.5. Raises NeedsKnownError if `ratio` or
-    `training_mode` is given and not known.
+    - `training_mode` is True and `ratio` is not 0: each element is set to 0 with probability `ratio`. The other
+      elements are divided by 1 - ratio.
+    - Otherwise: the data, and a mask of True, which has the value None if it is not requested.
+
+    The default ratio is 0.5. Raises NeedsKnownError if `ratio` or `training_mode` is given and not known.
     """
     ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
     if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or ratio_value == 0:

@@ -40,10 +40,11 @@ _ACTIVATIONS = {
 def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
-    """Return the function of each name, in upper or lower case. Raises InvalidModelError for an unknown name.
+    """Return a list with the function of each activation name, in upper or lower case.
 
-    A function takes its alpha and beta, if it has any, from the front of the lists, else its default. `clips` bounds
-    the absolute value of the argument of each function of a cell, and repeats for each direction; None is no bound.
+    Functions with an alpha or beta take it from the front of `alphas` or `betas`, else their default. `clips` bounds
+    the absolute value of each function's argument (None: no bound), for each direction. Raises InvalidModelError for an
+    unknown name.
     """
     alpha, beta = iter(alphas), iter(betas)
     functions: List[Activation] = []
@@ -271,9 +272,9 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
 
 
 def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
-    """Return a function that splits B into the bias of the input product and the bias of the hidden gate's state.
+    """Return a function (B, hidden size) -> (bias of the input product, bias of the hidden gate's state product).
 
-    The latter is needed only with linear_before_reset, where the reset gate multiplies it; else it has the value None.
+    Only with `linear_before_reset` is there a second bias, which the reset gate multiplies; else None.
     """
 
     def split(B: Optional[Tensor], hidden: Extent) -> Tuple[Any, Any]:

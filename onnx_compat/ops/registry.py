@@ -63,13 +63,12 @@ class Operator(NamedTuple):
     context: bool
 
     def bind(self, inputs: Sequence[Any], attributes: Dict[str, Any]) -> Dict[str, Any]:
-        """Check a node's inputs and attributes against the signature.
+        """Check the inputs and attributes of a node against the signature. Return the attributes as keyword arguments.
 
-        Returns:
-            The attributes as keyword arguments of the function, without `consumed_inputs`, which has no effect.
+        The attribute `consumed_inputs` has no effect, and is left out. `inputs` has None for an omitted input.
 
-        Raises:
-            InvalidModelError: An input or an attribute is missing or unknown, or an attribute has another type.
+        Raises InvalidModelError if an input or an attribute is missing or unknown, or if an attribute has the wrong
+        type.
         """
         variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self.inputs)
         if len(inputs) > len(self.inputs) and not variadic:
@@ -91,9 +90,12 @@ class Operator(NamedTuple):
 
 
 def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:
-    """Raise InvalidModelError if an element of the variadic input, `inputs[start:]`, is missing (None).
+    """Raise InvalidModelError if an element of a node's variadic input is missing (None). Otherwise do nothing.
 
-    onnxruntime crashes on a missing element.
+    - name: the name of the variadic input, for the error.
+    - inputs: all inputs of the node. The elements of the variadic input are those from position `start` on.
+
+    The cause: onnxruntime crashes on a missing element.
     """
     for k, value in enumerate(inputs[start:]):
         if value is None:
@@ -148,10 +150,9 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
 
 
 def lookup(domain: str, name: str, opset: int) -> Operator:
-    """Return the meaning of an operator for a model that uses `opset`: the version with the largest `since` <= `opset`.
+    """Return the meaning of an operator for a model that uses version `opset`: the newest version up to `opset`.
 
-    Raises:
-        UnsupportedError: The operator is unknown, or its first version is newer than `opset`.
+    Raises: UnsupportedError: The operator is unknown, or its first version is newer than `opset`.
     """
     if not has_meaning(domain, name):
         raise UnsupportedError(_unknown_operator_text(domain, name), hint=_unknown_operator_hint(domain))

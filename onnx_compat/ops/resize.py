@@ -38,14 +38,16 @@ def resize(
 ) -> Tensor:
     """Return X resized by the factors `scales`, or to `sizes` if `scales` is absent or empty.
 
-    Without `axes`, all axes are resized; else `scales`, `sizes` and `roi` have entries for `axes` only.
-    mode: nearest, linear or cubic. Linear and cubic interpolate an integer image in float32 (`_to_integers`).
-    roi, extrapolation_value: only for tf_crop_and_resize: the region, and the value outside of X.
-    nearest_mode: only for mode nearest. cubic_coeff_a: only for mode cubic.
-    exclude_outside, antialias: only for linear and cubic.
+    `axes`: the axes that are resized; `scales`, `sizes` and `roi` then have entries for these axes only. By default
+    all.
 
-    Raises InvalidModelError without both scales and sizes, for a missing roi, an unknown mode, or scales and sizes that
-    do not fit the axes. Raises NeedsKnownError for scales that are not known.
+    - mode: nearest, linear or cubic. Linear and cubic interpolate an integer image in float32 (`_to_integers`).
+    - roi, extrapolation_value: the region, and the value outside of X. Used by tf_crop_and_resize only.
+    - nearest_mode: used by mode nearest. cubic_coeff_a: used by mode cubic.
+    - exclude_outside, antialias: used by modes linear and cubic.
+
+    Raises InvalidModelError if scales and sizes are both missing or do not fit the axes, for a missing roi, and for an
+    unknown mode. Raises NeedsKnownError if the scales are not known.
     """
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
@@ -70,10 +72,12 @@ op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes",
 
 @op("Resize", since=10)
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Return Resize of opset 10, with asymmetric coordinates and a scale for each axis of X.
+    """Return X resized by a scale for each axis: Resize of opset 10, with asymmetric coordinates.
 
-    Mode nearest rounds up where an axis shrinks, else down. Raises InvalidModelError for an unknown mode and for scales
-    that do not fit X, and NeedsKnownError for scales that are not known.
+    Mode nearest rounds positions up on an axis that shrinks, and down on any other axis.
+
+    Raises InvalidModelError for an unknown mode, and for scales that do not fit X. Raises NeedsKnownError if the scales
+    are not known.
     """
     sampling = _Sampling(mode, "asymmetric", "simple")
     return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
@@ -81,10 +85,12 @@ def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
 @op("Upsample", since=(9, 10))
 def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
-    """Return the tensor enlarged by the factor `scales[axis]` on each axis, with asymmetric coordinates.
+    """Return X with each axis resized by the factor `scales[axis]`, with asymmetric coordinates.
 
-    A factor below 1 shrinks the axis. Mode nearest rounds positions down. Raises InvalidModelError for factors that are
-    not positive or not one for each axis, and NeedsKnownError for factors that are not known.
+    A factor below 1 shrinks the axis. Mode nearest rounds positions down.
+
+    Raises InvalidModelError if a factor is not positive, or if there is not one factor for each axis. Raises
+    NeedsKnownError if the factors are not known.
     """
     return _resize_axes(X, _scale_all_axes(X, scales), _Sampling(mode, "asymmetric", "floor"), None)
 
@@ -128,10 +134,10 @@ class _Sampling(NamedTuple):
         return None
 
     def copies(self, scaled: ResizedAxis) -> bool:
-        """Return whether nearest sampling repeats each element of an axis exactly `scaled.factor` times.
+        """Whether nearest sampling of this axis repeats each element exactly `scaled.factor` times.
 
-        False without a factor, for a factor that is no integer, and for a transformation or rounding that may select
-        other elements.
+        False without a factor, and for a factor that is no integer. False also if the coordinate transformation or the
+        rounding may select other elements.
         """
         if scaled.factor is None or scaled.factor != int(scaled.factor):
             return False

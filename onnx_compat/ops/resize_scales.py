@@ -51,10 +51,10 @@ class ResizedAxis(NamedTuple):
 
 
 def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedAxis]:
-    """Return a ResizedAxis for each size and its scale. The new size is size * scale, rounded down.
+    """Return a list with a `ResizedAxis` for each size in `extents` and its scale: size * scale, rounded down.
 
-    Raises InvalidModelError unless there is one scale for each size, and each is positive and finite. Raises
-    NeedsKnownError if the scales are not known, or for a symbolic size whose scale is no simple fraction.
+    Raises InvalidModelError if a scale is not positive and finite, or if there is not one scale for each size. Raises
+    NeedsKnownError if the scales are not known, or if a symbolic size has a scale that is no simple fraction.
     """
     factors = [float(factor) for factor in known_array(scales, "the scales of a Resize").reshape(-1)]
     if not all(0 < factor < float("inf") for factor in factors):

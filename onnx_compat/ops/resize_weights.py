@@ -14,10 +14,11 @@ __all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest_index", "source_p
 
 
 def source_positions(transformation: str, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return, for each element of the resized axis, its position on the input axis, in float32.
+    """Return a float32 Tensor with the position on the input axis for each element of the resized axis.
 
-    `transformation` is coordinate_transformation_mode; InvalidModelError if it is unknown. `start` and `end` bound the
-    region of interest, as fractions of the axis (tf_crop_and_resize only; else None).
+    - transformation: the attribute coordinate_transformation_mode. Raises InvalidModelError if it is unknown.
+    - scaled: the axis before and after the resize.
+    - start, end: the bounds of the region of interest, as fractions of the axis; None except for tf_crop_and_resize.
     """
     where = _TRANSFORMATIONS.get(transformation)
     if where is None:
@@ -44,7 +45,10 @@ def _half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Op
 
 
 def _half_pixel_symmetric(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return half-pixel positions, shifted so that the centers of both axes coincide though the new size is rounded."""
+    """Return half-pixel positions, shifted so that the centres of the two axes coincide.
+
+    Without the shift they may differ, because the new size is rounded. `x` has the numbers of the new elements.
+    """
     exact = _as_float(scaled.before) * scaled.scale()
     centre = _as_float(scaled.before) / 2
     return centre * (1 - _as_float(scaled.after) / exact) + _divide_by_scale(p.cast(x, float32) + 0.5, scaled) - 0.5
@@ -55,12 +59,10 @@ def _pytorch_half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor],
 
 
 def _align_corners(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return positions that map the first element to the first and the last element to the last.
+    """Return positions that map the first element to the first, and the last to the last; 0 for a single element.
 
-    0 for a single element.
-
-    With a factor, the divisor is the new size before rounding, less 1: `length_resized` is fractional in the recorded
-    cases of onnx (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it down.
+    With a factor, the new size before rounding is used: onnx's recorded cases have a fractional `length_resized`
+    (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it down.
     """
     exact = _as_float(scaled.after) if scaled.factor is None else _as_float(scaled.before) * scaled.scale()
     gaps = p.where(_is_single_element(scaled), 1, exact - 1)
@@ -76,7 +78,10 @@ def _tf_half_pixel_for_nn(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor
 
 
 def _tf_crop_and_resize(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return evenly spaced positions from the start to the end of the region; its center for a single element."""
+    """Return evenly spaced positions from the start to the end of the region. A single element gets the centre.
+
+    `x` has the numbers of the new elements. `start` and `end` are fractions of the axis.
+    """
     assert start is not None and end is not None  # the roi of a Resize
     span = _as_float(scaled.before - 1)
     gaps = p.maximum(_as_float(scaled.after) - 1, 1)

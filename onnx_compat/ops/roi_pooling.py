@@ -27,15 +27,16 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    """Return the mean or the maximum over the sample points of each bin of each region of an image.
+    """Return the pooled value of each bin of each region: a tensor [regions, C, output_height, output_width].
 
-    The result is [regions, C, output_height, output_width]: each region is divided into output_height x output_width
-    bins. `rois` has [x1, y1, x2, y2] for each region, in pixels after the multiplication by spatial_scale;
-    batch_indices has the image of each region. A bin has sampling_ratio evenly spaced points on each axis; with 0, as
-    many as it has pixels there, rounded up. Mode "avg" takes the mean of the interpolated values; mode "max" takes the
-    largest weighted pixel around the points. A bin without points gives 0.
+    - rois: [x1, y1, x2, y2] for each region. spatial_scale converts them to pixels.
+    - batch_indices: the number of the image for each region.
+    - sampling_ratio: the number of evenly spaced points of a bin on each axis; 0: as many as the bin has pixels,
+      rounded up.
+    - mode: "avg" is the mean of the interpolated values at the points; "max" is the largest weighted pixel around the
+      points.
 
-    Raises InvalidModelError for an unknown mode or coordinate_transformation_mode.
+    A bin without points gives 0. Raises InvalidModelError for an unknown mode or coordinate_transformation_mode.
     """
     if mode not in ("avg", "max"):
         raise InvalidModelError("a RoiAlign takes the mean ('avg') or the largest ('max'), not %r" % mode)
@@ -103,10 +104,10 @@ def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio:
 
 
 def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[Tap]:
-    """Return two taps for each point on an axis: the pixels below and above it, with linear weights.
+    """Return two taps for each point on an axis: the pixels below and above the point, with linear weights.
 
-    A point up to one pixel outside the image moves to the edge. A point farther out, or an unused point, is not inside:
-    it counts as 0.
+    A point up to one pixel outside of the image is moved to its edge. A point that is farther out, or whose `is_used`
+    is False, has `inside` False: it counts as 0.
     """
     length = cast_extent(extent, positions.dtype)
     is_near = p.logical_and(p.greater_equal(positions, -1), p.less_equal(positions, length))
@@ -146,12 +147,13 @@ def _max_of_points(values: Any, down: _Points, across: _Points) -> Any:
 
 @op("MaxRoiPool", since=(1, 22))
 def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatial_scale: float = 1.0) -> Tensor:
-    """Return the maximum over the pixels of each bin of each region; 0 for an empty bin.
+    """Return the maximum over the pixels of each bin of each region, [regions, C, bins down, bins across].
 
-    The result is [regions, C, bins down, bins across]; `pooled_shape` is the number of bins down and across. A region
-    is [batch index, x1, y1, x2, y2], with coordinates that spatial_scale multiplies. The ends of a region are rounded
-    to pixels (halves away from zero), and the last pixel belongs to the region. The ends of a bin are rounded outwards,
-    so bins may overlap.
+    - rois: [image number, x1, y1, x2, y2] for each region. spatial_scale multiplies the coordinates.
+    - pooled_shape: the number of bins down and across.
+
+    The ends of a region are rounded to pixels (halves away from zero), and the last pixel belongs to the region. The
+    ends of a bin are rounded outwards, and bins may overlap for this reason. An empty bin gives 0.
     """
     index, x1, y1, x2, y2 = (p.reshape(part, (rois.shape[0],)) for part in p.split(rois, 1, [1] * 5))
     result = p.take(X, p.cast(index, int64), 0)

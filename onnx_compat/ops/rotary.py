@@ -11,11 +11,11 @@ from onnx_compat.tracing.values import Tensor
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
-    """Rotate pairs of features, along the last axis of x, by angles with the cosines `cos` and the sines `sin`.
+    """Rotate pairs of features along the last axis of x. Return a tensor of the shape of x.
 
-    The last axis of `cos` and `sin` has an entry for each pair; their other axes broadcast to those of x. The two
-    features of a pair are adjacent if `interleaved`, else as far apart as there are pairs. Features after the last pair
-    stay. The result has the shape of x.
+    `cos` and `sin` are the cosine and sine of the angles. Their last axis has one entry for each pair; their other axes
+    broadcast to those of x. If `interleaved`, a pair is two adjacent features. Otherwise the first features of all
+    pairs precede the second features. Features after the last pair stay unchanged.
     """
     size = cos.shape[-1] * 2
     part = p.slice_axis(x, -1, 0, size)
@@ -41,11 +41,13 @@ def _may_exceed(extent: Extent, size: Extent) -> bool:
 
 
 def apply_rotary_embedding(x: Tensor, cos: Tensor, sin: Tensor, count: Extent, interleaved: bool) -> Tensor:
-    """Rotate the features of each head by the angles of its step: `cos` and `sin` are [batch or 1, steps, pairs].
+    """Rotate the features of each head by the angles of its step. Return a tensor of the shape of x.
 
-    x is [batch, heads, steps, size], where `count` has no effect, or [batch, steps, heads * size] with `count` heads.
-    The result has the shape of x. For `interleaved`, see `rotate`. Raises InvalidModelError at rank 3 if `count` does
-    not divide the last axis.
+    - x: [batch, heads, steps, size], or [batch, steps, heads * size] with `count` heads.
+    - cos, sin: [batch or 1, steps, pairs].
+    - interleaved: see `rotate`.
+
+    Raises InvalidModelError if x has rank 3, and `count` does not divide its last axis.
     """
     if x.rank == 4:
         return rotate(x, p.unsqueeze(cos, [1]), p.unsqueeze(sin, [1]), interleaved)

@@ -31,9 +31,10 @@ def sequence_construct(*inputs: Tensor) -> SequenceValue:
 
 
 def _normalize_position(position: Tensor, length: int, end: int) -> int:
-    """Return a known position in a sequence as an index in [0, end). A negative position counts from the end.
+    """Return a position in a sequence as an int in [0, end). A negative position counts from the end of the sequence.
 
-    Raises InvalidModelError if the position is not in [-length, end), and NeedsKnownError if it is not known.
+    `length` is the length of the sequence. Raises InvalidModelError if the position is not in [-length, end). Raises
+    NeedsKnownError if it is not known.
     """
     index = int(known_number(position, "the position in a sequence"))
     if not -length <= index < end:
@@ -43,19 +44,19 @@ def _normalize_position(position: Tensor, length: int, end: int) -> int:
 
 @op("SequenceAt", since=11)
 def sequence_at(input_sequence: SequenceValue, position: Tensor) -> Any:
-    """Return the element at a position, which counts from the end if negative.
+    """Return the element of a sequence at `position`. A negative position counts from the end.
 
-    Raises NeedsKnownError if the position is not known, and InvalidModelError if it is out of range.
+    Raises NeedsKnownError if the position is not known. Raises InvalidModelError if it is out of range.
     """
     return input_sequence.items[_normalize_position(position, len(input_sequence.items), len(input_sequence.items))]
 
 
 @op("SequenceErase", since=11)
 def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = None) -> SequenceValue:
-    """Return the sequence without the element at a position, by default the last.
+    """Return the sequence without the element at `position`, by default the last element.
 
-    A negative position counts from the end. Raises NeedsKnownError if the position is not known, and InvalidModelError
-    if it is out of range.
+    A negative position counts from the end. Raises NeedsKnownError if the position is not known. Raises
+    InvalidModelError if it is out of range.
     """
     items = list(input_sequence.items)
     del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
@@ -64,10 +65,10 @@ def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = N
 
 @op("SequenceInsert", since=11)
 def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Optional[Tensor] = None) -> SequenceValue:
-    """Return the sequence with a tensor inserted before a position, by default at the end.
+    """Return the sequence with `tensor` inserted before `position`, by default at the end.
 
     The new sequence has the dtype of the tensor. A negative position counts from the end. Raises NeedsKnownError if the
-    position is not known, and InvalidModelError if it is out of range.
+    position is not known. Raises InvalidModelError if it is out of range.
     """
     items = list(input_sequence.items)
     items.insert(len(items) if position is None else _normalize_position(position, len(items), len(items) + 1), tensor)
@@ -98,9 +99,11 @@ def split_to_sequence(
 ) -> SequenceValue:
     """Split a tensor along an axis into a sequence of consecutive pieces.
 
-    `split` is a vector with the size of each piece, or a scalar: the size of all pieces but the last, which may be
-    smaller. Without `split`, each piece has size 1 along the axis; if not `keepdims`, the axis is removed. Raises
-    InvalidModelError for sizes that do not fit, and NeedsKnownError if the number of pieces is not known.
+    - `split` is a vector: the size of each piece.
+    - `split` is a scalar: the size of all pieces but the last, which may be smaller.
+    - `split` is absent: each piece has size 1 along the axis. If `keepdims` is 0, the axis is removed.
+
+    Raises InvalidModelError for sizes that do not fit. Raises NeedsKnownError if the number of pieces is not known.
     """
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:

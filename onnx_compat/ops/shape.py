@@ -30,10 +30,12 @@ def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
 
 @op("Reshape", since=(14, 19, 21, 23, 24, 25))
 def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
-    """Reshape to the input `shape`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred.
+    """Return data reshaped to the sizes in `shape`. One size may be -1: it is inferred.
+
+    A size of 0 keeps the size of the input on that axis, or with `allowzero` is 0.
 
     Raises InvalidModelError for several -1, and if the numbers of elements differ. Raises NeedsKnownError if the length
-    of `shape`, or an entry that may be 0 or -1, is not known.
+    of `shape` is not known, or if an entry is not known and may be 0 or -1.
     """
     extents = as_sizes(shape)
     if any(not is_static(extent) and _may_be_special(extent) for extent in extents):
@@ -137,9 +139,10 @@ def unsqueeze_11(data: Tensor, *, axes: Sequence[int]) -> Tensor:
 
 @op("Unsqueeze", since=(13, 21, 23, 24, 25))
 def unsqueeze(data: Tensor, axes: Tensor) -> Tensor:
-    """Insert axes of size 1 at the positions in the input `axes`, which count in the result.
+    """Insert axes of size 1. `axes` has their positions in the result.
 
-    Raises NeedsKnownError if the axes are not known, and InvalidModelError if an axis is out of range or comes twice.
+    Raises NeedsKnownError if the axes are not known. Raises InvalidModelError if an axis is out of range or occurs
+    twice.
     """
     return p.unsqueeze(data, known_integers(axes, "the axes of an Unsqueeze"))
 
@@ -168,10 +171,13 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
 
 
 def _broadcast_size(size: Extent, target: Extent) -> Extent:
-    """Return the size to which two axes broadcast: they are equal, or one of them is 1.
+    """Return the size to which two axes broadcast.
 
-    A static size other than 1 wins over a symbolic size; of two symbolic sizes, return the maximum. Raises
-    InvalidModelError if both sizes are static and conflict.
+    - The sizes are equal, or one of them is 1: the other size.
+    - One size is static, the other symbolic: the static size.
+    - Both are symbolic: the symbolic maximum.
+
+    Raises InvalidModelError if both are static, and neither of these holds.
     """
     if is_equal(size, 1) or is_equal(size, target):
         return target

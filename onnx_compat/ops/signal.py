@@ -34,14 +34,16 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Tensor:
-    """Return the discrete Fourier transform along the input `axis`, by default -2; its inverse if `inverse`.
+    """Return the discrete Fourier transform along the axis `axis`, by default -2; the inverse if `inverse` is nonzero.
 
-    The last axis of the input holds the real part, or the real and the imaginary part; the last axis of the result
-    holds both. The axis is truncated or zero-padded to `dft_length`, by default its own size.
+    The last axis of the input has the real part, or the real and the imaginary part. The last axis of the result has
+    both. The transformed axis is truncated or zero-padded to `dft_length`, by default its own size.
 
-    With `onesided`, the result has the frequencies 0 to length // 2 only. A one-sided inverse takes these frequencies,
-    and its result has the real part only; its length is 2 * (size - 1) by default. Raises InvalidModelError if `axis`
-    is the last axis. Raises NeedsKnownError if `axis`, or the size of the last axis, is not known.
+    With `onesided`, the result has the frequencies 0 to length // 2 only. A one-sided inverse reads these frequencies,
+    and returns the real part only; its default length is 2 * (size - 1).
+
+    Raises InvalidModelError if `axis` is the last axis. Raises NeedsKnownError if `axis` or the size of the last axis
+    is not known.
     """
     axis_index = -2 if axis is None else known_number(axis, "the axis of a DFT")
     return _transform(input, axis_index, dft_length, bool(inverse), bool(onesided))
@@ -142,11 +144,11 @@ def _split_factor(length: int) -> int:
 
 
 def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
-    """Return the result of `_transform_by_matrix` by the Cooley-Tukey algorithm: length = first * second.
+    """Compute `_transform_by_matrix` by the Cooley-Tukey algorithm, as transforms of two factors of `length`.
 
-    `length` is an int above `_LONG` that is no prime. Transforms of length `first`, twiddle factors and transforms of
-    length `second` follow each other. Lines with fewer rows than `length` are zero-padded, or completed by conjugates
-    for a one-sided inverse, whose lines must hold both parts.
+    `length` is an int above `_LONG` that is no prime. `lines` is [batch, rows, parts]. If there are fewer rows than
+    `length`, they are zero-padded. For a one-sided inverse, they are completed by conjugates; `lines` must then have
+    both parts.
     """
     batch, rows, _ = lines.shape
     first = _split_factor(length)
@@ -173,11 +175,13 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
 def _transform_matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
-    """Return the matrix that multiplies a row of real and imaginary parts to give its discrete Fourier transform.
+    """Return the matrix of a discrete Fourier transform: [rows * parts, columns * parts of a result].
 
-    Its shape is [rows * parts, columns * parts of a result]. `parts` is 1 for a real input, 2 for a complex input. A
-    result has 2 parts, for a one-sided inverse 1. The matrix of an inverse includes the factor 1 / length. The matrix
-    has the dtype `dtype`; with static sizes it is computed in float64.
+    A row of interleaved real and imaginary parts, multiplied by the matrix, gives the transform of the row.
+
+    - parts: 1 for a real input, 2 for a complex input. A result has 2 parts; for a one-sided inverse, it has 1.
+    - inverse: whether the matrix is that of the inverse, with the factor 1 / length.
+    - dtype: the dtype of the matrix. With static sizes, it is computed in float64.
     """
     inner = float64 if all(map(is_static, (rows, columns, length))) else dtype
     size: Any = lift(length)
@@ -197,9 +201,9 @@ def _transform_matrix(
 
 
 def _cosine(quarters: Tensor, length: Tensor, dtype: DType) -> Tensor:
-    """Return cos(2 * pi * quarters / (4 * length)), for integers with 0 <= quarters < 4 * length.
+    """Return cos(2 * pi * quarters / (4 * length)). `quarters` has integers with 0 <= quarters < 4 * length.
 
-    The cosine is computed as the sine of an angle near zero, so that zeros are exact and equal magnitudes stay equal.
+    It is computed as the sine of an angle near zero. For this reason zeros are exact, and equal magnitudes stay equal.
     """
     nearest: Any = p.minimum(quarters, length * 4 - quarters)
     return p.sin(p.cast(length - nearest, dtype) * (math.pi / 2) / p.cast(length, dtype))

@@ -81,9 +81,10 @@ def _slice(
 
 
 def _open_end(end: Extent, step: int) -> Any:
-    """Return None, the end of the axis, for an extreme `end`; return any other `end` unchanged.
+    """Return None, which means the end of the axis, if `end` is extreme. Return any other `end` unchanged.
 
-    An extreme end is 2^31 - 1 or more, or, with a negative step, -(2^31 - 1) or less. A symbolic end is never extreme.
+    An extreme end is >= 2^31 - 1 for a positive step, and <= -(2^31 - 1) for a negative step. A symbolic end is not
+    extreme.
     """
     if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
@@ -139,11 +140,14 @@ def _split_pieces(ctx: "Context", input: Tensor, axis: int, sizes: Sequence[Exte
 def split(
     ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0, num_outputs: Optional[int] = None
 ) -> List[Tensor]:
-    """Split along an axis into pieces of sizes `split`, or into equal parts, of which the last may be smaller.
+    """Split a tensor along an axis. Return a list of the pieces.
 
-    Without `split`, the number of parts is `num_outputs`, by default that of the node's outputs. The last parts are
-    empty if the axis is too short. Raises InvalidModelError if `split` does not fit the axis or the number of outputs,
-    and for a number of parts below 1.
+    - `split` is given: the size of each piece.
+    - Otherwise: `num_outputs` equal pieces, of which the last may be smaller or empty. By default, their number is the
+      number of the node's outputs.
+
+    Raises InvalidModelError if `split` does not fit the axis or the number of outputs, or if the number of pieces is
+    below 1.
     """
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split))
@@ -206,11 +210,13 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Tensor:
-    """Pad, or crop by negative sizes, the `axes`, by default all.
+    """Pad the axes `axes` of data, by default all axes. A negative size crops the axis.
 
-    `pads` has the begins, then the ends of these axes. Mode constant pads with `constant_value`, by default 0; the
-    modes edge, reflect and wrap copy elements. Raises InvalidModelError unless `pads` has two sizes for each axis, and
-    for a negative static size of the result. Raises NeedsKnownError for axes that are not known.
+    `pads` has the sizes at the begin of these axes, then those at the end. The mode "constant" pads with
+    `constant_value`, by default 0. The modes "edge", "reflect" and "wrap" copy elements.
+
+    Raises InvalidModelError if `pads` does not have two sizes for each axis, or if a static size of the result is
+    negative. Raises NeedsKnownError if the axes are not known.
     """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
@@ -220,11 +226,13 @@ def pad(
 def _pad_and_crop(
     x: Tensor, pads: Sequence[Extent], mode: str, value: Any, axes: Optional[Sequence[int]] = None
 ) -> Tensor:
-    """Pad by positive sizes and crop by negative sizes. A symbolic size is taken as positive.
+    """Pad the axes of x by positive sizes, and crop them by negative sizes. A symbolic size is taken as positive.
 
-    `pads` has the begins, then the ends of `axes` (None: all). Modes that copy elements (edge, reflect, wrap) crop
-    first, so that they copy elements that remain. Raises InvalidModelError unless `pads` has two sizes for each axis,
-    and for a negative static size of the result.
+    `pads` has the sizes at the begin of `axes`, then those at the end; `axes` None: all axes. The modes that copy
+    elements (edge, reflect, wrap) crop first, and copy elements that remain.
+
+    Raises InvalidModelError if `pads` does not have two sizes for each axis, or if a static size of the result is
+    negative.
     """
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
@@ -247,9 +255,9 @@ def _pad_and_crop(
 
 
 def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
-    """Return whether the crop of an axis removes more than its `extent` elements, and so also padding of the other end.
+    """Whether the crop of an axis removes more elements than it has, and therefore also padding of the other end.
 
-    `before` and `after` are the padding of the two ends; negative sizes crop. False if a size is symbolic.
+    `before` and `after` are the padding at the two ends; a negative size crops. False if a size is symbolic.
     """
     if not all(map(is_static, (before, extent, after))):
         return False
@@ -258,10 +266,9 @@ def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
 
 @op("CenterCropPad", since=18)
 def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
-    """Give each axis its size in `shape`: crop the axis to its middle, or zero-pad it at both ends.
+    """Give the axes `axes` the sizes in `shape`: crop each axis to its middle, or zero-pad it at both ends.
 
-    `shape` has an entry for each of `axes`, by default for all axes. If the number of elements to remove or to add is
-    odd, the end loses or gets one more than the begin.
+    By default, `axes` is all axes. If the number of elements to remove or to add is odd, the end gets the larger half.
     """
     x = input_data
     for axis, target in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):

@@ -20,18 +20,16 @@ def non_max_suppression(
     *,
     center_point_box: int = 0,
 ) -> Tensor:
-    """Return an int64 row [batch, class, box] for each selected box.
+    """Return an int64 row [batch, class, box] for each selected box: a tensor [rows, 3].
 
-    For each batch and class, the boxes with the best scores are selected, unless they overlap a better selected box.
-    Rows are sorted by batch and class, then by descending score.
+    For each batch and class, the boxes with the best scores are selected. A box that overlaps a better selected box is
+    left out. The rows are sorted by batch and class, then by descending score.
 
-    boxes, scores: [batch, boxes, 4] and [batch, classes, boxes]. center_point_box: see `_box_edges`.
-    max_output_boxes_per_class: without it, or if it is 0 or less, no box is selected: [0, 3].
-    iou_threshold: a box is suppressed if its IoU (see `_overlaps`) with a selected box is larger; 0 by default.
-    score_threshold: boxes with this score or less, or NaN, are left out; none by default.
-
-    The loop runs for all batches and classes at once. In each round the best candidate is selected and suppresses the
-    candidates that overlap it. The local variable `selected` has the box of each round, or -1.
+    - boxes: [batch, boxes, 4] (see `_box_edges`).
+    - scores: [batch, classes, boxes].
+    - max_output_boxes_per_class: if it is absent, 0 or negative, no box is selected.
+    - iou_threshold: a box is left out if its IoU with a better selected box is larger (see `_overlaps`); by default 0.
+    - score_threshold: boxes with this score, a lower score or NaN are left out; by default none.
     """
     if max_output_boxes_per_class is None:
         return p.full((0, 3), 0, int64)
@@ -75,10 +73,9 @@ def non_max_suppression(
 
 
 def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
-    """Return [lower, upper, lower, upper] edges of the boxes on two axes, each [batches, boxes].
+    """Return the edges of the boxes on two axes as [lower, upper, lower, upper], each [batches, boxes].
 
-    The order of the two axes does not matter. `centered` boxes are (center, center, size, size); others are two
-    opposite corners, in any order.
+    `boxes` is [batches, boxes, 4]: (centre, centre, size, size) if `centered`, else two opposite corners in any order.
     """
     a, b, c, d = (p.squeeze(part, [2]) for part in p.split(boxes, 2, [1] * 4))
     if centered:
@@ -87,11 +84,12 @@ def _box_edges(boxes: Tensor, centered: bool) -> List[Any]:
 
 
 def _overlaps(edges: List[Any], best: Tensor, threshold: Tensor) -> Any:
-    """Return whether the intersection over union (IoU) of each box and the best box exceeds the threshold.
+    """Return whether the intersection over union (IoU) of each box with the best box exceeds the threshold.
 
-    The result is bool [batch, classes, boxes]; False for an empty intersection. `edges` are as from `_box_edges`, but
-    [batch, classes, boxes] and sorted by score. `best`, [batch, classes, 1], is the position of the best box in this
-    order.
+    The result is a bool tensor [batch, classes, boxes]. It is False for an empty intersection.
+
+    - edges: those of `_box_edges`, but [batch, classes, boxes] each, and sorted by score.
+    - best: the position of the best box in this order, [batch, classes, 1].
     """
     low_a, high_a, low_b, high_b = edges
     best_edges = [p.take_along(edge, best, 2) for edge in edges]

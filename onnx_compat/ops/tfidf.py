@@ -58,10 +58,10 @@ def tfidf_vectorizer(
 
 
 def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:
-    """Split the flat pool into n-grams. Return a triple for each n = 1, 2, … up to the length of `starts`.
+    """Split the flat pool into n-grams. Return a list with a triple for each n = 1, 2, … up to the length of `starts`.
 
-    The triple is n, the index of the first of these n-grams among all n-grams, and the n-grams as an array [count, n].
-    `starts[n - 1]` is the position in the pool at which n-grams of length n begin.
+    The triple is (n, number of shorter n-grams, array of the n-grams [count, n]). `starts[n - 1]` is the position in
+    the pool where the n-grams of length n begin.
     """
     groups: List[Tuple[int, int, np.ndarray]] = []
     number = 0
@@ -73,10 +73,10 @@ def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int,
 
 
 def _count_grams(rows: Tensor, grams: np.ndarray, skips: int) -> Tensor:
-    """Return how often each n-gram occurs in each row, float32 [rows, n-grams]. `grams` is [n-grams, n].
+    """Return how often each n-gram occurs in each row: a float32 tensor [rows, n-grams]. `grams` is [n-grams, n].
 
-    An occurrence skips the same number of elements, 0 to `skips`, between any two consecutive elements of the n-gram.
-    The counts for all these numbers of skipped elements are added.
+    In an occurrence, the same number of elements is skipped between all neighbouring elements of the n-gram. The counts
+    for 0 to `skips` skipped elements are added.
     """
     extent, length = rows.shape[1], grams.shape[1]
     total: Any = p.full((rows.shape[0], len(grams)), 0, int32)

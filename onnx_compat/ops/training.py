@@ -17,11 +17,12 @@ _DOMAIN = "ai.onnx.preview.training"
 
 @op("Gradient", since=1, domain=_DOMAIN)
 def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Sequence[str] = ()) -> List[Tensor]:
-    """Return the derivatives of y with respect to each of xs. `y`, `xs` and `zs` are names of values of the graph.
+    """Return the derivatives of y with respect to each of `xs`. `y`, `xs` and `zs` are names of values of the graph.
 
-    The nodes between xs, zs and y are traced again, with this node's inputs as the values of xs, then of zs, which stay
-    constant. A derivative is that of the sum of y's elements; it is zero if y does not depend on the value. Raises
-    InvalidModelError unless each name has an input.
+    The inputs of the node are the values of `xs`, then of `zs`, which are constants. The nodes between them and y are
+    traced again. A derivative is that of the sum of y's elements. It is zero if y does not depend on the value.
+
+    Raises InvalidModelError if the number of inputs is not that of the names.
     """
     from onnx_compat.tracing.interpreter import (
         Interpreter,  # without natives: only primitives have derivatives

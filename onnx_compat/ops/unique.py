@@ -102,7 +102,7 @@ def _sort_keys_of_floats(table: Tensor) -> List[Tensor]:
 
 
 def _complex_part(x: Tensor, shift: int) -> Tensor:
-    """Return the real part of a complex64 tensor if `shift` is 0, the imaginary part if it is 32, as float32.
+    """Return a part of a complex64 tensor as float32: the real part for `shift` 0, the imaginary part for `shift` 32.
 
     Raises UnsupportedError for a complex dtype of another width.
     """

@@ -62,8 +62,8 @@ def max_unpool(
 ) -> Tensor:
     """Return an image of zeros with each element of X at its flat index in I: the inverse of MaxPool.
 
-    The indices refer to the input of that MaxPool, whose spatial sizes are (size of X - 1) * stride + kernel - pads. If
-    `output_shape` is larger, zeros are appended at the end of each axis.
+    The indices refer to an image with the spatial sizes (size of X - 1) * stride + kernel - pads. If `output_shape` is
+    larger, zeros are appended at the end of each axis.
     """
     rank = X.rank - 2
     pad_pairs = split_pads(pads) if pads else [(0, 0)] * rank

@@ -51,10 +51,10 @@ def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tup
 
 
 def round_up(window: Window, extents: Sequence[Extent]) -> Window:
-    """Return the window for ceil_mode: the padding at the end is changed, so that a partial last window counts too.
+    """Return the window for ceil_mode, whose padding at the end lets a partial last window count.
 
-    `window` has its padding already. A last window that would begin in the padding at the end is left out; the padding
-    at the end may then shrink.
+    `window` has its padding already. `extents`: the sizes of the axes. A last window that would begin in the padding at
+    the end is left out. In that case the padding at the end may become smaller.
     """
     rounded = map(_rounded_up, extents, window.spans, window.strides, window.pads)
     return window._replace(pads=tuple(rounded))

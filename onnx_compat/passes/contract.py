@@ -16,14 +16,15 @@ EVERY = "*"
 class Pass:
     """A registered rewrite of a program or of a target graph.
 
-    name: a noun phrase in lowercase with underscores. `ONNX_COMPAT_PASSES` and reports use it.
-    summary: "before => after", and the condition under which the rewrite holds.
-    apply: the function that rewrites. A subclass declares its signature.
-    example: builds a small program or graph on which the pass acts when it runs alone. A subclass declares its
-        signature.
-    after, before: the names of the passes that must run earlier, and of those that must run later.
-    legalizes: whether a runtime refuses or misreads a file without this rewrite. Other passes make files smaller or
-        faster.
+    - name: a noun phrase in lowercase with underscores. `ONNX_COMPAT_PASSES` and reports use it.
+    - summary: "before => after", and the condition under which the rewrite holds.
+    - apply: the function that rewrites. A subclass declares its signature.
+    - example: a function that builds a small program or graph on which the pass acts. A subclass declares its
+      signature.
+    - after: the names of the passes that must run before this pass.
+    - before: the names of the passes that must run after this pass.
+    - legalizes: True if a runtime refuses or misreads a file without this rewrite. Other passes make files smaller or
+      faster.
     """
 
     #: "program" or "graph": the object of the rewrite.

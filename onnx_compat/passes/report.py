@@ -10,11 +10,11 @@ __all__ = ["Entry", "PassReport", "count_rewrites", "recording"]
 
 
 class Entry(NamedTuple):
-    """The entry of a pass in a report.
+    """A pass in a report.
 
-    name, kind, summary: those of the `Pass`.
-    rewrites: the number of rewrites in all its runs.
-    left_out: whether the user left the pass out, so that it did not run.
+    - name, kind, summary: those of the `Pass`.
+    - rewrites: the number of rewrites in all runs of the pass.
+    - left_out: True if the user left the pass out; the pass did not run.
     """
 
     name: str

@@ -22,8 +22,8 @@ VARIABLE = "ONNX_COMPAT_PASSES"
 class Schedule:
     """Passes in the order in which they run. A pass may occur several times.
 
-    Raises ConversionError if the order breaks an `after` or `before` constraint of a pass, also if the pass that the
-    constraint names is missing.
+    Raises ConversionError if the order breaks an `after` or `before` constraint of a pass. A pass that a constraint
+    names, and that is missing, breaks the constraint.
     """
 
     def __init__(self, passes: Sequence[Pass]) -> None:
@@ -107,7 +107,10 @@ def left_out() -> FrozenSet[str]:
 
 
 def check_names(passes: Iterable[Pass]) -> None:
-    """Raise InputError if the user leaves out a pass that is not among `passes`, or if the variable is malformed."""
+    """Raise InputError if the user leaves out a pass that is not in `passes`. Otherwise do nothing.
+
+    The user's choice is the environment variable ONNX_COMPAT_PASSES. A malformed variable raises InputError too.
+    """
     known = sorted(pass_.name for pass_ in passes)
     unknown = sorted(left_out() - set(known))
     if unknown:
@@ -119,9 +122,10 @@ def check_names(passes: Iterable[Pass]) -> None:
 
 @contextmanager
 def naming(pass_: Pass) -> Iterator[None]:
-    """Raise VerificationError with the name of the pass for an exception in the block, and with how to leave it out.
+    """Context manager: convert an exception of the block to a VerificationError that names the pass.
 
-    An OnnxCompatError, a MemoryError, and an exception that ends the process (KeyboardInterrupt) stay as they are.
+    The error's hint says how to leave the pass out. These exceptions pass unchanged: an OnnxCompatError, a MemoryError,
+    and an exception that ends the process, such as KeyboardInterrupt.
     """
     try:
         yield

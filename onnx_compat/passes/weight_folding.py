@@ -49,9 +49,9 @@ def _example(target: Emitter) -> Program:
 
 @program_pass("weight_folding", "mul(conv(x, w, b), scale) => conv(x, scale*w, scale*b); also add, matmul", _example)
 def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Fold scales and shifts into layers in place, under the conditions of this module. Dead nodes are removed.
+    """Fold scales and shifts into layers in place, under the conditions of this module. Remove dead nodes.
 
-    Return the region and the number of rewrites: each removes a mul, div, add or sub. Nodes of inner regions stay.
+    Return (region, number of rewrites). Each rewrite removes a mul, div, add or sub. Inner regions stay unchanged.
     """
     nodes = region.remove_dead()
     uses = count_uses(region)
@@ -86,11 +86,15 @@ def _dropped_values(layer: _Layer, node: Node, result: Ref) -> Dict[Ref, Ref]:
 
 
 def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
-    """Return the layer whose result `node` scales or shifts by a constant; None if there is no such layer.
+    """Return the layer whose result `node` scales or shifts by a constant. Return None if there is no such layer.
 
-    `node` is a mul or add with a constant, or a div or sub by a constant. None too if other nodes read the result of
-    the layer or of the slice, or if `node` broadcasts the result. The weights must be a constant of a native float
-    dtype. The bias and the axis of the constant are not checked here.
+    The layer must meet these conditions. Its bias, and the axis of the constant, are not checked here.
+
+    - `node` is a mul or add with a constant, or a div or sub by a constant. A slice may lie between the layer and
+      `node`.
+    - No other node reads the result of the layer or of the slice.
+    - The result of `node` has the shape of its operand.
+    - The weights of the layer are a constant of a native float dtype.
     """
     if node.primitive not in ("mul", "div", "add", "sub"):
         return None
@@ -110,11 +114,15 @@ def _find_layer(node: Node, uses: "Counter[Ref]") -> Optional[_Layer]:
 
 
 def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> Optional[Sequence[Arg]]:
-    """Return the arguments of the layer with the scale or shift folded into weights and bias.
+    """Return the arguments of the layer with the scale or shift of `node` folded in: (input, weights, bias).
 
-    The bias is missing if the layer has none and nothing is shifted. None if the constant varies along another axis
-    than the channels, or if the number of channels is symbolic. None also for a bias that is no constant, a slice that
-    cuts channels, and weights that `_scale_weights` refuses.
+    The bias is left out if the layer has no bias and nothing is shifted. Return None in these cases:
+
+    - The constant varies along another axis than the channels.
+    - The number of channels is symbolic.
+    - The bias is no constant.
+    - A slice cuts channels.
+    - The weights cannot be scaled (see `_scale_weights`).
     """
     producer, shape = layer.node, layer.node.outputs[0].spec.shape
     channel = len(shape) - 1 if producer.primitive == "matmul" or layout == "channels_last" else 1
@@ -151,10 +159,9 @@ def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:
 
 
 def _replace_layer(kept: List[Node], layer: _Layer, args: Sequence[Arg], node: Node) -> Ref:
-    """Replace the layer in the list `kept` by a layer with the arguments `args` that computes the outputs of `node`.
+    """Replace the layer in the list `kept` by a layer with the arguments `args`. Return the output of the new layer.
 
-    Return the output of the new layer. If a slice follows the layer, this is a new value, and the slice computes the
-    outputs of `node`.
+    The outputs of `node` are then computed by the new layer, or by the slice after it, if there is one.
     """
     old = layer.node
     new = Node(old.primitive, args, old.params, [old.outputs[0].spec], old.origin)

@@ -156,13 +156,17 @@ _SYMBOLIC = frozenset(
 
 
 def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any) -> Optional[Tuple[Tensor, ...]]:
-    """Compute a primitive by the numpy reference while tracing (constant folding). Return its results, as a tuple.
+    """Constant folding: compute a primitive by the numpy reference while tracing. Return a tuple of results, or None.
 
-    None if any argument has an element or a size that is not known. For the primitives in `_SYMBOLIC`, symbolic sizes
-    count as known, unless a comparison depends on run-time values or the result has a symbolic shape.
+    None is returned if an element or a size of an argument is not known. Exception: for the primitives in `_SYMBOLIC`,
+    symbolic sizes count as known. Even then, None is returned if a comparison depends on run-time values, or if the
+    result has a symbolic shape.
 
-    `args` are Tensors, lists of Tensors, `Extents` or None. `dtypes` are those of the results. Axes in `params` are
-    logical. Raises InvalidModelError for values that the reference refuses.
+    - args: Tensors, lists of Tensors, `Extents` or None.
+    - dtypes: the dtypes of the results.
+    - params: the parameters of the primitive. Axes are logical.
+
+    Raises InvalidModelError for values that the reference refuses.
     """
     from onnx_compat.reference import REFERENCE
 
@@ -238,10 +242,10 @@ def apply_primitive(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a primitive on physical arguments, or execute it if the trace executes at once.
+    """Record a primitive on physical arguments, or execute it if the trace executes at once. Return a list of Tensors.
 
-    Return its results as Tensors, with types by its inference rule. `orders` has for each result the order in which the
-    result is stored; None is the logical order.
+    The primitive's inference rule gives their types. `orders` has, for each result, the order of axes in which it is
+    stored; None is the logical order.
     """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
@@ -256,10 +260,10 @@ def apply(
     orders: Sequence[Order] = (None,),
     regions: Sequence[Region] = (),
 ) -> List[Tensor]:
-    """Record a native operator, which has no inference rule, on physical arguments, or execute it. Return its results.
+    """Record a native operator on physical arguments, or execute it if the trace executes at once. Return its results.
 
-    `specs` has the logical type of each result, `orders` the order in which the result is stored; None is the logical
-    order.
+    A native operator has no inference rule: `specs` has the logical type of each result. `orders` has, for each result,
+    the order of axes in which it is stored; None is the logical order.
     """
     physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current_trace().record(name, args, params, physical, regions)

@@ -17,11 +17,12 @@ from onnx_compat.tracing.values import Tensor, TensorLike, lift
 
 @primitive("fiubc")
 def bitcast(x: TensorLike, dtype: DType) -> Tensor:
-    """The bits of each element as an element of another type of the same width. Nothing is rounded.
+    """The bits of each element, read as an element of another type of the same width. Nothing is rounded.
 
-    A NaN keeps its payload; only a NaN of a type that is carried in another type may change it. In a bitcast to bool,
-    bits that are not zero give True. A shim gets only numpy's floats, integers and complex numbers (the real part is in
-    the lower half). A type of another width, or string, raises InvalidModelError.
+    In a bitcast to bool, bits that are not zero give True. A NaN keeps its payload, except for the NaN of a carried
+    type. A shim gets only numpy's floats, integers and complex numbers, where the real part is in the lower half.
+
+    Raises InvalidModelError for strings, and if the widths differ.
     """
     tensor = lift(x)
     if "s" in (tensor.dtype.kind, dtype.kind) or tensor.dtype.bits != dtype.bits:

@@ -31,12 +31,14 @@ _NAN = 0x7FC00000
 
 
 def narrow(x: TensorLike, dtype: DType) -> Tensor:
-    """Round a tensor of carrier values to values of `dtype`, a carried type. The result is a tensor of the carrier.
+    """Round a tensor of carrier values to values of `dtype`, a carried type. Return a tensor of the carrier's dtype.
 
-    An integer keeps its low bits. A small float rounds to the nearest value, half to even; for float8e8m0, see
-    `power_of_two`. A number that is too large becomes infinity; in a format without infinity NaN; in a format without
-    both the largest value. The sign is kept, but fnuz formats have no negative zero. NaN stays NaN; in a format without
-    NaN, it becomes negative zero.
+    - An integer keeps its low bits.
+    - float8e8m0: see `power_of_two`.
+    - Another small float is rounded to the nearest value, half to even, and keeps its sign. fnuz formats have no
+      negative zero.
+    - A number that is too large becomes infinity, or NaN without infinity, or the largest value without both.
+    - NaN stays NaN. In a format without NaN, it becomes negative zero.
     """
     form = dtype.format
     if form is None:
@@ -58,10 +60,9 @@ def to_values(dtype: DType, rank: int) -> Region:
 
 
 def to_odd(x: Tensor) -> Tensor:
-    """Convert numbers to float32 by rounding to odd, so that a later rounding to a small float gives the correct value.
+    """Convert numbers to float32 by rounding to odd: truncate, and set the last bit of the mantissa if bits were lost.
 
-    The number is truncated, and the last bit of the mantissa is set if the conversion was not exact. An integer beyond
-    2^53 is rounded to float64 first.
+    A later rounding to a small float is then correct. An integer beyond 2^53 is rounded to float64 first.
     """
     wide = e.cast(x, float64)
     near = e.cast(wide, float32)
@@ -84,10 +85,7 @@ def _wrap(x: TensorLike, dtype: DType) -> Tensor:
 
 
 def _round_to_bfloat16(x: TensorLike) -> Tensor:
-    """Round float32 to values of bfloat16, half to even. NaN stays NaN.
-
-    A number is added to the bits so that the upper half increases exactly if the lower half rounds up.
-    """
+    """Round float32 to values of bfloat16, half to even. The result is float32. NaN stays NaN."""
     bits: Any = bitcast(x, int32)
     even = e.equal(e.bitwise_and(bits, 0x10000), 0)
     upper = e.bitwise_and(bits + e.where(even, lift(0x7FFF, int32), 0x8000), -0x10000)
@@ -95,10 +93,10 @@ def _round_to_bfloat16(x: TensorLike) -> Tensor:
 
 
 def _round_to_nearest(x: TensorLike, form: Format) -> Tensor:
-    """Round float32 to the nearest values of a small float format, half to even, with the special values of `narrow`.
+    """Round float32 to the nearest values of a small float format, half to even. The result is float32.
 
-    Its values are evenly spaced between two powers of two, and below the smallest normal number. So a number is rounded
-    to a multiple of the spacing.
+    Numbers that are too large and NaN become the values that `narrow` describes. Each number is rounded to a multiple
+    of the spacing of the format's values between two powers of two.
     """
     overflow = float(form.magnitude(form.top + 1))
     size: Any = e.minimum(e.abs(x), overflow)
@@ -116,10 +114,11 @@ def _round_to_nearest(x: TensorLike, form: Format) -> Tensor:
 def power_of_two(x: TensorLike, saturate: bool = False, mode: str = "nearest") -> Tensor:
     """Round float32 to values of the scale float8e8m0: powers of two from 2^-127 to 2^127, and NaN.
 
-    mode: "nearest" (half upwards), "up" or "down".
+    - mode: "nearest" (half upwards), "up" or "down".
+    - saturate: a number out of range, such as 0, becomes the nearest limit of the range. Without `saturate`, it becomes
+      NaN.
 
-    A number out of range, such as zero, becomes NaN, or with `saturate` the nearest limit of the range. NaN and a
-    negative number become NaN in any case. The arithmetic is on integers, because the least scale is a subnormal
+    NaN and a negative number always become NaN. The arithmetic is on integers, because the least scale is a subnormal
     float32, which frameworks may flush to zero.
     """
     least, largest = 0x400000, _INFINITY - 0x800000

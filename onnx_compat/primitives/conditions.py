@@ -47,10 +47,13 @@ def _require(holds: bool, defect: str, *values: object) -> None:
 
 
 def _check_dtypes(at: Application) -> None:
-    """Raise VerificationError unless the data operands have one dtype, of a kind that the primitive declares.
+    """Raise VerificationError if the data operands differ in dtype, or have a dtype that is not declared.
 
-    Control flow, natives and primitives without a tensor argument pass; a list of tensors is no tensor argument. Of
-    `where`, the condition is no data operand; of the other primitives in `_MIXED`, only the first tensor is.
+    The data operands are all tensor arguments, with these exceptions:
+
+    - `where`: the condition does not count.
+    - The other primitives in `_MIXED`: only the first tensor is one.
+    - Control flow, natives, and primitives whose tensors are all in lists have none.
     """
     declared = PRIMITIVES.get(at.primitive)
     specs = [spec_of(arg) for arg in at.args if hasattr(arg, "spec")]
@@ -274,7 +277,7 @@ def _pool(at: Application) -> None:
 
 # -- control flow ------------------------------------------------------------------------------------------------------
 def _check_regions(at: Application, *counts: int) -> None:
-    """Raise VerificationError unless the node has a region for each entry of `counts`, with that number of inputs."""
+    """Raise VerificationError unless the regions of a node have the numbers of inputs in `counts`, one for each."""
     given = [len(region.inputs) for region in at.regions]
     _require(given == list(counts), "its regions take %s values, not %s", given, list(counts))
 

@@ -19,11 +19,12 @@ Body = Callable[..., Sequence[Tensor]]
 
 @primitive("b")
 def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
-    """The results of `then_body()` if the scalar `pred` is true, else those of `else_body()`.
+    """The results of `then_body()` if the scalar `pred` is true, else those of `else_body()`: a list of Tensors.
 
-    Only the chosen function is executed. The two functions return equal numbers of tensors, with equal dtypes and ranks
-    pair by pair; sizes may differ. If `pred` is known, or the trace executes at once, only the chosen function is
-    traced. Otherwise, other dtypes raise InvalidModelError, and other ranks NeedsKnownError.
+    Both functions return the same number of tensors, with equal dtypes and ranks pair by pair. Sizes may differ. If
+    `pred` is known, or if the trace executes at once, only the chosen function is traced.
+
+    If both are recorded, different dtypes raise InvalidModelError, and different ranks raise NeedsKnownError.
 
     Emitter: cond(pred, bodies=[then, else], captures=[...]).
     """
@@ -39,11 +40,13 @@ def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
 
 @primitive("b")
 def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) -> List[Tensor]:
-    """The final state of `state = body(*state)`, repeated while `test(*state)` is true.
+    """The final state of `state = body(*state)`, repeated while `test(*state)` is true: a list of Tensors.
 
-    The state stays as it is if the first test is false. Sizes of the state may change between rounds; ranks and dtypes
-    may not. A recording traces `body` until the types of the state cover every round, and the loop is recorded also for
-    a known `test`. In the recording, another dtype raises InvalidModelError, and another rank NeedsKnownError.
+    If the first test is false, the state stays as it is. Sizes of the state may change between rounds; ranks and dtypes
+    may not. If the loop is recorded, another dtype raises InvalidModelError, and another rank raises NeedsKnownError.
+
+    A loop is recorded also if `test` is known. `body` is traced repeatedly, until the types of the state cover every
+    round.
 
     Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
     """
@@ -67,11 +70,13 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
 
 @primitive("b")
 def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, reverse: bool = False) -> List[Tensor]:
-    """`*state, *ys = body(*state, *slices)` for each of `length` slices of the xs along their first axis.
+    """Call `*state, *ys = body(*state, *slices)` for each of `length` slices of `xs` along their first axis.
 
-    The results are the final states, then the ys stacked along a new first axis, in the order of the slices. If
-    `reverse`, the body runs from the last slice to the first. A known `length` of 1 is unrolled; a known `length` of 0
-    raises NeedsKnownError. A state keeps its dtype and rank; a recorded state that does not raises InvalidModelError.
+    The results are the final states, then the ys, stacked along a new first axis in the order of the slices. If
+    `reverse`, the body runs from the last slice to the first.
+
+    A known `length` of 1 is unrolled. A known `length` of 0 raises NeedsKnownError. A recorded state that changes its
+    dtype or rank raises InvalidModelError.
 
     Emitter: scan(state, xs, length, reverse=..., bodies=[body], captures=[...]), with lists of handles and a `Sizes`.
     """
@@ -124,9 +129,10 @@ def specs_from_outside(region: Region, specs: Sequence[Spec]) -> List[Spec]:
 
 
 def merge_specs(a: Spec, b: Spec, pred: Optional[Tensor] = None) -> Spec:
-    """Return the type that covers both types: a size on which they are not provably equal becomes None.
+    """Return the type that covers both types: an axis has the size None if its two sizes are not provably equal.
 
-    Raises InvalidModelError if the dtypes differ, and NeedsKnownError, which names `pred`, if the ranks differ.
+    Raises InvalidModelError if the dtypes differ. Raises NeedsKnownError if the ranks differ; the error names the
+    tensor `pred`.
     """
     if a.dtype != b.dtype:
         raise InvalidModelError("two branches or two rounds of a loop return %s and %s" % (a.dtype.name, b.dtype.name))

@@ -13,13 +13,12 @@ __all__ = ["gradient"]
 
 @primitive("f")
 def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
-    """The derivative of the sum of all elements of `body(*xs)` with respect to each x of `xs`, in the shape of x.
+    """The derivative of the sum of all elements of `body(*xs)` with respect to each x of `xs`: a list of Tensors.
 
-    The derivative is zero for an x that the sum does not depend on, and for an x that is not a float.
+    A derivative has the shape of its x. It is zero if the sum does not depend on x, or if x is no float.
 
     Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). If the core
-    has no rule for a primitive of the body, the second body is missing, and `refusal` names the rule. The default
-    method `Emitter.gradient` calls the second body.
+    lacks a derivative rule, the second body is missing, and `refusal` says which rule.
     """
     from onnx_compat import autodiff
 

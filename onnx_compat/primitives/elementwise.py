@@ -23,7 +23,7 @@ Binary = Callable[[Any, Any], Tensor]
 def elementwise(
     name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
 ) -> Tensor:
-    """Fold or record an elementwise primitive with result dtype `result`. Operand broadcasts sink below it if they can."""
+    """Fold or record an elementwise primitive with result dtype `result`; operands broadcast. Return a Tensor."""
     params = params or {}
     folded = fold(name, operands, [result], **params)
     if folded is not None:
@@ -99,7 +99,7 @@ def _is_number(y: Tensor, number: Optional[int]) -> bool:
 # -- one operand -------------------------------------------------------------------------------------------------------
 @unary("fiuc")
 def neg(x: TensorLike) -> Any:
-    """-x; the result of an integer wraps: the least signed integer stays as it is."""
+    """-x. An integer wraps: the least signed integer stays as it is."""
 
 
 @unary("fiuc")
@@ -250,7 +250,7 @@ def mul(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiuc", neutral=1)
 def div(x: TensorLike, y: TensorLike) -> Any:
-    """x / y; an integer quotient is exact before it is truncated toward zero (by zero: any number, no exception)."""
+    """x / y. An integer quotient truncates toward zero; a division by 0 gives any integer, without an exception."""
 
 
 @binary("fiu", neutral=1)
@@ -280,12 +280,12 @@ def atan2(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiub")
 def maximum(x: TensorLike, y: TensorLike) -> Any:
-    """The larger operand, True being larger than False; NaN if either is NaN."""
+    """The larger of x and y, elementwise. NaN if x or y is NaN. For booleans, logical OR."""
 
 
 @binary("fiub")
 def minimum(x: TensorLike, y: TensorLike) -> Any:
-    """The smaller operand, False being smaller than True; NaN if either is NaN."""
+    """The smaller of x and y, elementwise. NaN if x or y is NaN. For booleans, logical AND."""
 
 
 @binary("fiubsc", dtypes.bool_)
@@ -295,17 +295,17 @@ def equal(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiu", dtypes.bool_)
 def less(x: TensorLike, y: TensorLike) -> Any:
-    """x < y; False if either is NaN."""
+    """Whether x < y, elementwise, as a bool Tensor. False if x or y is NaN."""
 
 
 @binary("fiu", dtypes.bool_)
 def less_equal(x: TensorLike, y: TensorLike) -> Any:
-    """x <= y; False if either is NaN."""
+    """Whether x <= y, elementwise, as a bool Tensor. False if x or y is NaN."""
 
 
 @binary("b", neutral=1, either=True)
 def logical_and(x: TensorLike, y: TensorLike) -> Any:
-    """x and y."""
+    """Return x AND y, elementwise, as a bool Tensor. x and y are booleans and broadcast."""
 
 
 @binary("b", neutral=0, either=True)
@@ -320,12 +320,12 @@ def logical_xor(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("iu")
 def bitwise_and(x: TensorLike, y: TensorLike) -> Any:
-    """The bits that are set in both operands."""
+    """The bitwise AND of two integers: the bits that are set in both."""
 
 
 @binary("iu")
 def bitwise_or(x: TensorLike, y: TensorLike) -> Any:
-    """The bits that are set in either operand, or in both."""
+    """The bitwise OR of two integers: the bits that are set in x, in y or in both."""
 
 
 @binary("iu")

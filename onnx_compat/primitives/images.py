@@ -8,11 +8,11 @@ from onnx_compat.tracing.values import Tensor, TensorLike, lift
 
 @primitive("u")
 def image_decode(data: TensorLike, channels: int) -> Tensor:
-    """The image in the vector of bytes of a file, decoded to uint8 [height, width, channels].
+    """The image in the bytes of a file, decoded to a uint8 tensor [height, width, channels].
 
-    The format is BMP, JPEG, JPEG 2000, TIFF, PNG, WebP, PBM, PGM or PPM. `channels` is 3 (red, green, blue) or 1 (the
-    luminance by ITU-R 601). Bytes that are not such a file give [0, 0, channels]. JPEG is decoded as libjpeg-turbo
-    decodes it, with smooth chroma upsampling.
+    `data` is a vector of bytes: BMP, JPEG, JPEG 2000, TIFF, PNG, WebP, PBM, PGM or PPM. Any other content gives [0, 0,
+    channels]. `channels` is 3 (red, green, blue) or 1 (the luminance by ITU-R 601). JPEG is decoded as by
+    libjpeg-turbo, with smooth chroma upsampling.
     """
     data = lift(data)
     folded = fold("image_decode", [data], [uint8], channels=channels)

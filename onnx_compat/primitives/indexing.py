@@ -36,9 +36,9 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
 
 @primitive("fiubsc")
 def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
-    """The slices of x at these indices along an axis, of shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
+    """The slices of x at `indices` along `axis`, of shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
 
-    Indices are not negative; a negative axis counts from the end. A scalar x raises InvalidModelError.
+    The indices are not negative. A negative `axis` counts from the end. Raises InvalidModelError for a scalar x.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -95,12 +95,12 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
 
 @primitive("fiubsc")
 def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reduction: str = "none") -> Tensor:
-    """A copy of x with slices replaced by those of `updates`, or combined with them.
+    """A copy of x with slices replaced by the slices of `updates`, or combined with them.
 
-    `reduction` is 'none' (replace), 'add', 'mul', 'max' or 'min'. Each vector along the last axis of `indices` is the
-    coordinate of a slice on the first axes of x, which is not negative. With 'none', the last of two equal coordinates
-    wins; otherwise both count. `updates` has the shape indices.shape[:-1] + x.shape[indices.shape[-1]:]; other static
-    sizes raise InvalidModelError.
+    - indices: each vector along the last axis is the position of a slice on the first axes of x; not negative.
+    - updates: of shape indices.shape[:-1] + x.shape[indices.shape[-1]:]. Other static sizes raise InvalidModelError.
+    - reduction: "none" replaces; for equal positions, the last counts. "add", "mul", "max" and "min" combine all
+      slices.
     """
     x, indices, updates = lift(x), lift(indices), scalar_like(updates, lift(x))
     check_rows(indices, x.shape)
@@ -180,10 +180,12 @@ def argmin(x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fi")
 def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along an axis (negative: from the end), in the shape of x.
+    """The running sum along `axis`, in the shape of x. A negative axis counts from the end.
 
-    `exclusive`: without the element itself, so that the first sum is zero. `reverse`: the sums begin at the end of the
-    axis. Both can be set: [1, 2, 3] -> [5, 3, 0].
+    - exclusive: leave out the element itself; the first sum is zero.
+    - reverse: begin at the end of the axis.
+
+    With both, [1, 2, 3] gives [5, 3, 0].
     """
     x = lift(x)
     axis = axis_of(axis, x.rank)

@@ -80,10 +80,12 @@ def _filter_order(rank: int) -> Order:
 
 
 def _pad_explicitly(x: Tensor, window: Window, value: float = 0) -> Tuple[Tensor, Window]:
-    """Apply the padding to x, with the element `value`, if any pad is symbolic.
+    """Apply the padding of the window to x if a pad is symbolic. Return (x, window).
 
-    Return x and the window without padding then. Otherwise return x itself and the window with its padding as ints. A
-    negative pad raises InvalidModelError.
+    - A pad is symbolic: x is padded with `value`, and the window has no padding.
+    - All pads are static: x is unchanged, and the window has its padding as ints.
+
+    Raises InvalidModelError for a negative pad.
     """
     if all(is_static(size) and size >= 0 for pair in window.pads for size in pair):
         return x, window._replace(pads=tuple((int(low), int(high)) for low, high in window.pads))
@@ -113,9 +115,10 @@ def _check_unpadded(name: str, window: Window) -> None:
 def _check_filters(
     x: Tensor, w: Tensor, groups: int, channels: Extent, outputs: Extent, bias: Sequence[Tensor]
 ) -> None:
-    """Raise InvalidModelError unless image, filters, bias and groups fit. Symbolic sizes pass.
+    """Raise InvalidModelError if the image x, the filters w, the bias and the number of groups do not fit each other.
 
-    `channels` is the number of channels that x must have, `outputs` that of the result. `bias` has one tensor or none.
+    `channels`: the number of channels that x must have. `outputs`: the number of channels of the result. `bias`: a list
+    with one tensor or none. Symbolic sizes are not checked.
     """
     if w.rank != x.rank or groups < 1:
         raise InvalidModelError(
@@ -137,9 +140,10 @@ def _check_positions(name: str, x: Tensor, window: Window) -> None:
 def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, window: Window, groups: int = 1) -> Tensor:
     """The cross-correlation of x [N, C, spatial...] with w [M, C / groups, kernel...], zero-padded, plus bias [M].
 
-    The emitter gets x in the shim's layout and w in its filter layout. A channels-last emitter gets a depthwise
-    convolution (groups = C > 1) as `depthwise_conv`, with the filter [1, kernel..., M]. Shapes that do not fit, a
-    negative pad, and a negative number of window positions raise InvalidModelError.
+    The emitter gets x in the shim's layout, and w in its filter layout. A channels-last emitter gets a depthwise
+    convolution (groups = C > 1) as `depthwise_conv`, with the filter [1, kernel..., M].
+
+    Raises InvalidModelError for shapes that do not fit, a negative pad, and a negative number of window positions.
     """
     x, w = lift(x), lift(w)
     rank = x.rank
@@ -162,7 +166,7 @@ def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, win
 
 @primitive("f")
 def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, **params: Any) -> Tensor:
-    """A convolution in which every output channel reads a single input channel: M / C consecutive outputs share it.
+    """A convolution in which each output channel reads one input channel. M / C consecutive outputs read the same.
 
     The arguments are those of `conv`: w is [M, 1, kernel...], and `params` has `window` and `groups`, which must be C.
     """
@@ -173,11 +177,12 @@ def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = No
 def conv_transpose(
     x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, window: Window, groups: int = 1
 ) -> Tensor:
-    """The gradient of a convolution with respect to its input, without cropping, plus bias [M].
+    """The transposed convolution of x [N, C, spatial...] with w [C, M / groups, kernel...], plus bias [M].
 
-    x is [N, C, spatial...] and w is [C, M / groups, kernel...]. The result is [N, M, spatial...] with the sizes (size -
-    1) * stride + (kernel - 1) * dilation + 1. The filter is in the shim's filter layout; I is C, O is M / groups. A
-    window with padding raises InvalidModelError.
+    The result is [N, M, spatial...] with the sizes (size - 1) * stride + (kernel - 1) * dilation + 1; nothing is
+    cropped. The emitter gets w in the shim's filter layout, where I is C and O is M / groups.
+
+    Raises InvalidModelError for a window with padding.
     """
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]

@@ -78,12 +78,18 @@ def reduce_mean(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: b
 
 @reduction("fiub")
 def reduce_max(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The largest element over `axes` (bool: any); NaN if any is NaN; without elements -inf, the least integer or False."""
+    """The largest element over `axes`; for booleans, whether any is True. NaN if an element is NaN.
+
+    Without elements: -inf, the least integer or False.
+    """
 
 
 @reduction("fiub")
 def reduce_min(x: TensorLike, axes: Optional[Sequence[int]] = None, keepdims: bool = False) -> Any:
-    """The smallest element over `axes` (bool: all); NaN if any is NaN; without elements inf, the largest integer or True."""
+    """The smallest element over `axes`; for booleans, whether all are True. NaN if an element is NaN.
+
+    Without elements: inf, the largest integer or True.
+    """
 
 
 @reduction("fiu")

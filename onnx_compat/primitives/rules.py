@@ -72,10 +72,10 @@ def _slice(at: Application) -> List[Spec]:
 
 
 def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Optional[Extent]:
-    """Return the length of a slice of an axis of length `extent`; None if run-time values decide it.
+    """Return the length of a slice of an axis of length `extent`; None if the length depends on run-time values.
 
-    `begin` and `stop` are bounds as `shape.slice` normalises them: a `stop` of -FAR is the end of a backward slice.
-    Other negative bounds count from the end.
+    `begin` and `stop` are bounds as `shape.slice` normalises them. A `stop` of -FAR is the end of a backward slice. Any
+    other negative bound counts from the end.
     """
     if is_static(begin) and is_static(stop) and is_static(extent):
         return len(range(int(begin), -1 if stop == -FAR else int(stop), step))
@@ -209,7 +209,7 @@ def image_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
 
 
 def image_specs(at: Application, batch: Extent, channels: Extent, spatial: Sequence[Extent]) -> List[Spec]:
-    """Return the type of an image result with these sizes in the target's layout, as a list of one type."""
+    """Return a list of one type: an image of these sizes in the target's layout, of the first argument's dtype."""
     last = at.target.layout == "channels_last"
     shape = (batch, *spatial, channels) if last else (batch, channels, *spatial)
     return [Spec(at.spec(0).dtype, shape)]
@@ -218,8 +218,8 @@ def image_specs(at: Application, batch: Extent, channels: Extent, spatial: Seque
 def filter_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
     """Return (output channels, input channels, kernel sizes) of the second argument, a filter in the target's layout.
 
-    For groups, these are the sizes of the filter: the channels that a group reads, and in conv_transpose those that it
-    writes.
+    With groups, these are the sizes of the filter itself: the input channels of one group, and in conv_transpose also
+    the output channels of one group.
     """
     shape = at.spec(1).shape
     if at.primitive == "depthwise_conv":

@@ -76,9 +76,9 @@ def _check_count(here: Sizes, there: Sizes) -> None:
 
 
 def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
-    """Return the shape with a size of -1 replaced by the size that the number of elements of x leaves for it.
+    """Return `shape` with the size -1 replaced by the size that gives the number of elements of x.
 
-    Raises InvalidModelError if several sizes are -1, or if one is -1 and another is 0.
+    Raises InvalidModelError if several sizes are -1, or if one size is -1 and another is 0.
     """
     known = [size for size in shape if not is_equal(size, -1)]
     if len(known) == len(shape):
@@ -146,9 +146,9 @@ def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
-    """x repeated along axes of length one and along new leading axes, so that the result has this shape.
+    """x broadcast to `shape`: repeated along axes of length one and along new leading axes.
 
-    Each other axis of x has the length of its axis in `shape`; another static length raises InvalidModelError.
+    Any other axis of x has the length in `shape`. Raises InvalidModelError for another static length.
     """
     x = lift(x)
     shape = tuple(shape)
@@ -167,10 +167,9 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
 
 
 def broadcast_source(x: Tensor) -> Tensor:
-    """Return the operand of the `broadcast_to` that computes x, or x itself.
+    """Return the tensor that a `broadcast_to` repeats to give x; or x itself if another primitive computes x.
 
-    x is returned if another primitive computes it, or if its pending order does not fit the operand. A constant of one
-    element is returned as a scalar.
+    A constant of one element is returned as a scalar. x is also returned if its pending order does not fit that tensor.
     """
     node = None if x.ref is None else x.ref.node
     if node is None or node.primitive != "broadcast_to":
@@ -199,10 +198,10 @@ def full(shape: Sizes, value: TensorLike, dtype: DType) -> Tensor:
 
 @primitive("fiubsc")
 def concat(xs: Sequence[Any], axis: int) -> Tensor:
-    """The tensors joined along an axis (negative: from the end).
+    """The tensors of the list `xs`, joined along `axis`. A negative axis counts from the end.
 
-    They have one dtype, one rank above 0, and equal sizes on the other axes. A single tensor, of any rank, is returned
-    as it is; an empty list is not allowed.
+    The tensors have one dtype, one rank above 0, and equal sizes on the other axes. If there is only one, it is
+    returned unchanged, also a scalar. An empty list is not allowed.
     """
     tensors = [lift(x) for x in xs]
     axis = axis_of(axis, tensors[0].rank)
@@ -264,10 +263,12 @@ FAR = 2**31 - 1  # beyond every axis, and within the index type of every framewo
 def _bounds(
     shape: Sizes, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]
 ) -> Tuple[List[Extent], List[Extent]]:
-    """Return the start and the end of a slice for each axis. Static bounds of static axes are clamped into range.
+    """Return two lists: the start and the end of a slice on each axis.
 
-    An end of None becomes the end of the axis. A backward slice that includes element 0 ends at -FAR, which every
-    framework clamps to the position before element 0. Raises InvalidModelError for a step of 0.
+    If the bounds and the axis are static, the bounds are clamped into range. An end of None becomes the end of the
+    axis. A backward slice that includes element 0 gets the end -FAR, which every framework clamps to before element 0.
+
+    Raises InvalidModelError for a step of 0.
     """
     begin: List[Extent] = []
     stop: List[Extent] = []
@@ -304,9 +305,10 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
 
 
 def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
-    """Split x along an axis (negative: from the end) into consecutive pieces of the lengths `sizes`.
+    """Split x along an axis into consecutive pieces of the lengths `sizes`. Return a list of Tensors.
 
-    Raises InvalidModelError if a static length is negative, or if static lengths do not add up to a static axis.
+    A negative axis counts from the end. Raises InvalidModelError if a static length is negative, or if static lengths
+    do not add up to a static axis.
     """
     x = lift(x)
     check_pieces(sizes, x.shape[axis_of(axis, x.rank)])

@@ -36,12 +36,14 @@ def string_match(x: TensorLike, pattern: str) -> Tensor:
 
 @primitive("s")
 def string_split(x: TensorLike, delimiter: Optional[str] = None, limit: Optional[int] = None) -> List[Tensor]:
-    """The pieces of each text between delimiters along a new last axis, and the int64 number of pieces of each text.
+    """Split each text. Return [pieces along a new last axis, int64 number of pieces of each text].
 
-    Without a delimiter (or with an empty one), white space separates: ASCII white space at both ends is removed, and a
-    run of it is one separator. A text is split at most `limit` times, from the left; None is no limit. The new axis is
-    as long as the largest number of pieces; shorter rows are filled with empty strings. An empty text has one piece
-    with a delimiter, and none without.
+    The new axis is as long as the largest number of pieces; other rows end with empty strings.
+
+    - delimiter: None or "" splits at runs of white space, and removes ASCII white space at both ends.
+    - limit: the largest number of splits, from the left; None: no limit.
+
+    An empty text has one piece with a delimiter, and none without.
     """
     x = lift(x)
     params = {"delimiter": delimiter or None, "limit": limit}
@@ -65,7 +67,8 @@ def string_rank(x: TensorLike) -> Tensor:
 def to_text(x: TensorLike) -> Tensor:
     """Each number as numpy prints it: integers in decimal, `True`, `False`, `1e-05`, `nan`, `-inf`.
 
-    A float has the fewest digits that read back as the same number of its type (for a carried type, of its carrier).
+    A float has the fewest digits that read back as the same number of its dtype. For a carried dtype, this is its
+    carrier.
     """
     x = lift(x)
     return elementwise("to_text", [x], string, {"dtype": x.dtype})

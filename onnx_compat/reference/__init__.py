@@ -42,9 +42,9 @@ class Reference(
         return array
 
     def finish(self, handle: Array, dtype: DType) -> Any:
-        """Convert a result to an array, and round it to the values of `dtype` if numpy lacks that dtype.
+        """Return a result as an array. If numpy lacks `dtype`, round the result to the values of `dtype`.
 
-        A result may be a numpy scalar. Object arrays (strings, symbolic sizes) are not rounded.
+        `handle` is an array or a numpy scalar. Arrays of objects (strings, symbolic sizes) are not rounded.
         """
         array = np.asarray(handle, object if dtype.kind == "s" else None)
         return array if dtype.native or array.dtype == object else dtype.round(array, saturate=False)

@@ -43,9 +43,9 @@ class Control(Emitter):
 
 
 def _empty_result(spec: Spec) -> Any:
-    """Return a stacked output of a scan without steps: [0, ...], where symbolic sizes are 0 too.
+    """Return a stacked output of a scan that has no steps: an array [0, ...], with 0 for each symbolic size.
 
-    `spec` is the spec of the stacked output.
+    `spec` has the dtype and shape of the stacked output.
     """
     shape: Any = [0, *(size if is_static(size) else 0 for size in spec.shape[1:])]
     return np.zeros(shape, spec.dtype.numpy)

@@ -35,9 +35,10 @@ def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], 
 
 # -- integer division ------------------------------------------------------------------------------------------------
 def _divisor(x: Array, y: Array) -> Any:
-    """Return y with 0, and for a signed x also -1, replaced by 1, so that an integer division cannot fail or overflow.
+    """Return y with each 0 replaced by 1. If x is signed, each -1 is replaced by 1 too.
 
-    The primitive allows any quotient by 0. The least integer divided by -1 overflows; `_quotient` negates x for -1.
+    An integer division by the result cannot fail or overflow. `_quotient` corrects the quotients by -1; any quotient by
+    0 is allowed.
     """
     unit = np.ones((), y.dtype)
     is_replaced = y == 0 if x.dtype.kind == "u" else (y == 0) | (y == -1)
@@ -119,9 +120,9 @@ def _shift(shift: Callable[..., Any]) -> Any:
 
 
 def _bound_in_range(value: float, x: Array, rounding: Callable[[float], float]) -> Any:
-    """Return the bound of a clip as a scalar of the dtype of x.
+    """Return a bound of a clip as a scalar of the dtype of x.
 
-    For an integer dtype, the bound is clamped to the range of the dtype, then rounded by `rounding` (ceil or floor).
+    If the dtype is an integer, the bound is clamped to its range, then rounded by `rounding` (ceil or floor).
     """
     if x.dtype.kind == "f":
         return np.asarray(value).astype(x.dtype)

@@ -14,10 +14,10 @@ _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minim
 
 
 def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[Any, ...]]:
-    """Return (x, index), so that x[index] is what `gather_nd` selects by the rows of `indices`.
+    """Return (x, index) such that x[index] is what `gather_nd` selects. `index` is a tuple of arrays.
 
-    `index` is a tuple of arrays; a row is the last axis of `indices`. The first `batch_dims` axes are batch axes. An
-    empty row selects all axes after these: x then gets a new axis of size 1, whose index is 0.
+    The last axis of `indices` has the coordinates. The first `batch_dims` axes of x and `indices` are batch axes. If
+    there are no coordinates, x gets a new axis of size 1 whose index is 0.
     """
     if indices.shape[-1] == 0:  # every slice is the whole of x: index 0 of a new axis of length one
         x = np.expand_dims(x, batch_dims)

@@ -23,8 +23,8 @@ class Random:
 
 
 def _generator(seed: Optional[float]) -> Any:
-    """Return a numpy generator for a seed of ONNX; for None, a generator with a random seed.
+    """Return a numpy generator for a seed of ONNX, a float. A seed of None gives a random seed.
 
-    A seed of ONNX is a float; the bits of its float64 are the seed of the generator.
+    The bits of the seed as float64 are the seed of the generator.
     """
     return np.random.default_rng(None if seed is None else int(np.asarray(seed, np.float64).view(np.uint64)))

@@ -103,10 +103,10 @@ def _add_bias(out: Array, bias: Optional[Array]) -> Any:
 
 
 def _taps(window: Window, positions: Ints) -> Iterator[Tuple[Tuple[int, ...], List[slice]]]:
-    """Yield (tap, slices) for each element of the kernel; `tap` is its index, a tuple.
+    """Yield (tap, slices) for each element of the kernel. `tap` is the index of the element, a tuple.
 
-    `slices` selects, from the spatial axes of a padded image, the elements that meet this kernel element. They are as
-    many as the window has positions: `positions` on each axis.
+    `slices` selects, on the spatial axes of a padded image, the elements that this kernel element is multiplied with:
+    one for each position of the window. `positions` is the number of positions on each axis.
     """
     for tap in itertools.product(*map(range, window.kernel)):
         starts = [k * dilation for k, dilation in zip(tap, window.dilations)]
@@ -121,8 +121,7 @@ def _every(start: int, count: int, stride: int) -> slice:
 def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
     """Write a depthwise convolution to `out` [N, M, positions...], which must hold zeros.
 
-    x [N, C, spatial...] is padded already; w is [M, 1, kernel...]. The sum over the kernel elements is computed for a
-    few channels at a time, so that it stays in the cache.
+    x is [N, C, spatial...] with its padding; w is [M, 1, kernel...].
     """
     channels, per = x.shape[1], w.shape[0] // x.shape[1]
     positions, kernel = out.shape[2:], w.shape[2:]

@@ -48,6 +48,5 @@ class OpenedFile(abc.ABC):
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
         """Compute the tensor `name` from the tensors `given`, by the operators between them. No other operator runs.
 
-        `given` maps names of tensors to arrays, in the file's order of axes. Errors of operators before these tensors
-        do not reach the result.
+        `given` maps names of tensors to arrays, with their axes in the file's order.
         """

@@ -14,10 +14,12 @@ _NAME = re.compile(r"/?(?:device:)?([a-z]+)(?::([0-9]+))?")
 
 
 def resolve(name: object, available: Sequence[str], shim: str) -> str:
-    """Return the entry of `available` that a device name means: "CUDA" -> "gpu:0".
+    """Return the entry of `available` that the device name `name` means: "CUDA" -> "gpu:0".
 
-    Case is ignored, "cuda" and "rocm" mean "gpu", and a name or an entry without a number means number 0. Raises
-    `ShimError`, which lists the available devices, if no entry fits.
+    Upper and lower case are equal. "cuda" and "rocm" mean "gpu". A name or an entry without a number has the number 0.
+
+    Raises `ShimError`, which lists the available devices, if no entry has this meaning. `shim`: its name, for the
+    error.
     """
     device = _parse(str(name))
     for entry in available:

@@ -46,10 +46,10 @@ class Sizes:
 
     @property
     def with_wildcard(self) -> Optional[Tuple[int, ...]]:
-        """All sizes as ints, with -1 for a single symbolic size, as Reshape takes them.
+        """All sizes as a tuple of ints, as Reshape takes them: a single symbolic size is -1.
 
-        None if several sizes are symbolic, or if one is symbolic and another is 0. A concrete emitter knows every size:
-        no -1 and no None.
+        None if several sizes are symbolic, or if one is symbolic and another is 0. With a concrete emitter, every size
+        is known.
         """
         known = self.known
         if known is not None:
@@ -71,11 +71,13 @@ class Sizes:
 
 
 def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[Handle]:
-    """Emit the live nodes of a region for these inputs. Return a handle for each output.
+    """Emit the nodes of a region that its outputs depend on. Return a list with a handle for each output.
 
-    Raises TargetError if the region was recorded for another target, and UnsupportedError, with the origin of the node,
-    if a node cannot be emitted. With ONNX_COMPAT_VERIFY=1, a region with a target and a defect raises
-    VerificationError.
+    `handles`: a handle for each input of the region.
+
+    - Raises TargetError if the region was recorded for another target.
+    - Raises UnsupportedError, which names the ONNX node, if a node cannot be emitted.
+    - Raises VerificationError if the region has a defect, with ONNX_COMPAT_VERIFY=1 and for a region with a target.
     """
     check_target(region, emitter)
     if region.target is not None and is_verifying():

@@ -15,13 +15,11 @@ def composed_gradient(
     captures: Sequence[Handle],
     refusal: str,
 ) -> Tuple[Handle, ...]:
-    """Call the second body on `xs` and `captures`. Return its results: the derivative for each of `xs`, in order.
+    """Return the derivatives of the sum of the first body's result with respect to each of `xs`, in order.
 
-    They are the derivatives of the sum of all elements of the first body's result. The first body is not called.
-    `captures`: the handles of the outer values that the bodies read.
-
-    Raises UnsupportedError with the reason `refusal`, unless `refusal` is "". Then the core lacks a derivative rule, and
-    `bodies` has no second body.
+    - bodies: [body, its derivative]. Only the second body is called, on `xs` and `captures`.
+    - captures: the handles of the outer values that the bodies read.
+    - refusal: "", or why the core has no derivative. Then there is no second body, and UnsupportedError is raised.
     """
     if refusal:
         raise UnsupportedError(refusal, hint="compute this gradient outside of the model")

@@ -157,7 +157,7 @@ class Emitter:
 
     # -- the primitives --------------------------------------------------------------------------------------------
     def at(self, node: Node) -> "Emitter":
-        """Return the emitter of a node: by default this emitter, which stores the node as `self.node`.
+        """Return the emitter to use for a node: by default this emitter, which stores the node as `self.node`.
 
         The walk calls this before it emits a node, and again for the enclosing node after the body of a loop or branch.
         """
@@ -201,10 +201,10 @@ class Emitter:
         raise NotImplementedError
 
     def element(self, handle: Handle, index: Optional[int]) -> Handle:
-        """Return the element number `index` of an integer vector; an `index` of None reads a scalar tensor.
+        """Return the element at position `index` of an integer vector. With an `index` of None, read a scalar tensor.
 
-        The result is an int if the emitter is concrete. Otherwise it is a scalar handle of `index_dtype`, or of the
-        vector's dtype if that is wider (see `promote`).
+        A concrete emitter returns an int. Any other emitter returns a scalar handle of the dtype `index_dtype`, or of
+        the vector's dtype if that is wider (see `promote`).
         """
         raise NotImplementedError
 
@@ -213,9 +213,9 @@ class Emitter:
         raise NotImplementedError
 
     def promote(self, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
-        """Return two scalar sizes in a common dtype, before arithmetic on them. By default both stay unchanged.
+        """Convert two scalar sizes to a common dtype, before arithmetic on them, and return both.
 
-        Override it if `element` returns sizes of several dtypes.
+        By default they stay unchanged. Override the method if `element` returns sizes of several dtypes.
         """
         return a, b
 
@@ -227,10 +227,10 @@ class Emitter:
         raise NotImplementedError
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Return a result of a primitive, rounded to values of its dtype after arithmetic on a carrier.
+        """Round a result of a primitive to the values of its dtype, after arithmetic on a carrier. Return a handle.
 
-        The walk calls this method for every result. The handle itself is returned for a native dtype, and if the
-        primitive only moves elements. An emitter whose framework has the dtype itself overrides this method.
+        The walk calls this method for every result. If the dtype is native, or if the primitive only moves elements,
+        the handle itself is returned. Override the method if the framework has the carried dtypes.
         """
         from onnx_compat.primitives.carried import MOVES, to_values
 
@@ -256,10 +256,10 @@ class Emitter:
         captures: Sequence[Handle],
         refusal: str,
     ) -> Tuple[Handle, ...]:
-        """Return the derivative for each of `xs`, by the core's rules: see `composed_gradient`.
+        """Return a tuple with the derivative for each of `xs`, by the core's rules: see `composed_gradient`.
 
-        Raises UnsupportedError with the reason `refusal`, unless `refusal` is "". An emitter whose framework
-        differentiates overrides this method.
+        Raises UnsupportedError with the reason `refusal` if `refusal` is not "". Override the method if the framework
+        differentiates.
         """
         return composed_gradient(*xs, bodies=bodies, captures=captures, refusal=refusal)
 
@@ -305,25 +305,25 @@ class Shim(abc.ABC):
         """
 
     def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
-        """Return a new concrete emitter that executes each node at once, for models that no compiled form can express.
+        """Return a new concrete emitter that executes each node at once, for models that cannot be compiled.
 
-        None, the default, if the framework has no such mode: the partition then runs in the fallback. Each run uses a
-        new emitter.
+        By default None: the framework cannot do so, and nodes that need a known value run in the fallback. Each run
+        uses a new emitter.
         """
         return None
 
     def devices(self) -> Sequence[str]:
-        """Return the names of the framework's devices on this machine: "cpu:0", "cpu:1", "gpu:0". By default only "cpu".
+        """Return the names of the framework's devices on this machine: "cpu:0", "cpu:1", "gpu:0". By default ("cpu",).
 
-        Logical devices are included. A name without a number is the only device of its kind.
+        Logical devices are included. If a name has no number, it is the only device of its kind.
         """
         return ("cpu",)
 
     def resolve_device(self, name: Optional[str]) -> Optional[str]:
-        """Return the entry of `devices()` that a name means, such as "CUDA:1" -> "gpu:1"; None for None.
+        """Return the entry of `devices()` that a name means, such as "CUDA:1" -> "gpu:1". Return None for None.
 
-        A name without a number means number 0. Raises `ShimError`, which lists the devices, if no entry fits. Do not
-        override it.
+        A name without a number has the number 0. Raises `ShimError`, which lists the devices, if no entry has this
+        meaning. Do not override this method.
         """
         return None if name is None else devices.resolve(name, self.devices(), self.name)
 
@@ -336,17 +336,16 @@ class Shim(abc.ABC):
         yield self.emitter()
 
     def export(self, program: Program, path: str, form: str) -> None:
-        """Write the program to `path` in the format `form`.
+        """Write the program to `path` in the format `form`. By default raises UnsupportedError: no files are written.
 
-        `path` does not exist; the caller renames the result. The program is not used afterwards, so its weights may be
-        freed. Raises UnsupportedError if the shim writes no files, which is the default.
+        `path` does not exist yet. The program is not used afterwards: its weights may be freed.
         """
         raise UnsupportedError("the shim %s writes no file format" % self.name)
 
     def portable(self) -> "Shim":
         """Return a copy of the shim whose files run on the oldest supported runtime and on all later runtimes.
 
-        Raises ConversionError if the shim cannot, which is the default.
+        By default raises ConversionError: the shim cannot write such files.
         """
         raise ConversionError(
             "the files of the shim %s are for one version of the framework" % self.name,

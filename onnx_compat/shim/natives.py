@@ -54,10 +54,10 @@ def declared_natives(emitter: Any) -> Dict[Tuple[str, str], Native]:
 
 
 def natives_of(functions: Mapping[str, Any], emitter: Any) -> Dict[Tuple[str, str], Native]:
-    """Return a dict (domain, operator) -> `Native` of the functions that `native` declares.
+    """Return (domain, operator) -> `Native` for the functions that the decorator `native` declares.
 
-    `functions` maps the name of a method to the method. A function is left out if `native` does not declare it, or if its
-    `available(emitter)` is False. Of two functions for one operator, the last counts.
+    `functions` maps the name of a method to the method. Functions that `native` does not declare are left out, and so
+    are those whose `available(emitter)` is False. Of two functions for one operator, the last counts.
     """
     natives = {}
     for name, function in functions.items():

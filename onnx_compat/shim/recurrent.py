@@ -14,10 +14,10 @@ _UNUSUAL = ("activation_alpha", "activation_beta", "input_forget", "layout")
 
 
 class StandardRecurrent(NamedTuple):
-    """An LSTM, GRU or RNN node that reads whole sequences, without clipping, with activations that fused kernels have.
+    """The inputs and activations of an LSTM, GRU or RNN node that fused kernels can compute.
 
-    `x`, `w`, `r`, `bias` and `peepholes` are inputs of the node; None for an omitted `bias` or omitted `peepholes`. The
-    initial states are not included.
+    Such a node reads whole sequences, without clipping. `x`, `w`, `r`, `bias` and `peepholes` are inputs of the node;
+    `bias` and `peepholes` may be None. The initial states are not included.
     """
 
     #: For each direction, whether it reads the sequence backwards.
@@ -55,7 +55,7 @@ def directions(attributes: Mapping[str, Any]) -> Tuple[bool, ...]:
 
 
 def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str, ...], ...]:
-    """Return for each direction a tuple of its activations in lower case. Absent activations take ONNX's defaults.
+    """Return a tuple with the activations of each direction: a tuple of names in lower case, by default ONNX's.
 
     `operator`: LSTM, GRU or RNN. Surplus names are dropped: ONNX's default for an RNN of one direction lists two.
     """
@@ -68,15 +68,16 @@ def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str
 def standard_recurrent(
     operator: str, inputs: Sequence[Optional[Tensor]], attributes: Mapping[str, Any]
 ) -> Optional[StandardRecurrent]:
-    """Return the directions, activations and inputs of an LSTM, GRU or RNN node; None if no fused kernel can compute it.
+    """Return the inputs and activations of an LSTM, GRU or RNN node. Return None if no fused kernel can compute it.
 
-    `inputs` are in ONNX's order, None if omitted. None is returned in these cases:
+    `inputs` are in ONNX's order; an omitted input has the value None. None is returned in these cases:
 
-    - the node has the input sequence_lens or the attribute `clip`, or x, w or r is omitted;
-    - an attribute of `_UNUSUAL` is neither absent, empty nor 0;
-    - ONNX does not have the direction, or `_ACTIVATIONS` does not have the activations of a direction.
+    - The node has the input sequence_lens or the attribute `clip`, or lacks x, w or r.
+    - An attribute of `_UNUSUAL` is present, and neither empty nor 0.
+    - The direction is unknown, or fused kernels lack the activations of a direction.
 
-    A kernel may decline more nodes: for a dtype, weights that are computed at run time, peepholes, mixed activations.
+    A kernel may decline further nodes, for a dtype, weights that are computed at run time, peepholes or mixed
+    activations.
     """
     x, w, r, bias, lengths, _, _, peepholes = (*inputs, *[None] * 8)[:8]
     if x is None or w is None or r is None or lengths is not None:

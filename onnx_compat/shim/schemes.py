@@ -10,11 +10,11 @@ __all__ = ["Quantization", "Scheme"]
 class Scheme(NamedTuple):
     """A quantization scheme that a shim offers for its files.
 
-    kind: its name.
-    meaning: its description for users.
-    fidelity: the lowest SNR in dB of a floating point output against the model's output. A tolerance replaces it.
-    calibrated: whether it needs calibration samples.
-    blocks: whether each block of weights may have its own scale.
+    - kind: its name, such as "int8".
+    - meaning: its description for users.
+    - fidelity: the lowest SNR in dB with which an output of a file is accepted. A tolerance of the user replaces it.
+    - calibrated: whether the scheme needs calibration samples.
+    - blocks: whether each block of weights may have its own scale.
     """
 
     kind: str

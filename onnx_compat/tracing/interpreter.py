@@ -49,20 +49,22 @@ class Context:
 
 
 class _Unavailable:
-    """The placeholder for the output of a node that failed, or that reads such a placeholder."""
+    """The placeholder for an output that has no value, because its node failed or reads a placeholder."""
 
 
 _UNAVAILABLE = _Unavailable()
 
 
 class Interpreter:
-    """Apply the meanings of the nodes of a graph to traced values, in order.
+    """Applies the meanings of the nodes of a graph to traced values, in order.
 
-    natives: (domain, operator) -> `Native`, for the operators that the shim implements as a whole; by default none.
-    tolerant: whether to go on after a node that raises an OnnxCompatError; an InvalidModelError is raised in any case.
-        `failed` maps the names of such nodes to their errors. `unseen` has the names of the nodes that were skipped
-        because they depend on a failed node, or on an input without a value.
-    watch: called with the name and the value of each input and each node output of the outermost graph.
+    - natives: (domain, operator) -> `Native`, for the operators that the shim implements as a whole; by default none.
+    - tolerant: whether to go on after a node that raises an OnnxCompatError. An InvalidModelError is raised in any
+      case.
+    - watch: called with the name and the value of each input and each node output of the outermost graph.
+
+    A tolerant interpreter fills `failed` (node name -> error) and `unseen`. `unseen` has the names of the nodes that
+    were skipped, because they depend on a failed node or on an input without a value.
     """
 
     def __init__(
@@ -84,12 +86,12 @@ class Interpreter:
     def run(self, graph: Graph, inputs: Sequence[Any], outer: Optional[Scope] = None) -> List[Any]:
         """Return the values of the graph's outputs, in order.
 
-        Unless the interpreter is tolerant, the OnnxCompatError of the first node that fails is raised. So is a KeyError
-        if a node reads an input without a value. A tolerant interpreter returns a placeholder for an output that it cannot
-        compute, but raises InvalidModelError. Run-time values of the outermost graph get the model's names (`Ref.name`).
+        - inputs: the values in the order of `graph.inputs`. An input of None takes the initializer of its name.
+        - outer: value name -> value of the enclosing graph, for a subgraph.
 
-        inputs: the values in the order of `graph.inputs`. An input of None takes the initializer of its name.
-        outer: the values of the enclosing graph by name, for a subgraph.
+        By default, the OnnxCompatError of the first node that fails is raised, or a KeyError if a node reads an input
+        without a value. A tolerant interpreter returns a placeholder for an output that it cannot compute. It raises
+        InvalidModelError only.
         """
         scope: Scope = dict(outer or {})
         scope.update((port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None)
@@ -118,9 +120,10 @@ class Interpreter:
 
     @staticmethod
     def _last_uses(graph: Graph) -> Dict[int, List[str]]:
-        """Return node index -> names of the values to free after that node, which is the last that uses them (liveness).
+        """Return node position -> names of the values that can be freed after that node (liveness).
 
-        A value that no node reads is freed after its producer. Outputs of the graph are not listed.
+        The node is the last that reads the value; a value that no node reads is freed after its producer. Outputs of
+        the graph are not in the lists.
         """
         last: Dict[str, int] = {}
         for k, node in enumerate(graph.nodes):
@@ -189,12 +192,14 @@ class Interpreter:
     ) -> Sequence[Any]:
         """Record the shim's native operator for a node. Return its results, up to the last output that is read.
 
-        `composed` has the results of the node's meaning, which give the types of the native's results. `composed` is
-        returned if the shim has no native for the operator, or if the native does not accept the node. It is also
-        returned if one of these results is known, or is not a Tensor.
+        `composed` has the results of the node's meaning. Their types become the types of the native's results.
+        `composed` itself is returned in these cases:
 
-        Dead code elimination drops the nodes of the meaning. So a size that depends on these nodes becomes a size of the
-        native's own result.
+        - The shim has no native for the operator, or the native does not accept the node.
+        - A result in `composed` is known, or is not a Tensor.
+
+        A symbolic size that depends on nodes of the meaning is replaced by a size of the native's result. The cause:
+        dead code elimination drops those nodes.
         """
         native = self.natives.get((node.domain, node.operator))
         if native is None:

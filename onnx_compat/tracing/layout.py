@@ -49,16 +49,24 @@ def physical_axis(axis: int, order: Order) -> int:
 
 
 def permute_shape(values: Sequence[Extent], order: Order) -> Tuple[Extent, ...]:
-    """Permute a list with an entry for each logical axis to physical order, such as [N, C, H, W] to [N, H, W, C]."""
+    """Return a shape in physical order, such as [N, C, H, W] -> (N, H, W, C).
+
+    `values` has an entry for each logical axis. `order` has the logical axis of each stored axis; None: no change.
+    """
     return tuple(values) if order is None else tuple(values[axis] for axis in order)
 
 
 def common_order(tensors: Sequence[Tensor], rank: int) -> Order:
-    """Return the order in which an operation works on these operands: that of the largest operand with a pending order.
+    """Return the order of axes in which an operation works on these operands: a pending order, or None (logical).
 
-    Only run-time operands of rank `rank` count, and a symbolic size counts as 64. Without a pending order among them,
-    the order is logical (None). A pending order that is not channels-last loses to an operand in logical order with at
-    least as many elements. Such orders come from matrix products, which need their operands in logical order.
+    Only run-time operands of rank `rank` count. The result is the pending order of the largest of them. It has the
+    value None in these cases:
+
+    - No operand has a pending order.
+    - The order is not channels-last, and an operand in logical order has at least as many elements. Such orders come
+      from matrix products, which need logical order.
+
+    A symbolic size counts as 64 elements.
     """
     whole = [t for t in tensors if t.ref is not None and t.rank == rank]
     pending = [t for t in whole if t.order is not None]
@@ -83,9 +91,10 @@ def _element_count(tensor: Tensor) -> int:
 def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
     """Return `tensor` as an argument, stored in `order`, for an operation that broadcasts to the rank `rank`.
 
-    A known operand with one element and a lower rank becomes a scalar. Any other operand of lower rank gets leading axes
-    of length one; for an `order` of None it keeps its shape and the logical order. A transpose or a reshape is recorded
-    where it is needed.
+    - A known operand of one element and lower rank becomes a scalar.
+    - Any other operand of lower rank gets leading axes of size 1. If `order` has the value None, it keeps its shape.
+
+    A transpose or a reshape is recorded if it is needed.
     """
     if tensor.known and tensor.value is not None:
         array = tensor.value
@@ -132,13 +141,14 @@ def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
 
 
 def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[Order, Order]:
-    """Return two orders for a reshape from `before` to `after`: how it reads its operand, and how its result is stored.
+    """Return (order in which a reshape reads its operand, order in which its result is stored).
 
-    `order` is the order in which the operand is stored. The shapes are divided into groups of axes with equal products:
-    [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N; C -> g, C/g; H, W -> H*W. If the axes of each group are
-    contiguous in storage, both orders keep the storage order of the groups. Then the data mostly does not move.
-    Otherwise both orders are logical, or `_image_orders` finds a better pair. Both are logical too for an `order` of
-    None, and for products that differ.
+    `before` and `after` are the shapes, and `order` is the storage order of the operand. The axes are divided into
+    groups with equal products: [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N; C -> g, C/g; H, W -> H*W.
+
+    - The axes of each group are contiguous in storage: both orders keep the storage order of the groups.
+    - Otherwise: both have the value None (logical), or a pair that `_image_orders` finds.
+    - `order` has the value None, or the products differ: both have the value None.
     """
     if order is None:
         return None, None
@@ -204,10 +214,10 @@ def _is_unit(extent: Extent) -> bool:
 
 
 def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tuple[List[int], List[int]]]:
-    """Return pairs (axes of `before`, axes of `after`) whose sizes have equal products, in order.
+    """Return a list of pairs (axes of `before`, axes of `after`) whose sizes have equal products, in order.
 
-    The groups are as small as the sizes can prove: if symbolic sizes do not decide where a group ends, it takes all axes
-    that are left. Axes that remain in one shape only join the last group. Axes of length one are in no group.
+    The groups are as small as possible. If symbolic sizes do not decide where a group ends, it takes all axes that are
+    left. Axes that remain in only one shape join the last group. Axes of size 1 are in no group.
     """
     ins = [axis for axis in range(len(before)) if not _is_unit(before[axis])]
     outs = [axis for axis in range(len(after)) if not _is_unit(after[axis])]

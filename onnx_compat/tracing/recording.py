@@ -27,9 +27,10 @@ def record_program(
 ) -> Program:
     """Call `function` with a Tensor for each port of `inputs`, and return the program that computes its results.
 
-    The outputs are named by `output_names`, in order; by default output_0, output_1, … The output ports of the program have
-    None for a symbolic size. `trace` records the program; by default a new trace for `emitter`. An error of `function` is
-    raised unchanged. Raises VerificationError as `check_program` does.
+    `output_names`: the names of the outputs, in order; by default output_0, output_1, … `trace` records the program; by
+    default a new trace for `emitter`. In the output ports of the program, a symbolic size has the value None.
+
+    Raises VerificationError if the program has a defect (see `check_program`). Errors of `function` pass.
     """
     trace = trace or start_trace(emitter)
     with trace.active():

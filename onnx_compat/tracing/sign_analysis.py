@@ -30,10 +30,10 @@ def is_nonnegative_tensor(x: Tensor) -> bool:
 
 
 def _is_nonnegative(arg: Arg, known: Dict[Ref, bool]) -> bool:
-    """Whether no element of an integer or bool argument, or of each argument in a tuple, can be negative.
+    """Whether no element of an integer or bool argument can be negative. A tuple: whether this holds for each item.
 
-    False without a proof, and for any other argument. `known` caches the answers for run-time values. Once it has 64
-    entries, further values count as not proved.
+    False if it cannot be proved, and for other dtypes. `known` caches the answers for run-time values. When it has 64
+    entries, no further values are examined, and False is returned for them.
     """
     if isinstance(arg, tuple):
         return all(_is_nonnegative(item, known) for item in arg)

@@ -34,11 +34,11 @@ def current_trace() -> "Trace":
 
 
 class Trace:
-    """Record nodes into the innermost open region, or execute them at once.
+    """Records nodes into the innermost open region, or executes them at once.
 
-    target: the target of the recording; None if no node depends on a target.
-    immediate: an emitter that executes each node when it is applied. Then every size is an int and every value can be
-        read, so a model runs that no compiled form can express.
+    - target: the target of the recording; None if no node depends on a target.
+    - immediate: an emitter that executes each node when it is applied, or None. With it, every size is an int, and
+      every value can be read.
     """
 
     def __init__(self, target: Optional[Target] = None, immediate: "Optional[Emitter]" = None) -> None:
@@ -63,10 +63,10 @@ class Trace:
 
     # -- regions -------------------------------------------------------------------------------------------------------
     def region(self, specs: Sequence[Spec], body: Callable[..., Sequence[Tensor]]) -> Region:
-        """Call `body` with a Tensor for each spec. Return a region of the nodes that it records; its results are outputs.
+        """Call `body` with a Tensor for each type in `specs`. Return a region of the recorded nodes and results.
 
-        The outputs are stored in logical order. A size in `specs` may be None, an unknown size, or a name: equal names
-        are equal symbolic sizes. An error of `body` is raised unchanged.
+        The results of `body` are the outputs of the region, stored in logical order. A size in `specs` may be None
+        (unknown) or a name: equal names become equal symbolic sizes. Errors of `body` pass.
         """
         names: Dict[str, Dim] = {}
         region = Region([_name_open_sizes(Ref(spec), names) for spec in specs], self.target)
@@ -154,11 +154,13 @@ class Trace:
         return self.record("extents", (sizes,), {"shape": spec.shape, "dtype": spec.dtype}, [spec])[0]
 
     def remember(self, result: Tensor, source: Tensor) -> None:
-        """Remember that a reshape of `source` gave `result`, and recorded the pending order of `source` as a transpose.
+        """Remember that a reshape of `source` gave `result`, if the reshape recorded a transpose.
 
-        A later reshape of `result` to the shape of `source` can then return `source`. Both reshapes and the transpose
-        can become dead code. Nothing is remembered if `source` has no pending order, or if `result` has one. An
-        immediate trace remembers nothing either, because it has executed the transpose already.
+        A later reshape of `result` to the shape of `source` can then return `source`. Nothing is remembered in these
+        cases:
+
+        - `source` has no pending order, or `result` has one.
+        - The trace executes at once: the transpose is executed already.
         """
         if self.immediate is None and result.ref is not None and source.order is not None and result.order is None:
             self._reshape_sources[result.ref] = source
@@ -169,9 +171,9 @@ class Trace:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def peek(self, tensor: Tensor) -> Optional[np.ndarray]:
-        """Return the elements of a tensor as a carrier array in logical order; None if they are not available.
+        """Return the elements of a tensor as a carrier array in logical order, or None if they are not available.
 
-        They are available if the tensor is known, or if the trace executes at once. Symbolic sizes are not known.
+        They are available if the tensor is known, or if the trace executes at once. Symbolic sizes are not available.
         """
         if tensor.known:
             return tensor.value
@@ -209,10 +211,10 @@ def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
 
 
 def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
-    """Replace open sizes in the type of `ref`, in place, by symbols. Return `ref`.
+    """Replace None and names in the shape of `ref` by symbolic sizes, in place. Return `ref`.
 
-    None becomes the length of the value's own axis. A name becomes the symbol that `names` has for it, or a new symbol,
-    which is added to `names`. Without `names`, a name stays.
+    None becomes the length of this axis of `ref`. A name becomes the symbol that `names` has for it. A new name is
+    added to `names`. Without `names`, a name stays.
     """
     if any(extent is None or isinstance(extent, str) for extent in ref.spec.shape):
         shape: List[Any] = list(ref.spec.shape)

@@ -145,10 +145,11 @@ EMPTY_OPTIONAL = _EmptyOptional()
 
 
 def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """Convert an array, a number, a text, a size or a list to a Tensor with a `value`. A list of sizes has to be flat.
+    """Convert an array, a number, a text, a size or a list to a Tensor with a `value`. A Tensor stays unchanged.
 
-    A Tensor is returned unchanged, whatever its dtype. `dtype` is the dtype of the result; by default that of the
-    array, or int64 for symbolic sizes. Without `dtype`, a Python number has numpy's default: int64, float64 or bool.
+    `dtype`: the dtype of the result. By default, an array keeps its dtype, symbolic sizes get int64, and Python numbers
+    get numpy's default: int64, float64 or bool. A list of symbolic sizes must be flat.
+
     Raises UnsupportedError if ONNX has no such dtype.
     """
     if isinstance(value, Tensor):
@@ -190,8 +191,8 @@ def known_array(tensor: Tensor, subject: str) -> np.ndarray:
 def as_sizes(tensor: Tensor) -> List[Extent]:
     """Return the elements of an integer vector or scalar as a list of sizes: ints if known, else symbolic sizes.
 
-    A tensor with a `value` is flattened if its rank is higher. For a run-time tensor, raises InvalidModelError for a higher
-    rank, and NeedsKnownError if the number of elements is not known.
+    A tensor with a `value` may have a higher rank: it is flattened. For a run-time tensor, a higher rank raises
+    InvalidModelError, and an unknown number of elements raises NeedsKnownError.
     """
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]

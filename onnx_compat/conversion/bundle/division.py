@@ -34,11 +34,13 @@ Types = Dict[str, Optional[Type]]
 
 
 class Division(NamedTuple):
-    """A model divided into `parts`, in the order in which they run.
+    """A model divided into parts for a shim and parts for the fallback.
 
-    `model`: the given model without the nodes whose results are constants. `types`: value name -> type; None or no entry:
-    unknown. Every input and output of a part that runs in the shim has a type. `reasons`: node name -> why a file
-    cannot hold the node, for nodes of the model and of its subgraphs.
+    - model: the given model without the nodes whose results are constants.
+    - parts: in the order in which they run.
+    - types: value name -> type; None or no entry if the type is unknown. Inputs and outputs of parts for the shim have
+      one.
+    - reasons: node name -> why a file cannot hold the node, for nodes of the model and of its subgraphs.
     """
 
     model: Model
@@ -79,17 +81,18 @@ _INDIVISIBLE = UnsupportedError(
 
 
 def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatError]] = None) -> Division:
-    """Divide a model into parts for a shim and parts for the fallback, in the order in which they run.
+    """Divide a model into parts for a shim and parts for the fallback. Return a `Division`.
 
     These nodes go to the fallback:
 
-    - nodes that the shim cannot do, as `survey` finds
-    - the nodes in `refused` (node name -> error): the caller knows that the format cannot hold them
-    - nodes of which a file cannot declare a value: see `_find_failed`
-    - nodes with such a node in a subgraph; all nodes of an indivisible graph with such a node
+    - nodes that the shim cannot run (see `survey`)
+    - the nodes in `refused` (node name -> error), because the caller knows that the format cannot hold them
+    - nodes with an input or result whose dtype or rank is unknown, at the border of a part (see `_find_failed`)
+    - nodes that have one of these nodes in a subgraph
+    - all nodes of an indivisible graph, if it has one of these nodes
 
-    Nodes whose results are constants become initializers (see `_fold_known`). Parts whose results nothing reads are
-    dropped. A node that the fallback cannot run either raises nothing here: see `Division.impossible`.
+    Nodes whose results are constants become initializers. Parts whose results nothing reads are dropped. A node that
+    the fallback cannot run raises no error here: see `Division.impossible`.
     """
     recorder = _TypeRecorder(model)
     failed = dict(refused or {})
@@ -125,7 +128,7 @@ def _fallback_names(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Set[
 
 
 def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str, OnnxCompatError]:
-    """Return node name -> error for the nodes of a part that a file cannot hold; empty if a file can hold the part.
+    """Return node name -> error for nodes of `part` that a file cannot hold; empty if a file can hold the part.
 
     The dict has the first of these groups that is not empty:
 
@@ -133,7 +136,8 @@ def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str
     - nodes that the shim cannot run, in the part or in subgraphs of its nodes
     - nodes that compute an output of the part which is not a tensor of known dtype and rank
 
-    If the shim can run all nodes, the traced types that `types` lacks are added to `types`, in place.
+    `types` maps value names to types. If the shim can run all nodes, the types that the trace found are added to
+    `types`.
     """
     undeclared = {name for name in part.inputs if not _is_declared_tensor(types.get(name))}
     failed = {node.name: _undeclared_error(name) for node in part.nodes for name in _reads(node) if name in undeclared}
@@ -177,11 +181,11 @@ def _undeclared_error(name: str) -> OnnxCompatError:
 
 
 class _TypeRecorder:
-    """Records, while a model is traced, the type of each value in `types`, and each known value in `known`.
+    """Records the type of each value in `types` and each known value in `known`, while a model is traced.
 
-    `survey` calls the object with the name and the traced value of each input and result. Equal symbolic sizes get
-    equal names in the types. For a value that is no tensor, a type that the model declares for an input takes
-    precedence.
+    `types` and `known` map a value name to its type and its Tensor. `survey` calls the object with the name and the
+    traced value of each input and result. Equal symbolic sizes get equal names in the types. An input that is no tensor
+    keeps the type that the model declares.
     """
 
     def __init__(self, model: Model) -> None:
@@ -227,10 +231,10 @@ class _TypeRecorder:
         }
 
     def _size(self, size: Extent, declared: Dim) -> Dim:
-        """Return a size as a type declares it: an int unchanged, and for a symbolic size always the same name.
+        """Return a size for a type: an int unchanged, a name for a symbolic size. Equal symbolic sizes get equal names.
 
-        `declared`: the size of this axis in the model, or None. If it is a name, a symbolic size without a name takes
-        this name; otherwise "size.<count>", with dots appended until the model does not use the name.
+        `declared`: the size of this axis in the model: an int, a name or None. If it is a name, a symbolic size without
+        a name gets that name. Otherwise the name is "size.<count>", with dots appended until the model does not use it.
         """
         if isinstance(size, int):
             return size
@@ -243,11 +247,12 @@ class _TypeRecorder:
 
 
 def _fold_known(model: Model, known: Dict[str, Tensor]) -> Model:
-    """Constant folding: replace each node by initializers if all its results are in `known`. Return a new model.
+    """Constant folding: return a new model in which initializers replace the nodes whose results are all in `known`.
 
-    A node that computes an output of the model is kept. Inputs with a default are constants: the new model has the
-    required inputs only. An output that is an initializer becomes the result of an Identity of that initializer, which
-    is renamed, because a part must compute each output.
+    - A node that computes an output of the model is kept.
+    - The new model has no inputs with a default: they stay initializers.
+    - An output that is an initializer is computed by an Identity of that initializer, which gets another name. The
+      cause: each output must be the result of a node of a part.
     """
     graph = model.graph
     output_names = {port.name for port in graph.outputs}

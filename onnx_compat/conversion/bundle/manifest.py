@@ -49,8 +49,11 @@ class Member(NamedTuple):
 class PartEntry(NamedTuple):
     """A part of the model, as the manifest lists it.
 
-    `kind`: the format of its files, or 'onnx' for the fallback. `path`: the file or folder in the zip that is loaded.
-    `nodes`: how many nodes the part has. `files`: `path` itself, or the members of the zip in the folder `path`.
+    - kind: the format of the part's files, or "onnx" for the fallback.
+    - path: the file or folder in the zip that is loaded.
+    - nodes: the number of nodes in the part.
+    - inputs, outputs: the names and types of the part's ports.
+    - files: the entry for `path`, or for each file below it if `path` is a folder.
     """
 
     kind: str
@@ -142,9 +145,14 @@ def _dump_type(kind: Optional[Type]) -> Json:
 def parse_manifest(data: bytes) -> Manifest:
     """Return the manifest in a JSON document, the inverse of `dump_manifest`. Every field is checked.
 
-    Raise InvalidModelError for invalid JSON, another format or version, a missing field, and a field of the wrong type.
-    Raise it too for a path or digest outside of the allowed pattern. Raise it too for a part without files, or with a
-    file outside of its path. Raise UnsupportedError for an unknown dtype. Unknown fields are ignored.
+    Raises InvalidModelError in these cases:
+
+    - The JSON is invalid, or has another format or version.
+    - A field is missing, or has the wrong type.
+    - A path or a digest does not match the allowed pattern.
+    - A part has no files, or a file outside of its path.
+
+    Raises UnsupportedError for an unknown dtype. Unknown fields are ignored.
     """
     try:
         document = json.loads(data.decode("utf-8"))
@@ -230,10 +238,10 @@ def _check_list(value: Json) -> List[Any]:
 
 
 def _check_member(value: Json) -> str:
-    """Return `value`, a field of the manifest, unchanged if it is a valid path of a member in the zip.
+    """Return a field of the manifest unchanged if it is a valid path of a file in the zip.
 
-    Raise TypeError if it is no text. Raise ValueError for an absolute path, `..` and other paths outside of the allowed
-    pattern.
+    Raises TypeError if the field is no text. Raises ValueError for a path that is not allowed, such as an absolute path
+    or a path with "..".
     """
     if not _MEMBER.match(_check_text(value)):
         raise ValueError("%r is no name of a member" % (value,))
@@ -247,14 +255,17 @@ def _check_digest(value: Json) -> str:
 
 
 def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[str, zipfile.ZipInfo]]:
-    """Return (the manifest of an archive, name -> zip entry of every member), after a check of both.
+    """Return (the manifest of an archive, file name -> zip entry for every file), after a check of both.
 
-    `size`: the size of the archive in bytes.
+    `size`: the size of the archive in bytes. Raises InvalidModelError in these cases:
 
-    Raise InvalidModelError for a compressed, encrypted or repeated member, and for a manifest that is missing, too large
-    or invalid. Raise it if the members together are larger than the archive: an archive must not expand when it is
-    unpacked. Raise it too if two parts share a member, or a member of a part is missing or has another size than in the
-    manifest. Errors of `parse_manifest` and of zipfile pass.
+    - A file is compressed or encrypted, or two files have one name.
+    - All files together are larger than the archive: an archive must not expand when it is unpacked.
+    - The manifest is missing, too large or invalid.
+    - Two parts share a file.
+    - A file of a part is missing, or its size differs from that in the manifest.
+
+    Errors of `parse_manifest` and of zipfile pass.
     """
     members = {info.filename: info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):

@@ -28,8 +28,11 @@ _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, Ke
 def read_manifest(path: StrPath) -> Manifest:
     """Return the manifest of a bundle, without unpacking the parts.
 
-    Raise InputError if the file cannot be read, and InvalidModelError if the file is no intact bundle. The parts are
-    checked for their presence and size only, as by `locate_members`. Raise UnsupportedError for an unknown dtype.
+    Only the presence and the size of the parts' files are checked.
+
+    - Raises InputError if the file cannot be read.
+    - Raises InvalidModelError if the file is no bundle, or is damaged.
+    - Raises UnsupportedError for an unknown dtype.
     """
     with _open_bundle(path) as (_, manifest, _members):
         return manifest
@@ -37,10 +40,10 @@ def read_manifest(path: StrPath) -> Manifest:
 
 @contextmanager
 def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dict[str, zipfile.ZipInfo]]]:
-    """Open a bundle and yield (zip archive, manifest, {name: zip entry}), after the checks of `locate_members`.
+    """Open a bundle and yield (zip archive, manifest, {file name: zip entry}), after the checks of `locate_members`.
 
-    In the checks and in the block, an OSError becomes an InputError, and the errors in `_BROKEN` become an
-    InvalidModelError. An OnnxCompatError gets the path appended to its reason, and passes.
+    Errors of the checks and of the block are converted: an OSError becomes an InputError, and an error of damaged data
+    (in `_BROKEN`) becomes an InvalidModelError. An OnnxCompatError passes, with the path appended to its reason.
     """
     try:
         size = os.path.getsize(path)
@@ -64,10 +67,11 @@ class _FilePart(NamedTuple):
     outputs: Sequence[Port]
 
     def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
-        """Run the part, with its inputs taken from `values`, by name. Return name -> (array, dtype) for each output.
+        """Run the part. Return name -> (array, dtype) for each output that the file has.
 
-        The outputs are those of the file, which may have more than the manifest lists. Raises KeyError for an input of
-        the file that `values` lacks; other values are ignored.
+        `values` maps the name of a value to (array, dtype). The part takes its inputs from `values`; other entries are
+        ignored. The file may have more outputs than the manifest lists. Raises KeyError if `values` lacks an input of
+        the file.
         """
         types = {port.name: port.type for port in self.entry.outputs}
         arrays = self.compiled.run([values[port.name][0] for port in self.inputs])
@@ -75,9 +79,10 @@ class _FilePart(NamedTuple):
 
 
 def _dtype(declared: Optional[Type], port: Port) -> DType:
-    """Return the dtype of an output: that in the manifest (`declared`), or that of the file if the manifest has none.
+    """Return the dtype of an output: the dtype in the manifest, or that of the file if the manifest has none.
 
-    The file may have a carrier dtype, where its format lacks the dtype of the model.
+    `declared`: the type in the manifest, or None. The dtype of the file may be a carrier dtype, if the format lacks the
+    dtype of the model.
     """
     return declared.dtype if isinstance(declared, TensorType) and declared.dtype is not None else port.dtype
 
@@ -100,10 +105,11 @@ class _FallbackPart(NamedTuple):
 class Bundle:
     """A loaded bundle; `run` computes the outputs of the model. The parts are unpacked into a temporary folder.
 
-    `find` returns the shim that loads a format. It is not called if every part runs in the fallback.
+    `find` takes a format and returns the shim that loads it. It is not called if every part runs in the fallback.
 
-    Raises InputError if the file cannot be read, and InvalidModelError if the bundle is damaged. An OnnxCompatError
-    of `find`, or of loading a part, passes with the path in its reason.
+    - Raises InputError if the file cannot be read.
+    - Raises InvalidModelError if the bundle is damaged.
+    - An OnnxCompatError of `find`, or of loading a part, passes with the path in its reason.
     """
 
     def __init__(self, path: StrPath, find: Callable[[str], Shim]) -> None:
@@ -149,9 +155,10 @@ class Bundle:
     __call__ = run
 
     def values(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Dict[str, Any]:
-        """Run every part. Return the inputs of the model and the outputs of all parts, by their names in the model.
+        """Run every part. Return value name -> value, for the inputs of the model and the outputs of all parts.
 
-        The values are in the caller's form, as by `to_public_value`. `inputs` and the errors are as for `run`.
+        `inputs` has the form that `run` takes. The values have the form that `run` returns. The errors are those of
+        `run`.
         """
         values: Dict[str, Any] = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
         for part in self._parts:
@@ -159,10 +166,13 @@ class Bundle:
         return {name: to_public_value(value) for name, value in values.items()}
 
     def alone(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Return the value `name`, computed by the first part that has this output, and by this part alone.
+        """Return the value named `name`, computed by running only the first part that has this output.
 
-        `given` maps each input of the part to a value; other values are ignored. Raises KeyError for a missing value,
-        InputError for a value that does not fit, and StopIteration if no part has the output.
+        `given` maps a value name to a value. It must have each input of the part; other entries are ignored.
+
+        - Raises KeyError if an input of the part is missing in `given`.
+        - Raises InputError if a value does not fit its input.
+        - Raises StopIteration if no part has the output.
         """
         part = next(part for part in self._parts if name in self.made_by(part.entry))
         names = [port.name for port in part.entry.inputs]
@@ -195,9 +205,10 @@ class Bundle:
 
 
 def _check_order(manifest: Manifest) -> None:
-    """Raise InvalidModelError if a part reads a value that is no input of the model and no output of an earlier part.
+    """Raise InvalidModelError if the parts cannot run in the order of the manifest. Otherwise do nothing.
 
-    Raise it too if an output of the model is neither an input of the model nor an output of a part.
+    - A part reads a value that is no input of the model and no output of an earlier part.
+    - An output of the model is neither an input of the model nor an output of a part.
     """
     available = {port.name for port in manifest.inputs}
     for part in manifest.parts:
@@ -211,9 +222,10 @@ def _check_order(manifest: Manifest) -> None:
 
 
 def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise InvalidModelError if the file of a part has an input that the manifest lacks, or lacks one of its outputs.
+    """Raise InvalidModelError if the ports of a part's file contradict the manifest. Otherwise do nothing.
 
-    `inputs`, `outputs`: the names that the file has. It may have fewer inputs and more outputs than the manifest.
+    `inputs` and `outputs` are the names that the file has. Each name in `inputs` must be an input of `part`, and each
+    output of `part` must be in `outputs`. The file may have fewer inputs and more outputs than the manifest.
     """
     declared_inputs = [port.name for port in part.inputs]
     declared_outputs = [port.name for port in part.outputs]
@@ -222,10 +234,12 @@ def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str])
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, folder: str) -> str:
-    """Unpack a member to its own path below `folder`, and return the path of the new file. Folders are created.
+    """Unpack a file of the archive below `folder`, creating the folders of its path. Return the path of the new file.
 
-    `info`: its entry in the zip. Raise InvalidModelError if its SHA-256 differs from that in `member`, and
-    FileExistsError if the path exists.
+    `info`: the zip entry of the file. `member`: its path and SHA-256 in the manifest.
+
+    Raises InvalidModelError if the SHA-256 of the content differs. Raises FileExistsError if the new file exists
+    already.
     """
     path = os.path.join(folder, *member.name.split("/"))
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -29,12 +29,14 @@ _ZIP64 = 1 << 31
 def write(model: Model, shim: Shim, file_format: str, path: str, export: Export) -> Manifest:
     """Write a bundle to `path`, and return its manifest. A file at the path is overwritten, also if an error follows.
 
-    `export` writes a part for the framework, in the format `file_format`. If it raises an UnsupportedError for a node
-    of the part, the node goes to the fallback, and the model is divided and written again. Other errors of `export`
-    pass, and so do errors of the fallback, which prepares each of its parts as a check.
+    `export` writes a part for the framework, in the format `file_format`. If `export` raises an UnsupportedError for a
+    node of the part, the node goes to the fallback, and everything is divided and written again.
 
-    Raise a ConversionError if neither the shim nor the fallback runs a node, or if a part for the fallback has 2 GB or
-    more.
+    Raises a ConversionError in these cases. Other errors of `export`, and errors of preparing a part for the fallback,
+    pass.
+
+    - Neither the shim nor the fallback can run a node.
+    - A part for the fallback has 2 GB or more.
     """
     refusals: Dict[str, OnnxCompatError] = {}
     while True:
@@ -50,7 +52,7 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
 
 
 def _check_possible(division: Division, shim: Shim) -> None:
-    """Raise a ConversionError that names the nodes which neither the shim nor the fallback can run, if there are any."""
+    """Raise a ConversionError that names the nodes which neither the shim nor the fallback can run, if any exist."""
     if division.impossible:
         names = ", ".join("'%s' (%s)" % (node.name, node.operator) for node in division.impossible)
         raise ConversionError(

@@ -10,10 +10,11 @@ __all__ = ["describe_foreign_file"]
 
 
 def describe_foreign_file(path: str) -> Optional[Description]:
-    """Return the description of a .keras file or of the folder of a SavedModel; None for any other path.
+    """Return the description of a .keras file or of the folder of a SavedModel. Return None for any other path.
 
-    A .keras file is recognised by its suffix, in any case; a SavedModel is a folder with `saved_model.pb`. Raises
-    `InputError` if the file cannot be read, and `InvalidModelError` if it is damaged.
+    A .keras file ends in ".keras", in upper or lower case. A SavedModel is a folder with a file `saved_model.pb`.
+
+    Raises `InputError` if the file cannot be read, and `InvalidModelError` if it is damaged.
     """
     if os.path.isdir(path):
         return saved_model.describe_saved_model(path) if os.path.exists(os.path.join(path, saved_model.FILE)) else None

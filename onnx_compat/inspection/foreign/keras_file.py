@@ -31,10 +31,13 @@ Json = Any  # a parsed JSON value: its structure is only known after a check
 
 
 def describe_keras_file(path: str) -> Description:
-    """Return the description of a .keras file: format, model, sizes in bytes, layers; tables of ports and layer counts.
+    """Return the description of a .keras file: facts on the model, a table of ports and a table of layer counts.
 
-    An InputLayer is not counted as a layer. Raises `InputError` if the file cannot be read, and `InvalidModelError` if
-    the file is damaged or its layers are nested too deep.
+    The facts have the format, the model, the sizes in bytes, the layers and the Keras version. An InputLayer is not
+    counted.
+
+    Raises `InputError` if the file cannot be read. Raises `InvalidModelError` if the file is damaged, or its layers are
+    nested too deep.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -71,10 +74,10 @@ def describe_keras_file(path: str) -> Description:
 
 
 def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
-    """Return the parsed content of a JSON file in the archive. The caller expects an object; its form is not checked.
+    """Return the parsed content of the JSON file `name` in the archive. It should be a dict; this is not checked.
 
-    Raises `KeyError` if the archive has no such file, and `ValueError` if the file is larger than `_LARGEST` bytes or
-    no JSON.
+    - Raises `KeyError` if the archive has no such file.
+    - Raises `ValueError` if the file is no JSON, or is larger than `_LARGEST` bytes.
     """
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
@@ -130,10 +133,12 @@ def _layer_names(layers: Json) -> Iterator[str]:
 
 
 def _output_type(layer: Dict[str, Any]) -> Row:
-    """Return the dtype and the shape of a layer's output as columns "type" and "shape" of a row.
+    """Return the dtype and shape of a layer's output as a row: {"type": text, "shape": list or None}.
 
-    They are those in the layer's config, where only an InputLayer has a shape. For a class in `_SHAPE_PRESERVING`, they
-    are those of the first input tensor, if the file has them. Without an entry, the dtype is "" and the shape None.
+    - A class in `_SHAPE_PRESERVING`: the dtype and shape of the layer's first input tensor, if the file has them.
+    - Any other class: the dtype in the layer's config. Only an InputLayer has a shape there.
+
+    A missing dtype gives "", a missing shape gives None.
     """
     # The file holds the shapes of the inputs of a layer only.
     config = layer["config"]

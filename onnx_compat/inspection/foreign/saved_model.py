@@ -44,10 +44,12 @@ Row = Dict[str, Any]
 
 
 def describe_saved_model(path: str) -> Description:
-    """Return the description of the folder of a SavedModel; only its first graph is described.
+    """Return the description of a SavedModel folder: facts, and tables of signatures and of operator counts.
 
-    The tables list the ports of the signatures, and the operators with their counts. Raises `InputError` if
-    `saved_model.pb` cannot be read, and `InvalidModelError` if it is no file, is damaged or holds no graph.
+    Only the first graph is described.
+
+    - Raises `InputError` if `saved_model.pb` cannot be read.
+    - Raises `InvalidModelError` if `saved_model.pb` is damaged, or holds no graph.
     """
     try:
         saved = _parse_file(os.path.join(path, FILE))
@@ -137,10 +139,10 @@ def _port_type(port: Message) -> Row:
 
 
 def _read_port_types(path: str) -> Dict[str, Dict[str, Row]]:
-    """Return the types of the model's inputs and outputs, by kind and name: {"input": {name: row}, "output": …}.
+    """Return the types of the model's ports: {"input": {name: row}, "output": {name: row}}.
 
-    A row has the columns "type" and "shape". These types have names for open sizes, which a signature lacks. Return an
-    empty dict if the file that the shims write is absent, damaged or too large.
+    A row is {"type": dtype, "shape": list of sizes}. The types come from a file that the shims write. They have names
+    for open sizes, which a signature lacks. Return an empty dict if that file is absent, damaged or too large.
     """
     types_path = os.path.join(path, _PORT_TYPES)
     if not os.path.isfile(types_path):

@@ -21,10 +21,10 @@ Ints = Optional[Sequence[int]]
 
 @op("Trilu", since=1, domain=DOMAIN)
 def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
-    """Return each matrix (the last two axes) with zeros outside of a triangle.
+    """Return X with zeros outside of a triangle of each matrix (the last two axes), as Trilu of ai.onnx.
 
-    If `upper`, the triangle begins at diagonal `k`, else it ends there. `k` is 0, the main diagonal, by default; `k` >
-    0 is above it.
+    If `upper` is nonzero, the triangle is diagonal `k` and everything above it. Otherwise it is diagonal `k` and
+    everything below it. Diagonal 0, the default, is the main diagonal. A positive `k` lies above it.
     """
     return constants.trilu(X, k, upper=upper)
 
@@ -51,17 +51,19 @@ def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
 
 @op("Pad", since=1, domain=DOMAIN)
 def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad every axis of data, or crop it by negative sizes.
+    """Pad the axes of data by `pads` elements. A negative number crops the axis.
 
-    `pads` has the shape [2 * rank] or [1, 2 * rank]: all begins, then all ends. Mode constant pads with `value`, by
-    default 0; the modes edge, reflect and wrap copy elements. Raises InvalidModelError for another number of sizes.
+    `pads` is [2 * rank] or [1, 2 * rank]: the numbers at the begin of all axes, then those at their end. The mode
+    "constant" pads with `value`, by default 0. The modes "edge", "reflect" and "wrap" copy elements.
+
+    Raises InvalidModelError if `pads` has another number of elements.
     """
     return slicing.pad(data, p.reshape(pads, (pads.size,)), value, mode=mode)
 
 
 @op("ExpandDims", since=1, domain=DOMAIN)
 def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
-    """Insert an axis of size 1 at the position `axis` of the result; -1 is the last axis.
+    """Insert an axis of size 1 into X. `axis` is its position in the result; -1 makes it the last axis.
 
     Raises NeedsKnownError if `axis` is not known, and InvalidModelError if it is out of range.
     """
@@ -183,9 +185,9 @@ def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int 
 def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
     """Return the inverse of Rfft for a signal of even length: X [..., k, 2] gives [..., 2 * (k - 1)].
 
-    Each frequency but the first and the last counts twice, because its conjugate is left out of the input. The result
-    includes the factor 1 / length. Raises UnsupportedError unless signal_ndim is 1 and the transform is one-sided and
-    not normalized.
+    The last axis of X has the real and the imaginary part. The result includes the factor 1 / length.
+
+    Raises UnsupportedError if signal_ndim is not 1, if the transform is not one-sided, or if it is normalized.
     """
     _check_transform(signal_ndim, onesided, normalized)
     count = X.shape[-2]

@@ -59,9 +59,9 @@ def attention(
 ) -> List[Maybe]:
     """Return [multi-head attention [batch, steps, heads * size], present keys and values as one tensor].
 
-    Queries, keys and values are parts of one product: input @ weights + bias. They are equally wide unless
-    `qkv_hidden_sizes` is given. `past` precedes the keys and values. The present tensor is [2, batch, heads, past +
-    steps, size], or None if it is not requested. If `unidirectional`, a query attends to no later key.
+    Queries, keys and values are equal parts of the product input @ weights + bias. `qkv_hidden_sizes` gives other sizes
+    of the parts. `past` is put before the keys and values. The present tensor is [2, batch, heads, past + steps, size],
+    or None if it is not requested. If `unidirectional` is nonzero, a query attends to no later key.
     past_sequence_length and rotary_embedding_dim have no effect.
 
     Raises UnsupportedError for do_rotary, past_present_share_buffer, and a mask of a rank other than 1, 2 and 3.
@@ -101,12 +101,12 @@ def multi_head_attention(
 ) -> List[Tensor]:
     """Return [multi-head attention, present keys, present values, scores before the softmax].
 
-    `query` may hold queries, keys and values, and `key` keys and values (see `_split_inputs`). A key or a value of rank
-    4, [batch, heads, steps, size], is already split into heads; the bias is not added to it. The past is used only if
-    past_key and past_value are both given. The scores include attention_bias and all masks.
+    `query` may hold queries, keys and values, and `key` may hold keys and values (see `_split_inputs`). A key or value
+    of rank 4 is already split into heads, [batch, heads, steps, size], and gets no bias. The past is put before the
+    keys and values if both past_key and past_value are given. The scores include attention_bias and all masks.
 
     Raises UnsupportedError for past_sequence_length, cache_indirection, and a mask of a rank other than 1, 2 and 3.
-    Raises InvalidModelError for a key of rank 3 or 4 without a value, unless `query` has rank 5.
+    Raises InvalidModelError if a key of rank 3 or 4 is given without a value. A query of rank 5 needs neither.
     """
     if past_sequence_length is not None or cache_indirection is not None:
         raise UnsupportedError("MultiHeadAttention with a buffer that past and present share is not supported")
@@ -142,12 +142,14 @@ def decoder_masked_multi_head_attention(
 ) -> List[Tensor]:
     """Return [attention of one decoding step, present keys, present values, scores before the softmax].
 
-    If past and present share a buffer, `past_sequence_length` steps of the buffer are valid. The present keys and
-    values then have the size of the buffer: steps after this step are copied from the past. There is no causal mask;
-    `output_qk` has no effect.
+    Without a shared buffer, the present keys and values are the past and the new step. With
+    `past_present_share_buffer`, `past_sequence_length` steps of the past are valid. The new step follows them, and the
+    present has the size of the past.
 
-    Raises UnsupportedError for cache_indirection, unless beam_width is 1. Raises InvalidModelError for a shared buffer
-    with a past, but without past_sequence_length.
+    There is no causal mask. `output_qk` has no effect.
+
+    Raises UnsupportedError for cache_indirection with a beam_width other than 1. Raises InvalidModelError for a shared
+    buffer with a past and without past_sequence_length.
     """
     if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
         raise UnsupportedError("DecoderMaskedMultiHeadAttention with several beams is not supported")
@@ -168,12 +170,14 @@ def decoder_masked_multi_head_attention(
 
 
 def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return queries, keys and values as [batch, heads, steps, size].
+    """Split the inputs of an attention. Return (queries, keys, values), each [batch, heads, steps, size].
 
-    A `query` of rank 5, [batch, steps, heads, 3, size], or of rank 3 without a key, holds all three. A `key` of rank 5,
-    [batch, steps, heads, 2, size], holds keys and values. `bias` has a part for queries, keys and values; it is not
-    added to inputs of rank 4. `count` is the number of heads. Raises InvalidModelError for a key of rank 3 or 4 without
-    a value, unless `query` has rank 5.
+    - A query of rank 5, [batch, steps, heads, 3, size], or of rank 3 without a key, holds all three.
+    - A key of rank 5, [batch, steps, heads, 2, size], holds keys and values.
+    - Any other key needs a value: else InvalidModelError is raised.
+
+    `count`: the number of heads. `bias` has a part for the queries, the keys and the values. Inputs of rank 4 get no
+    bias.
     """
     if query.rank == 5:  # [batch, steps, heads, 3, size]
         parts = [_merge_heads(take_slice(query, n, 3)) for n in range(3)]
@@ -221,10 +225,12 @@ def _attend(
 
 
 def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
-    """Return which keys are not padding, as booleans that broadcast to [batch, heads, queries, keys].
+    """Return a bool tensor that is True for keys that are not padding; it broadcasts to [batch, heads, queries, keys].
 
-    The mask has rank 2 [batch, keys] or 3 [batch, queries, keys], with 1 for a key and 0 for padding. A mask of rank 1
-    has bounds (`_key_bounds`). `total` is the number of keys. Raises UnsupportedError for any other rank.
+    - A mask of rank 2, [batch, keys], or rank 3, [batch, queries, keys]: 1 for a key, 0 for padding.
+    - A mask of rank 1: the end, and perhaps the start, of the keys of each sample (see `_key_bounds`).
+
+    `total`: the number of keys. Raises UnsupportedError for a mask of any other rank.
     """
     if mask.rank == 2:
         return p.greater(p.unsqueeze(mask, [1, 2]), 0)
@@ -239,11 +245,15 @@ def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
 
 
 def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
-    """Return the end of the keys of each sample, and their start (None if the mask has no starts), as [batch, 1, 1, 1].
+    """Return (end of the keys, start of the keys) of each sample, as tensors [batch, 1, 1, 1]. `mask` has rank 1.
 
-    A mask of rank 1 has the format [ends] or [ends, starts], or it has lengths, which are the ends, and two lists of
-    offsets. The offsets refer to a batch without padding and are ignored. Raises NeedsKnownError if the format depends
-    on sizes that are not known.
+    The start has the value None if the mask has none. The mask has one of these forms:
+
+    - the ends: [batch]
+    - the ends, then the starts: [2 * batch]
+    - the lengths, then two lists of offsets: [3 * batch + 2]. The lengths are the ends; the offsets are ignored.
+
+    Raises NeedsKnownError if the form cannot be told, because the sizes are not known.
     """
     pieces = 1
     if not is_equal(mask.shape[0], batch):

@@ -116,10 +116,11 @@ def gather_block_quantized(
 
 
 def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
-    """Return the quantized numbers and their zero points, each number in a byte (int8 or uint8).
+    """Return (quantized numbers, zero points), with each number in an int8 or uint8 element.
 
-    uint8 data and its zero points are packed along the last axis; the default zero point is 2 ** (bits - 1), a scalar.
-    Other data and zero points are cast to a byte; the default is 0.
+    - uint8 data: data and zero points are unpacked along the last axis. The default zero point is the scalar 2 ** (bits
+      - 1).
+    - Other data: data and zero points are cast to int8 or uint8. The default zero point is 0.
     """
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)

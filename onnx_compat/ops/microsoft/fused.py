@@ -113,10 +113,10 @@ def fused_gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return activation(alpha * A' @ B' + beta * C), as `gemm` computes it; without an activation, the Gemm.
+    """Return activation(alpha * A' @ B' + beta * C), with A', B' and C as in Gemm. The default is no activation.
 
-    The activation takes those of activation_alpha, activation_beta and activation_gamma that it has; an absent
-    parameter has the activation's default. Raises UnsupportedError for an unknown activation.
+    activation_alpha, activation_beta and activation_gamma are the parameters of the activation. An absent parameter has
+    the activation's default. Raises UnsupportedError for an unknown activation.
     """
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return _activate(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
@@ -155,9 +155,9 @@ def fused_matmul(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """Return alpha * A' @ B', where A' and B' may be transposed (`_transpose_operand`), but not vectors.
+    """Return alpha * A' @ B'. A' and B' are A and B, transposed by the attributes (see `_transpose_operand`).
 
-    alpha is multiplied into B if B is known, else into A if A is known, else into the product.
+    A vector is not transposed.
     """
     left, right = _transpose_operand(A, transA, transBatchA), _transpose_operand(B, transB, transBatchB)
     if B.known:

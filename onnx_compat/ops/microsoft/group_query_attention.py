@@ -55,16 +55,16 @@ def group_query_attention(
 ) -> List[Maybe]:
     """Return [grouped-query attention, key cache, value cache, requested scores or None].
 
-    Unless both key and value are given, `query` holds queries, keys and values in its last axis. The caches are [batch,
+    If key or value is absent, `query` holds queries, keys and values in its last axis. The caches are [batch,
     kv_num_heads, slots, size] (see `_update_cache`).
-    causal: a query attends to no later key; else to all valid keys.
-    qk_output: the requested scores: 1 before the softmax (0 for hidden keys), 2 after the softmax; None for any other
-    number.
-    seqlens_k: the number of valid keys of each sample, minus 1, with the new steps counted.
-    local_window_size: how many keys up to its own position a query may attend to; 0 or less is no limit.
+
+    - causal: nonzero: a query attends to no later key; 0: to all valid keys.
+    - qk_output: the requested scores: 1 before the softmax (0 for hidden keys), 2 after the softmax; else None.
+    - seqlens_k: the number of valid keys of each sample, minus 1. The new steps are counted.
+    - local_window_size: how many keys up to its own position a query may attend to; 0 or less: no limit.
 
     Raises UnsupportedError for k_scale, v_scale (a quantized cache), q_norm_weight or sliding_window_cache. Raises
-    InvalidModelError without seqlens_k or total_sequence_length, or for do_rotary without cos_cache or sin_cache.
+    InvalidModelError if seqlens_k or total_sequence_length is missing, or if do_rotary lacks cos_cache or sin_cache.
     """
     _check_inputs(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
     assert seqlens_k is not None and total_sequence_length is not None

@@ -29,9 +29,9 @@ op("LayerNormalization", since=1)(layer_normalization)
 def simplified_layer_normalization(
     ctx: "Context", X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Normalized:
-    """Divide X by its root mean square (RMS) over the axes from `axis` on, then scale.
+    """Return (normalized X, 1 / RMS): X divided by its root mean square over the axes from `axis` on, times `scale`.
 
-    Return (the result, 1 / RMS); None for 1 / RMS if it is not requested. epsilon is added to the mean square.
+    1 / RMS has the value None if it is not requested. `epsilon` is added to the mean square.
     """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
@@ -55,10 +55,10 @@ def skip_layer_normalization(
     *,
     epsilon: float = 1e-12,
 ) -> Normalized:
-    """Return LayerNormalization of s = input + skip + bias: (output, mean, 1 / standard deviation, s).
+    """Return (LayerNormalization of s, mean, 1 / standard deviation, s), where s = input + skip + bias.
 
-    It normalizes over the last axis. An absent beta or bias is 0. 1 / standard deviation has the value None if it is
-    not requested.
+    The last axis is normalized. `gamma` is the scale and `beta` the shift. An absent beta or bias is 0. The mean and 1
+    / standard deviation have the value None if they are not requested.
     """
     total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)

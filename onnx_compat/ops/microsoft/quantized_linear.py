@@ -104,10 +104,10 @@ def qgemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return Gemm of quantized matrices, as floats, or quantized if y_scale and y_zero_point are both given.
+    """Return Gemm of quantized matrices: alpha * (A' @ B' + C). A' and B' are transposed if transA and transB are set.
 
-    C is int32 with the scale a_scale * b_scale; alpha multiplies C too. An absent C is 0. A and B are transposed first
-    if transA or transB.
+    The result is quantized if both y_scale and y_zero_point are given. Otherwise it is a float tensor. C is int32 with
+    the scale a_scale * b_scale; an absent C is 0.
     """
     left, right = (p.transpose(x, (1, 0)) if is_transposed else x for x, is_transposed in ((A, transA), (B, transB)))
     parameters = [a_scale, a_zero_point, b_scale, b_zero_point, C]

@@ -99,10 +99,10 @@ def _probit(x: Tensor) -> Tensor:
 
 
 def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
-    """Return the scores [rows, 2] of both classes from `score`, the score [rows, 1] of the second class.
+    """Return the scores of both classes, [rows, 2], from `score`, the score of the second class, [rows, 1].
 
-    `name` is the post_transform. Only LOGISTIC and PROBIT transform the scores. With any other name, the first score is
-    -score if `mixed` (the decision boundary is 0), else 1 - score (the boundary is 1/2).
+    `name` is the post_transform. LOGISTIC and PROBIT transform the scores. With any other name, the second score is
+    `score`, and the first is -score if `mixed`, else 1 - score.
     """
     if name == "LOGISTIC":
         return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)

@@ -16,9 +16,9 @@ _LEAST = 1e-7
 def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
     """Return class probabilities [rows, classes] from decision values of pairs of classes, [rows, pairs].
 
-    `a` and `b` are the parameters of Platt scaling for each pair: its first class has the probability 1 / (1 + e^(a *
-    score + b)). The iteration is that of libsvm, with at most max(100, classes) steps. All rows iterate together; a row
-    stops when its error is below the tolerance 0.005 / classes.
+    `a` and `b` are the parameters of Platt scaling for each pair: the first class of the pair has the probability 1 /
+    (1 + e^(a * score + b)). A row is iterated until its error is below 0.005 / classes, at most max(100, classes)
+    steps, as in libsvm.
     """
     pairwise = _pairwise_probabilities(scores, a, b, classes)
     matrix = _matrix(pairwise, classes)

@@ -18,10 +18,10 @@ _UNROLLED = 32
 
 
 def find_leaves(x: Tensor, forest: Forest) -> Tensor:
-    """Return the leaf that each row reaches in each tree, as a position in the arrays of the forest: [rows, trees].
+    """Return the leaf that each row of x reaches in each tree: an int64 tensor [rows, trees].
 
-    x is [rows, features]. Raises InvalidModelError if the trees compare a feature that x lacks, where the width of x is
-    static.
+    x is [rows, features]. A leaf is its position in the arrays of `forest`. Raises InvalidModelError if the width of x
+    is static, and the trees compare a feature that x lacks.
     """
     table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1

@@ -41,11 +41,12 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 
 @op("FeatureVectorizer", since=1, domain=DOMAIN)
 def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
-    """Concatenate the features of all inputs as float32, [rows, features]. A vector is one row.
+    """Concatenate the features of all inputs to a float32 tensor [rows, features]. A vector is one row.
 
-    The axes of an input after the first are flattened. `inputdimensions` has the number of features to which each input
-    is truncated or zero-padded; without it, the numbers stay. Raises InvalidModelError if it has not one entry for each
-    input.
+    All axes of an input but the first are flattened. Each input is truncated or zero-padded to its number of features
+    in `inputdimensions`, if that is given.
+
+    Raises InvalidModelError if `inputdimensions` does not have one entry for each input.
     """
     if inputdimensions and len(inputdimensions) != len(X):
         raise InvalidModelError("inputdimensions has %d entries for %d inputs" % (len(inputdimensions), len(X)))
@@ -73,11 +74,13 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
-    """Replace each element that equals replaced_value (which may be NaN) by the imputed value. Return the new tensor.
+    """Replace each element that equals replaced_value by the imputed value. Return the new tensor.
 
-    Floats use the attributes of floats, other dtypes the attributes of int64. There is one imputed value for all
-    elements, or one for each feature of the last axis. With any other number of values for a static axis, the first
-    imputes all. Raises InvalidModelError without imputed values for the dtype of X.
+    A float X uses the attributes of floats, any other X those of int64. replaced_value may be NaN. There is one imputed
+    value for all elements, or one for each position on the last axis. If their number is neither and the axis is
+    static, the first value is used for all.
+
+    Raises InvalidModelError if there are no imputed values for the dtype of X.
     """
     floats = X.dtype.kind == "f"
     values, replaced_value = (
@@ -112,10 +115,12 @@ def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
 
 @op("OneHotEncoder", since=1, domain=DOMAIN)
 def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: Strings = None, zeros: int = 1) -> Tensor:
-    """Encode categories as one-hot float32 vectors along a new last axis. A repeated category has its last index.
+    """Encode categories as one-hot float32 vectors along a new last axis.
 
-    Numbers are cast to int64. An unknown category gives zeros. With zeros=0 it is an error, which a compiled program
-    cannot raise: the vector is NaN. Raises InvalidModelError without categories.
+    Numbers are cast to int64. A category that is listed twice has its last position. An unknown category gives a vector
+    of zeros, or of NaN with zeros=0, because a compiled program cannot raise the error that ONNX asks for.
+
+    Raises InvalidModelError if no categories are given.
     """
     categories = label_tensor(cats_int64s, cats_strings)
     if categories is None:

@@ -32,14 +32,15 @@ LEQ, LT, EQ = 0, 1, 4
 
 
 class Nodes(NamedTuple):
-    """The nodes of all trees in the order of the model. Each array but `roots` has an entry for each node.
+    """The nodes of all trees, in the order of the model. All arrays but `roots` have one entry for each node.
 
-    feature, threshold: the number of the compared feature, and what it is compared with.
-    mode: an index in MODES.
-    true, false: the indices of the children for a comparison that holds, or does not; ignored for a leaf.
-    tracks: whether a missing value (NaN) goes where the comparison would hold.
-    members: a dict from the index of each BRANCH_MEMBER node to its set.
-    roots: the index of the root of each tree.
+    - feature: the number of the feature that the node compares.
+    - threshold: the number that the feature is compared with.
+    - mode: an index in MODES.
+    - true, false: the index of the child if the comparison holds, and if it does not; ignored for a leaf.
+    - tracks: whether a missing value (NaN) goes to the child `true`.
+    - members: index of a BRANCH_MEMBER node -> array of its members.
+    - roots: the index of the root of each tree.
     """
 
     feature: np.ndarray
@@ -53,10 +54,10 @@ class Nodes(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of values that nodes compare with thresholds.
+    """A column of values that nodes compare with thresholds. `feature`: the number of the feature.
 
-    Without `members` it has the values of `feature`, with NaN replaced by -inf if `low`. With `members` it has 1 where
-    the feature is a member, else 0; NaN counts as a member if `low`.
+    - Without `members`: the values of the feature. If `low`, NaN is replaced by -inf.
+    - With `members`: 1 where the feature is in `members`, else 0. If `low`, NaN counts as a member.
     """
 
     feature: int
@@ -65,18 +66,18 @@ class Column(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """The nodes of all trees in level order, the roots first. Each array has an entry for each position in this order.
+    """The nodes of all trees in level order, the roots first. Each array has one entry for each position in this order.
 
-    column: the number of the compared column; 0 for a leaf.
-    threshold, kind: what the column is compared with, and LEQ, LT or EQ.
-    child: the position of the child for a comparison that does not hold; the other child precedes it.
-    leaf: whether the position is a leaf.
-    missing: whether the comparison holds for NaN, where its column does not imply that.
-    origin: the index of the node in `Nodes`.
-    trees, depth: the number of trees, and of the comparisons from a root to the deepest leaf.
-
-    `columns` describes the columns of compared values from column 1 on. Column 0 is -inf for every row, so that the
-    comparison of a leaf always holds and selects the leaf itself.
+    - column: the number of the column that the node compares; 0 for a leaf.
+    - threshold: the number that the column is compared with.
+    - kind: the comparison: LEQ, LT or EQ.
+    - child: the position of the child if the comparison does not hold. The other child is at the position before it.
+    - leaf: whether the node is a leaf.
+    - missing: whether NaN goes to the child of a comparison that holds, if the column does not replace NaN.
+    - origin: the index of the node in `Nodes`.
+    - columns: the columns 1, 2, …. Column 0 is -inf: the comparison of a leaf always holds and selects the leaf itself.
+    - trees: the number of trees.
+    - depth: the number of comparisons from a root to the deepest leaf.
     """
 
     column: np.ndarray
@@ -139,11 +140,13 @@ def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
 
 
 def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
-    """Rewrite each comparison to <=, < or ==: x > t becomes x <= t, x >= t becomes x < t, x != t becomes x == t.
+    """Rewrite each comparison of the nodes to <=, < or ==. Return a `_NormalizedNodes`.
 
-    The children of these nodes are swapped; so are those of a set membership, which becomes membership <= 0.5. The
-    rewrite sends NaN the opposite way, which `missing` corrects. With a threshold NaN, > and >= are not swapped, so
-    that they never hold.
+    - x > t becomes x <= t with swapped children. x >= t becomes x < t, and x != t becomes x == t, in the same way.
+    - A set membership becomes membership <= 0.5 with swapped children.
+    - With a threshold of NaN, > and >= become <= and < without a swap, because they must never hold.
+
+    The result's `missing` tells whether NaN goes where the rewritten comparison holds.
     """
     mode, is_never_met = nodes.mode, np.isnan(nodes.threshold)
     tracks = nodes.tracks.astype(bool)
@@ -157,10 +160,10 @@ def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
 
 
 def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.ndarray]:
-    """Return the distinct columns that nodes compare, and for each node the number of its column.
+    """Return (list of the distinct columns that nodes compare, the number of the column for each node).
 
-    Columns of features come first (without `low`, then with it), then set memberships. Numbers begin at 1; leaves have
-    number 0. `low` has for each node whether NaN becomes -inf. Raises InvalidModelError for a negative feature.
+    Columns are numbered from 1; a leaf has number 0. The list has columns of features first, then set memberships.
+    `low`: for each node, whether NaN becomes -inf in its column. Raises InvalidModelError for a negative feature.
     """
     node_columns: List[Tuple[int, Column]] = []
     for k in np.flatnonzero(nodes.mode != LEAF).tolist():
@@ -188,10 +191,15 @@ def _lay_out_levels(
 ) -> Tuple[np.ndarray, np.ndarray, int]:
     """Arrange the nodes in level order. Return (node at each position, position of its second child, depth).
 
-    `inner` is whether each node is no leaf; `true` and `false` are the indices of its first and second child, which get
-    adjacent positions. A node with several parents gets several positions. The position of a leaf's second child is
-    that of the leaf plus 1. Raises InvalidModelError for a child that does not exist, or if the positions exceed 16
-    times the nodes and roots (a cycle).
+    - roots: the indices of the roots.
+    - inner: for each node, whether it is no leaf.
+    - true, false: for each node, the index of its first and of its second child.
+
+    The two children of a node get adjacent positions. A node with several parents gets several positions. For a leaf,
+    the position of the second child is its own position + 1.
+
+    Raises InvalidModelError for a child that does not exist. Raises it too if there are more than 16 times as many
+    positions as nodes and roots, which shows a cycle.
     """
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
@@ -214,12 +222,17 @@ def _lay_out_levels(
 def index_nodes(
     ids: Sequence[Tuple[int, int]], mode: np.ndarray, true: Sequence[int], false: Sequence[int]
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
-    """Return (node index by (tree, node) number, indices of first and of second children, indices of roots).
+    """Return (index of each node, indices of first children, indices of second children, indices of roots).
 
-    `ids` has the numbers (tree, node) of each node; `true` and `false` the node numbers of its children in the same
-    tree. The index of a node is its position in `ids`. A leaf is its own child. The root of a tree is its first node
-    that is no child. Raises InvalidModelError for equal numbers, a child that does not exist or is the node itself, and
-    a tree without a root.
+    - ids: for each node, (number of its tree, number of the node). The index of a node is its position in `ids`.
+    - mode: the mode of each node.
+    - true, false: for each node, the number of its first and of its second child, in the same tree.
+
+    The first result is a dict from the entries of `ids` to indices. A leaf is its own child. The root of a tree is its
+    first node that is no child.
+
+    Raises InvalidModelError for equal entries in `ids`, a child that does not exist or is the node itself, and a tree
+    without a root.
     """
     indices = {name: k for k, name in enumerate(ids)}
     if len(indices) < len(ids):
@@ -244,10 +257,10 @@ def index_nodes(
 
 
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
-    """Return the sets of the BRANCH_MEMBER nodes: a dict from the index of a node to an array; {} without such nodes.
+    """Return index of a BRANCH_MEMBER node -> array of its members. Return {} without such nodes.
 
-    `values` lists all sets in the order of their nodes, with a NaN after each set (the last NaN may be missing).
-    Surplus sets are dropped. Raises InvalidModelError if it has too few sets.
+    `values` lists the sets of all these nodes in order, with a NaN between two sets. `mode`: the mode of each node.
+    Surplus sets are dropped. Raises InvalidModelError if there are too few sets.
     """
     member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
     if not member_nodes:

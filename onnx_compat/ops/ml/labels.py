@@ -85,10 +85,13 @@ def label_encoder_2(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map each element of X that equals a key to the value of that key, any other element to the default.
+    """Map each element of X that equals a key to the value of that key. Any other element becomes the default.
 
-    A repeated key has its first value. In this version a NaN key never matches. Raises InvalidModelError without keys
-    of the kind of X or without values, and if their numbers differ.
+    If a key occurs twice, its first value is used. A NaN key never matches. The default is the one for the dtype of the
+    values.
+
+    Raises InvalidModelError if there are no keys for the dtype of X, no values, or another number of keys than of
+    values.
     """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
     values, dtype = _values(values_floats, values_int64s, values_strings, None)
@@ -113,11 +116,13 @@ def label_encoder(
     values_strings: Strings = None,
     values_tensor: Optional[Tensor] = None,
 ) -> Tensor:
-    """Map each element of X that equals a key to the value of that key, any other element to the default.
+    """Map each element of X that equals a key to the value of that key. Any other element becomes the default.
 
-    A repeated key has its first value, and a NaN key matches NaN. A tensor (`keys_tensor`, `values_tensor`,
-    `default_tensor`) has precedence over the lists and numbers. Raises InvalidModelError without keys of the kind of X
-    or without values, and if their numbers differ.
+    If a key occurs twice, its first value is used. A NaN key matches NaN. `keys_tensor`, `values_tensor` and
+    `default_tensor` are used before the other attributes.
+
+    Raises InvalidModelError if there are no keys for the dtype of X, no values, or another number of keys than of
+    values.
     """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)

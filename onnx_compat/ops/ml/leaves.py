@@ -40,10 +40,14 @@ def aggregate(
 ) -> Tensor:
     """Return the scores [rows, targets]: the aggregated weights of the leaves that a row reaches, plus base values.
 
-    `positions` has the leaf of each row in each tree; `base` a value for each target, one for all, or none. `function`
-    is AVERAGE (the sum divided by the number of trees), SUM, MIN or MAX; InvalidModelError for another. If no leaf of a
-    row has a weight for a target, that score is 0, without the base value. With a single target, a leaf without a
-    weight has the weight 0, and the base value is added.
+    - positions: the leaf of each row in each tree, [rows, trees].
+    - function: "SUM", "AVERAGE" (the sum divided by the number of trees), "MIN" or "MAX".
+    - base: a value for each target, one value for all targets, or none.
+
+    If no leaf of a row has a weight for a target, the score is 0, without the base value. Exception: with a single
+    target, a leaf without a weight has the weight 0, and the base value is added.
+
+    Raises InvalidModelError for another `function`.
     """
     if function not in AGGREGATES:
         raise InvalidModelError("the aggregate function is one of %s, not %r" % (", ".join(AGGREGATES), function))
@@ -69,7 +73,7 @@ def has_weight(positions: Tensor, forest: Forest, weights: Weights) -> Tensor:
 
 
 def is_always_weighted(forest: Forest, weights: Weights, target: int) -> Optional[bool]:
-    """Return True if all leaves of the forest have a weight for the target, False if none has one, else None."""
+    """Return True if all leaves have a weight for the target, False if no leaf has one, None if only some have one."""
     is_present = _weight_presence(forest, weights)[forest.leaf, target]
     return bool(is_present.all()) if is_present.all() or not is_present.any() else None
 
@@ -85,9 +89,10 @@ def _take_rows(positions: Tensor, table: np.ndarray) -> Tensor:
 
 
 def _weight_table(forest: Forest, weights: Weights, function: str) -> Any:
-    """Return the summed (MIN: least, MAX: greatest) weights of each position in the forest, [positions, targets].
+    """Return the weights of each position in the forest as an array [positions, targets].
 
-    A leaf without a weight has the neutral element of the function (0, inf or -inf); with a single target, 0.
+    Several weights of a leaf for one target are summed, or for MIN and MAX the least or greatest is taken. A missing
+    weight is 0 for sums, inf for MIN and -inf for MAX. With a single target, it is 0.
     """
     neutral = {"MIN": np.inf, "MAX": -np.inf}.get(function, 0.0)
     table = np.full((_node_count(forest), weights.targets), neutral)

@@ -53,10 +53,12 @@ def _scatter_row(indices: Tensor, values: Tensor, length: int, empty: Tensor) ->
 
 
 def _cast_values(values: Tensor, dtype: DType) -> Tensor:
-    """Return values cast to a dtype: numbers to text as C's %f does, and text to numbers.
+    """Return `values` cast to a dtype: numbers to text as C's %f does, and text to numbers.
 
-    Values that have the dtype are returned themselves. A cast from or to text raises NeedsKnownError if the values are
-    not known, and InvalidModelError for a text that is no number.
+    Values that have the dtype are returned unchanged. Only a cast from or to text raises an error:
+
+    - NeedsKnownError if the values are not known
+    - InvalidModelError if a text is no number
     """
     if values.dtype == dtype:
         return values
@@ -101,10 +103,12 @@ def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabu
 
 @op("ZipMap", since=1, domain=DOMAIN)
 def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: Strings = None) -> SequenceValue:
-    """Return a sequence with a map for each row, from labels to scores. A vector X is one row.
+    """Return a sequence with a map label -> score for each row of X. A vector X is one row.
 
-    The labels of a map ascend; a repeated label has its last score. Raises InvalidModelError without labels, or if
-    their number is not that of the scores. Raises NeedsKnownError if the number of rows is not known.
+    The labels of a map are in ascending order. If a label occurs twice, its last score is used.
+
+    - Raises InvalidModelError without labels, or if the number of labels is not that of the scores.
+    - Raises NeedsKnownError if the number of rows is not known.
     """
     names: List[Any] = [*(classlabels_strings or classlabels_int64s or ())]
     scores = p.unsqueeze(X, [0]) if X.rank == 1 else X

@@ -102,14 +102,16 @@ def svm_classifier(
 ) -> List[Tensor]:
     """Return [label of each row, scores of each row after post_transform].
 
-    A linear model, without vectors_per_class: a score for each class; the label is the class with the greatest score.
-    Otherwise: a decision value for each pair of classes; the label is the class that wins most decisions. With
-    `prob_a`, a probability for each class replaces the decision values.
+    - Without vectors_per_class, a linear model: one score for each class. The label is the class with the greatest
+      score.
+    - With vectors_per_class: a decision value for each pair of classes. The label is the class that wins most
+      decisions. With `prob_a`, the scores are a probability for each class instead.
 
-    A linear model with two labels compares the greatest score with a boundary, as onnxruntime does. A score of 1/2 or
-    more (without negative coefficients) or above 0 (with them) selects the second label. With two labels and a single
-    score, both classes get a score. Raises InvalidModelError without labels, for an unknown kernel, or if rho has fewer
-    entries than pairs.
+    A linear model with two labels is decided as in onnxruntime, by its greatest score. The second label is selected if
+    that score is > 0, or >= 1/2 if no coefficient is negative. With two labels and a single score, both classes get a
+    score.
+
+    Raises InvalidModelError without labels, for an unknown kernel, or if rho has fewer entries than pairs.
     """
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:
@@ -146,11 +148,14 @@ def _class_pairs(classes: int) -> List[Tuple[int, int]]:
 
 
 def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
-    """Return the decision value of each pair of classes (one-vs-one), [rows, pairs]; positive for the first class.
+    """Return the decision value of each pair of classes, [rows, pairs]; positive for the first class of the pair.
 
-    `counts` is the number of support vectors of each class. As in libsvm, class i against j has the weights of the
-    vectors of i in row j - 1. The weights of the vectors of j are in row i. Raises InvalidModelError if rho has too few
-    entries.
+    - products: the kernel of each row with each support vector, [rows, vectors].
+    - table: the weights of the support vectors, in the layout of libsvm.
+    - counts: the number of support vectors of each class.
+    - rho: the constant that is added for each pair.
+
+    Raises InvalidModelError if rho has fewer entries than pairs.
     """
     total = int(sum(counts))
     ends = np.cumsum([0, *counts])

@@ -45,9 +45,9 @@ class _Trees(NamedTuple):
 
 
 def _attribute_array(values: Any, tensor: Optional[Tensor], description: str) -> np.ndarray:
-    """Return an attribute that is a list of floats or, for more precision, a tensor, as a vector; empty without both.
+    """Return an attribute as a numpy vector: `tensor` if it is given, else the list `values`; empty without both.
 
-    `tensor` has precedence. `description` names it in a NeedsKnownError.
+    `description` names the attribute in errors. Raises NeedsKnownError if the tensor is not known.
     """
     if tensor is not None:
         return known_array(tensor, description).reshape(-1)
@@ -59,10 +59,11 @@ def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
 
 
 def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
-    """Return the forest of the attributes `nodes_*` of TreeEnsembleClassifier or TreeEnsembleRegressor, as `_Trees`.
+    """Return the forest of a TreeEnsembleClassifier or TreeEnsembleRegressor, as `_Trees`.
 
-    `attributes` is a dict by name. `values` are the thresholds. Raises InvalidModelError if a mode is unknown, or if
-    the lists are empty, differ in length, or do not form trees.
+    `attributes`: attribute name -> value, with the attributes `nodes_*`. `values`: the threshold of each node.
+
+    Raises InvalidModelError if a mode is unknown, or if the lists are empty, differ in length, or do not form trees.
     """
     ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
     count = len(ids)
