@@ -152,7 +152,7 @@ def op(name: str, since: Union[int, Sequence[int]], domain: str = "") -> Callabl
 def lookup(domain: str, name: str, opset: int) -> Operator:
     """Return the meaning of an operator for a model that uses version `opset`: the newest version up to `opset`.
 
-    Raises: UnsupportedError: The operator is unknown, or its first version is newer than `opset`.
+    Raises UnsupportedError if the operator is unknown, or its first version is newer than `opset`.
     """
     if not has_meaning(domain, name):
         raise UnsupportedError(_unknown_operator_text(domain, name), hint=_unknown_operator_hint(domain))

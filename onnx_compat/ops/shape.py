@@ -177,7 +177,7 @@ def _broadcast_size(size: Extent, target: Extent) -> Extent:
     - One size is static, the other symbolic: the static size.
     - Both are symbolic: the symbolic maximum.
 
-    Raises InvalidModelError if both are static, and neither of these holds.
+    Raises InvalidModelError for two different static sizes of which neither is 1.
     """
     if is_equal(size, 1) or is_equal(size, target):
         return target

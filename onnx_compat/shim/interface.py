@@ -307,8 +307,8 @@ class Shim(abc.ABC):
     def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
         """Return a new concrete emitter that executes each node at once, for models that cannot be compiled.
 
-        By default None: the framework cannot do so, and nodes that need a known value run in the fallback. Each run
-        uses a new emitter.
+        By default None: the framework cannot do so, and such a model is cut into parts instead. Each run uses a new
+        emitter.
         """
         return None
 

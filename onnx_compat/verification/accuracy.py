@@ -39,11 +39,12 @@ class Accuracy(NamedTuple):
 
 
 def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue) -> Comparison:
-    """Return the comparison of two tensors with its field `accuracy` set.
+    """Return a comparison of two tensors with its field `accuracy` set.
 
-    float16, float32 and float64 tensors get the figures of `_measure_floats`; tensors of any other dtype get the share of
-    equal elements. Return the comparison unchanged for sequences and None, for empty tensors, and for tensors of
-    different dtypes or shapes.
+    - float16, float32 and float64: the figures of `_measure_floats`.
+    - Other dtypes: the share of equal elements.
+
+    The comparison is returned unchanged for a sequence, None, an empty tensor, and different dtypes or shapes.
     """
     if comparison.verdict not in (MATCH, MISMATCH) or want is None or isinstance(want, (list, tuple)):
         return comparison
@@ -58,15 +59,16 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
 
 
 def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
-    """Return the accuracy of a floating point output with elements: SNR, cosine similarity, range error, top-1 share.
+    """Return the accuracy of a float output: SNR, cosine similarity, range error, top-1 share.
 
-    The arrays are float64, have one shape, and are not empty. A figure has the value None in these cases:
+    `got` and `want` are float64 arrays of one shape, and not empty. A figure has the value None in these cases:
 
-    - cosine similarity: a tensor is all zeros, or the quotient is not finite;
-    - range error: `want` is all zeros, or its range is not finite;
-    - top-1 share: the rank is not 2, or there are fewer than three classes.
+    - cosine similarity: a tensor is all zeros, or the quotient is not finite
+    - range error: `want` is all zeros, or its range is not finite
+    - top-1 share: the rank is not 2, or there are fewer than three classes
 
-    If all elements of `want` are equal, its largest magnitude replaces the range.
+    The range error is the largest error divided by the range of `want`. If all elements of `want` are equal, it is
+    divided by their magnitude.
     """
     with np.errstate(all="ignore"):
         error = np.where((got == want) | (np.isnan(got) & np.isnan(want)), 0.0, got - want)
@@ -96,10 +98,10 @@ def _to_decibels(signal: float, noise: float) -> float:
 
 
 def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
-    """Return a comparison with a verdict on its accuracy. Without an accuracy, return it unchanged.
+    """Return the comparison with the verdict "match" or "mismatch", judged by its accuracy. No accuracy: no change.
 
-    An output with an SNR matches if the SNR is at least `fidelity` dB. An output with a share of equal elements matches if
-    the share is at least 90 %. The new verdict is "match" or "mismatch".
+    - A share of equal elements matches from 90 % on.
+    - Otherwise, an SNR of at least `fidelity` dB matches.
     """
     accuracy = comparison.accuracy
     if accuracy is None:

@@ -37,15 +37,17 @@ def bisect_verification(
     channels_last: Sequence[str] = (),
     **options: Any,
 ) -> Bisection:
-    """Find the pass with which `verify` fails, by verification with fewer passes. The arguments are those of `verify`.
+    """Find the pass with which `verify` fails: verify with fewer passes. The arguments are those of `verify`.
 
-    converted: The path of a file that was converted from the model. Each trial converts the model to the same format
-        again, in a temporary folder, without quantisation, `shapes` and `values`. None: each trial compiles the model
-        for the shim.
+    `converted`: a file that was converted from the model. Each trial converts the model to this format again, without
+    quantisation, `shapes` and `values`. None: each trial compiles the model for the shim. `options`: other arguments of
+    `verify`.
 
-    `options` are other arguments of `verify`. If a trial raises an OnnxCompatError other than InputError, its outputs
-    count as different. Raise InputError for a bundle and for inputs that do not fit. Raise ConversionError or ShimError
-    if no shim writes the format, and ShimError if a requested shim does not work.
+    A trial that raises an OnnxCompatError counts as different. Exception: an InputError is raised. The errors:
+
+    - InputError for a bundle, and for inputs that do not fit.
+    - ConversionError if no shim writes the format.
+    - ShimError if the shim does not work.
     """
     if converted is None:
         target = selection.find(selection.decide(shim).name)
@@ -74,14 +76,16 @@ def bisect_verification(
 
 
 def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisection:
-    """Find the first pass with which `agrees` becomes False, by binary search.
+    """Find the first pass with which `agrees` becomes False, by binary search. Return a `Bisection`.
 
-    `passes` are in the order in which they run. `agrees` converts and verifies with the passes that are not left out.
-    Passes that the user leaves out run in no trial. There is no culprit if the outputs agree with all passes, or if they
-    differ in every trial. The first pass is meaningful only if the outputs stay wrong with every further pass.
+    - passes: in the order in which they run. Passes that the user leaves out run in no trial.
+    - agrees: a function that converts and verifies with the passes that are not left out.
 
-    Passes that legalize always run in the binary search: without them, a runtime may compute wrong results. If the
-    outputs differ although all other passes are left out, each legalizing pass is left out too, in a trial of its own.
+    There is no culprit if the outputs agree with all passes, or differ in every trial. The search assumes that the
+    outputs stay wrong with every further pass.
+
+    Passes that legalize run in every trial of the binary search. If the outputs differ without all other passes, each
+    legalizing pass is left out in a trial of its own.
     """
     search = _Search(agrees)
     candidates = [pass_.name for pass_ in passes if pass_.name not in search.base]

@@ -79,10 +79,10 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
 
 
 def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
-    """Compare two tensors: the dtypes, then the shapes, then the elements.
+    """Compare two tensors: the dtypes, then the shapes, then the elements. The first difference decides the verdict.
 
-    The first difference decides the verdict. The tolerance holds for floating point and complex elements; other elements
-    must be equal. Every two dtypes of strings are equal. Tensors without elements match if dtypes and shapes are equal.
+    Float and complex elements are compared with the tolerance; other elements must be equal. All dtypes of strings
+    count as equal.
     """
     if _is_text(got) and _is_text(want):
         got, want = _to_text(got), _to_text(want)
@@ -116,9 +116,10 @@ def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
 
 
 def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> Comparison:
-    """Return the comparison of two tensors of one shape, which differ where `bad` is True; without a True, a match.
+    """Return the comparison of two tensors of one shape that differ where `bad` is True. All False gives a match.
 
-    It has the number of elements that differ, and the first of them in row-major order. Errors are not measured.
+    The comparison has the number of elements that differ, and the first of them in row-major order. Errors are not
+    measured.
     """
     wrong = int(np.count_nonzero(bad))
     result = _comparison_without_figures(name, MISMATCH if wrong else MATCH, got, want)._replace(
@@ -131,7 +132,7 @@ def _compare_elements(name: str, got: np.ndarray, want: np.ndarray, bad: np.ndar
 
 
 def _comparison_without_figures(name: str, verdict: str, got: OutputValue, want: OutputValue) -> Comparison:
-    """Return a comparison with this verdict and the dtypes and shapes of both values; its figures are undefined."""
+    """Return a comparison with the verdict `verdict`, and the dtypes and shapes of both values. It has no figures."""
     (dtype, shape), (expected_dtype, expected_shape) = _describe_value(got), _describe_value(want)
     return Comparison(name, verdict, dtype, shape, expected_dtype, expected_shape)
 

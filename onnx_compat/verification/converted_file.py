@@ -36,10 +36,11 @@ class ConvertedFile:
         self.outputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in outputs]
 
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """Run the file and return its outputs; a sequence `s` as a list, besides its items `s.0`, `s.1`, …
+        """Run the file. Return its outputs by name; a sequence `s` is a list, and its items are `s.0`, `s.1`, …
 
-        inputs: Arrays by name, or in the order of the file. Names that the file does not have are ignored: a converter
-            removes an input that no output depends on. By name, a sequence is a list, and None values are ignored.
+        inputs: a dict of arrays by name, or a list in the order of the file. In a dict, a sequence is a list. Names
+        that the file lacks are ignored, because a converter removes inputs that no output depends on. None values in a
+        dict are ignored.
 
         Raises `InputError` if an input is missing or does not fit.
         """
@@ -55,14 +56,19 @@ class ConvertedFile:
 def open_converted(
     path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None, signature: Optional[str] = None
 ) -> Union[ConvertedFile, Bundle]:
-    """Open a converted file on a shim, and return it ready to run. The result is a `Bundle` if the file is a bundle.
+    """Open a converted file on a shim. Return a `ConvertedFile`, or a `Bundle` if the file is a bundle.
 
-    shim: None selects the first installed shim that reads the format and works.
-    signature: The signature to run; None: the default signature.
+    - shim: None selects the first installed shim that reads the format and works.
+    - signature: the signature to run; None: the default signature.
 
-    Raises `InputError` if the file does not exist or lacks the signature, or if a signature is given for a bundle.
-    Raises `InputError` too for another format in a file named .tflite. Raises `ShimError` if no shim can open the file,
-    and `UnsupportedError` if a signature is given for a format without signatures.
+    Raises `InputError` in these cases:
+
+    - The file does not exist, or lacks the signature.
+    - A signature is given for a bundle.
+    - The file is named .tflite and has another format.
+
+    Raises `ShimError` if no shim can open the file. Raises `UnsupportedError` if a signature is given for a format
+    without signatures.
     """
     target = Path(os.fspath(path))
     if not target.exists():
@@ -99,9 +105,9 @@ def open_converted(
 
 
 def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: Sequence[str]) -> ShimError:
-    """Return the ShimError which says that no installed shim can read a file. Its hint says what to install or check.
+    """Return the ShimError for a file that no installed shim can read. Its hint says what to install or check.
 
-    `verb` is "runs" or "describes"; `refusals` are the reasons of the installed shims.
+    `verb`: "runs" or "describes". `refusals`: for each shim, why it does not read the file.
     """
     kind = _suffix_of(path)
     if not kind and not os.path.exists(os.path.join(os.fspath(path), saved_model.FILE)):

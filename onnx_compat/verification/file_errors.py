@@ -24,10 +24,10 @@ Shape = Tuple[Any, ...]
 
 
 def add_refused_operator(error: OnnxCompatError, path: StrPath, shim: str) -> None:
-    """Append to an error, in place, the operator that the runtime refused and its output tensors; replace the hint.
+    """Append to `error`, in place, the operator that the runtime refused, and its output tensors; replace the hint.
 
-    `path` and `shim`: the converted file that ran, and its reader. The operator is read from the error and its
-    cause, which have LiteRT's message. Without such a message the error stays unchanged.
+    The operator is found in LiteRT's message, in the error or its cause. Without such a message the error stays
+    unchanged. `path`: the file that ran. `shim`: the name of the shim that ran it.
     """
     match = _REFUSED.search("%s\n%s" % (error.reason, error.__cause__))
     if match is None:
@@ -43,9 +43,9 @@ def add_refused_operator(error: OnnxCompatError, path: StrPath, shim: str) -> No
 
 
 def _outputs_of(path: StrPath, shim: str, number: int, operator: str) -> Sequence[str]:
-    """Return the names of the output tensors of the operator number `number` (from 0) of a file.
+    """Return the names of the output tensors of an operator of a file. `number`: its position, from 0.
 
-    Return no names if the file has another operator than `operator` there, or if the shim does not read the format.
+    Return no names if that operator is not named `operator`, or if the shim does not read the format.
     """
     reader = selection.find(shim)
     form = match_format(reader, path)
@@ -61,14 +61,16 @@ def input_hint(
     channels_last: Sequence[str],
     generated: bool,
 ) -> Optional[str]:
-    """Return the hint for a file that refuses the shapes of its inputs: give other sizes, or the file is of another model.
+    """Return a hint for a file that refuses the shapes of its inputs. Return None if there is no hint.
 
-    None if the file takes every shape, or if an input does not fit the model either.
+    The hint is to give other sizes, or says that the file is of another model. There is no hint if the file accepts
+    every shape, or if an input does not fit the model.
 
-    declared, inputs: The inputs of the model and of the file.
-    values: The inputs of the verification, in the layout of the model.
-    channels_last: The names of the inputs that the file has as [N, H, W, C].
-    generated: Whether the values were generated, so that --dim can change their sizes.
+    - declared: the inputs of the model.
+    - inputs: the inputs of the file.
+    - values: the inputs of the verification, in the layout of the model.
+    - channels_last: the names of the inputs that the file has as [N, H, W, C].
+    - generated: whether the values were generated: --dim can change their sizes.
     """
     shapes = _static_shapes(declared)
     given: Dict[str, Shape] = {name: np.shape(value) for name, value in values.items() if name in shapes}

@@ -24,12 +24,12 @@ _Draw = Callable[[np.random.RandomState, Tuple[int, ...]], Any]
 
 
 def generate(inputs: Iterable[ValueInfo], seed: int = 0, dims: Optional[Mapping[str, int]] = None) -> Dict[str, Any]:
-    """Generate a value for each input from the seed. Return the values by name.
+    """Generate a value for each input from the seed. Return input name -> value.
 
-    dims: Sizes of named dimensions; other open dimensions get small sizes. None and {}: every open size is small.
+    `dims`: sizes of named dimensions. Other open sizes are chosen, and small.
 
-    Raise `InputError` for an unknown name and a negative size, `UnsupportedError` for an input whose type is unknown or
-    is no tensor, sequence or optional.
+    - Raises `InputError` for an unknown name in `dims`, or a negative size.
+    - Raises `UnsupportedError` for an input of unknown type, or of another type than tensor, sequence or optional.
     """
     inputs = list(inputs)
     sizes: Dict[str, int] = dict(dims or {})
@@ -66,10 +66,10 @@ def _dimension_names(kind: Optional[Type]) -> Iterator[str]:
 
 
 def _generate_value(name: str, kind: Optional[Type], sizes: Dict[str, int], random: np.random.RandomState) -> Any:
-    """Generate a value of a type: a tensor, or a list of two elements for a sequence. An optional gets its element.
+    """Generate a value of a type: a tensor; for a sequence a list of two elements; for an optional its element.
 
-    The sizes that are chosen for named dimensions are stored in `sizes`. Raise `UnsupportedError` for any other type, and
-    for a tensor of unknown dtype.
+    `sizes` maps names of dimensions to sizes; newly chosen sizes are added, in place. Raises `UnsupportedError` for
+    another type, and for a tensor of unknown dtype.
     """
     if isinstance(kind, TensorType) and kind.dtype is not None:
         return _generate_tensor(name, kind.dtype, _choose_shape(kind, sizes), random)
@@ -114,11 +114,13 @@ def _generate_tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np
 
 
 def _generate_numbers(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
-    """Generate numbers that suit the dtype, the name and the rank of an input: the first rule that fits decides.
+    """Generate numbers for an input, not yet cast to its dtype. The first rule that holds decides:
 
-    A complex dtype: normally distributed. A name that a pattern of `_BY_NAME` matches: a mask or ones. A float dtype:
-    normally distributed. 8-bit integers of rank 3 or more: the whole range. Other integers and bools: 0 or 1. The result
-    is not cast to the dtype yet.
+    - The dtype is complex: normally distributed.
+    - A pattern of `_BY_NAME` matches the name: a mask or ones.
+    - The dtype is a float: normally distributed.
+    - An integer of 8 bits and rank 3 or more: the whole range.
+    - Any other integer, or a bool: 0 or 1.
     """
     if dtype.kind == "c":
         return np.asarray(random.standard_normal(shape)) + 1j * np.asarray(random.standard_normal(shape))
@@ -140,7 +142,7 @@ def _generate_text(shape: Tuple[int, ...], random: np.random.RandomState) -> Any
 
 
 def _generate_mask(random: np.random.RandomState, shape: Tuple[int, ...]) -> Any:
-    """Generate a mask like that of a tokenizer: along the last axis one or more ones, then zeros. A scalar mask is one."""
+    """Generate a mask like that of a tokenizer: along the last axis at least one 1, then 0. A scalar mask is 1."""
     # The softmax of an attention over a row of zeros is not defined.
     if not shape:
         return np.ones(shape)

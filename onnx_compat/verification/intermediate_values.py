@@ -58,9 +58,9 @@ class _LazyProto:
 def _submodel(
     model: Model, inputs: Sequence[ValueInfo], nodes: Sequence[GraphNode], outputs: Sequence[ValueInfo]
 ) -> Model:
-    """Return a new model of some nodes of a model, with these inputs and outputs.
+    """Return a new model of the nodes `nodes` of a model, with the given inputs and outputs.
 
-    All initializers are kept, except those with the name of an input that `model` itself does not have as an input.
+    An initializer is left out if it has the name of a new input, and `model` does not have this input itself.
     """
     graph = model.graph
     new_inputs = {port.name for port in inputs} - {port.name for port in graph.inputs}
@@ -156,9 +156,9 @@ class InBundle:
         return self._bundle.values(inputs)
 
     def alone(self, node: GraphNode, expected: Values) -> Values:
-        """Run only the parts that return outputs of a node, from the expected values of the inputs of the part.
+        """Run the parts that compute outputs of a node, each from expected inputs. Return name -> value.
 
-        Return these outputs by name. An output that no part returns is left out. A part runs once for each output.
+        An output of the node that no part returns is left out.
         """
         return {name: self._bundle.alone(name, expected) for name in node.outputs if name in self.emitted}
 
@@ -218,10 +218,10 @@ class InFile:
         return values
 
     def align(self, name: str, got: OutputValue, want: OutputValue) -> OutputValue:
-        """Return a tensor `got` of the file in the axis order and the dtype of `want`, and remember the axis order.
+        """Return the tensor `got` of the file in the axis order and the dtype of `want`, and remember the axis order.
 
-        `_find_axis_order` finds the order, and `_restore_infinities` restores infinities. A dtype of strings stays. If
-        `got` or `want` is no array, return `got` unchanged.
+        `name`: the name of the value. Infinities that the runtime replaced are restored (see `_restore_infinities`).
+        Strings keep their dtype. If `got` or `want` is no array, `got` is returned unchanged.
         """
         if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray):
             return got
@@ -231,9 +231,9 @@ class InFile:
         return _restore_infinities(got.transpose(order), want)
 
     def _to_file_order(self, name: str, value: OutputValue) -> np.ndarray:
-        """Return a value of the model as an array in the axis order of the file, as far as it is known.
+        """Return a value of the model as an array in the file's order of axes. An unknown order changes nothing.
 
-        Raise `UnsupportedError` for a sequence or None.
+        Raises `UnsupportedError` for a sequence or None.
         """
         array, order = _to_array(value), self._orders.get(name)
         return array if order is None else array.transpose(np.argsort(order))
@@ -247,10 +247,10 @@ class InFile:
         return [step.operator for step in self._steps(name)]
 
     def _steps(self, name: str) -> List[Step]:
-        """Return the operators of the file that compute a tensor from held values, in the order in which they run.
+        """Return the operators of the file that compute the tensor `name` from held values, in running order.
 
-        A held value is a value of the model that the file has as a tensor. The operators that compute such an input are
-        left out.
+        Held values are values of the model that the file has as tensors. Operators that are only needed to compute a
+        held value are left out.
         """
         needed, pending = set(), [name]
         while pending:
@@ -273,9 +273,10 @@ def _to_array(value: OutputValue) -> np.ndarray:
 
 
 def _restore_infinities(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Return `got` with its dtype's largest finite number, of either sign, replaced where `want` has that infinity.
+    """Return `got` with infinities where the runtime computed the largest finite number instead.
 
-    Return `got` unchanged if it is no float array, or if the shapes differ.
+    An element is replaced if `want` has an infinity there, and `got` the largest finite number of its dtype and the
+    same sign. If `got` is no float array, or if the shapes differ, it is returned unchanged.
     """
     # Older delegates of TFLite saturate: they compute the largest number for an infinity, as in masks.
     if got.dtype.kind != "f" or got.shape != want.shape:
@@ -285,12 +286,13 @@ def _restore_infinities(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 
 
 def _find_axis_order(got: np.ndarray, want: np.ndarray) -> Tuple[int, ...]:
-    """Return the permutation of the axes that converts a tensor of the file to the tensor of the model.
+    """Return the permutation of the axes that converts the file's tensor `got` to the model's tensor `want`.
 
-    The usual permutations are the identity, channels first and channels last. The result is the usual permutation with
-    the smallest error. Another permutation is the result if the shapes allow no usual permutation, or if its error is
-    1000 times smaller: a value may have a pending transposition. The identity is the result for different ranks, a rank
-    below 2 or above 6, and shapes that no permutation makes equal.
+    The usual permutations are the identity, channels first and channels last. The one with the smallest error is
+    returned. Another permutation is returned if no usual one gives the shape of `want`, or if its error is 1000 times
+    smaller.
+
+    The identity is returned for different ranks, a rank below 2 or above 6, and shapes that no permutation makes equal.
     """
     rank = got.ndim
     identity = tuple(range(rank))

@@ -19,9 +19,10 @@ __all__ = ["Comparing", "Layer", "Layers", "Subject", "examine_layers"]
 
 
 class Layer(NamedTuple):
-    """The comparison of an output value of a node: `value` and `node` are their names, `operator` the ONNX operator.
+    """The comparison of one output value of a node with the oracle's value.
 
-    `nodes`: the names of the node, and of the nodes before it that the file computes together with it (fused nodes).
+    `value` and `node` are names, and `operator` is the ONNX operator. `nodes`: the name of the node, then the names of
+    the nodes that the file computes together with it (fused nodes).
     """
 
     value: str
@@ -151,9 +152,9 @@ _NO_VALUES = "no intermediate value can be compared: no tensor of the file has t
 
 
 def _place_culprit(text: str, layers: List[Layer], departing: List[int], culprit: int) -> str:
-    """Return the verdict on a culprit, plus the first node that departs before it, and a remark if later nodes depart.
+    """Return the text of a verdict on a culprit, with remarks on the nodes that depart before and after it.
 
-    `departing` are the indices of the layers that depart, in order; `culprit` is one of these indices.
+    `departing`: the positions in `layers` of the values that depart, in order. `culprit`: one of these positions.
     """
     if culprit != departing[0]:
         text += " (before it '%s' departs, but not by itself)" % layers[departing[0]].node
@@ -190,10 +191,11 @@ def _first_mismatch(name: str, items: List[Comparison]) -> Comparison:
 
 
 def _snr(got: OutputValue, want: OutputValue) -> Optional[float]:
-    """Return the signal-to-noise ratio in dB over the elements that are finite in both; infinite if these are equal.
+    """Return the signal-to-noise ratio in dB over the elements that are finite in both values, or None.
 
-    Return None if the values are no arrays of one shape with elements, of integers, float16, float32 or float64. Return
-    -infinity for an error where all expected elements are 0.
+    - The elements are equal: infinity.
+    - They differ, and all expected elements are 0: -infinity.
+    - The values are no arrays of one shape, have no elements, or have a dtype other than integer or float: None.
     """
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:
         return None

@@ -17,7 +17,10 @@ class MissingValue(NamedTuple):
 
 
 class MissingValues:
-    """The values of a model that a file does not hold (`gone`). `held`: the names of the values that it holds."""
+    """Explains which values of a model a converted file does not hold. `held`: the names of the values that it holds.
+
+    `gone` is a list of `MissingValue` records, one for each value that a node computes and the file lacks.
+    """
 
     def __init__(self, model: Model, held: Set[str]) -> None:
         self._graph = model.graph
@@ -35,10 +38,10 @@ class MissingValues:
         ]
 
     def fused_nodes(self, node: GraphNode) -> List[str]:
-        """Return the names of the node, first, and of the earlier nodes that the file computes together with it.
+        """Return a list of names: the node, then the earlier nodes that the file computes together with it (fused).
 
-        These are the direct and indirect producers of its inputs. The search ends at values that the file holds, and at
-        values that are known before the model runs.
+        The earlier nodes are the direct and indirect producers of the node's inputs. The search stops at values that
+        the file holds, and at values that are known before the model runs.
         """
         fused: Dict[str, None] = {node.name: None}
         pending = [node]
@@ -64,10 +67,12 @@ class MissingValues:
         return known
 
     def _reason(self, name: str) -> str:
-        """Return why the file does not hold a value: "known before the model runs", "fused into …", "not needed".
+        """Return why the file does not hold the value `name`. The first that holds:
 
-        "fused into" lists up to three of the nearest nodes after the value whose outputs the file holds. Without such a
-        node, the reason is "lost" for an output of the model, else "not needed".
+        - "known before the model runs"
+        - "fused into …", with up to three of the nearest later nodes whose outputs the file holds
+        - "lost", for an output of the model
+        - "not needed"
         """
         if name in self._known:
             return "known before the model runs"

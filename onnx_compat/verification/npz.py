@@ -45,8 +45,8 @@ def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
 def load_inputs(path: Union[str, "os.PathLike[str]"], required: Sequence[str]) -> Dict[str, Any]:
     """Return the values of a .npz file, as `load_npz` does.
 
-    Raise `InputError` if a name in `required` is missing and every name in the file is in `required`. With another name
-    in the file the values are returned: the run refuses that name, and suggests the nearest one.
+    Raises `InputError` if a name in `required` is missing in the file. Exception: the file has a name that is not in
+    `required`. Then nothing is raised, because the run reports that name, and suggests the nearest one.
     """
     values = load_npz(path)
     missing = [name for name in required if name not in values]

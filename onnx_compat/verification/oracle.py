@@ -23,10 +23,11 @@ class Answer(NamedTuple):
 
 
 def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
-    """Run the model on `oracle`, which is "onnxruntime" or the name of a shim, and return the oracle's answer.
+    """Run the model on an oracle, and return the oracle's answer. `oracle`: "onnxruntime", the name of a shim, or None.
 
-    None selects onnxruntime, or the reference if onnxruntime is not installed or cannot run the model; a note then says
-    why. "onnxruntime" raises MissingDependencyError or UnsupportedError in these cases. A shim raises its own errors.
+    - None: onnxruntime, or the reference if onnxruntime is not installed or cannot run the model. A note then says why.
+    - "onnxruntime": raises MissingDependencyError if it is not installed, UnsupportedError if it cannot run the model.
+    - A shim: raises its own errors.
     """
     if oracle is not None and oracle != ONNXRUNTIME:
         return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])

@@ -144,10 +144,10 @@ _WRONG_IF_DELEGATED = "every node agrees without the default delegate of the run
 
 
 def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
-    """Return inputs by name: a copy of a dict, or the items of a sequence with the names in the order of `names`.
+    """Return inputs as a dict by name. `inputs` is a dict, or a sequence in the order of `names`.
 
-    Raise `InputError` if a sequence is longer than `names`. For a shorter sequence, the last names are absent. The names
-    of a dict are not checked.
+    A dict is copied, and its names are not checked. If a sequence is shorter than `names`, the last names are left out.
+    Raises `InputError` if a sequence is longer than `names`.
     """
     if isinstance(inputs, Mapping):
         return dict(inputs)
@@ -181,11 +181,12 @@ def _run_subject(
     channels_last: Sequence[str],
     converted: Union[str, "os.PathLike[str]", None],
 ) -> Union[Outputs, Mapping[str, Any]]:
-    """Run the shim or the converted file, and return its outputs; if `channels_last` has names, as a dict by name.
+    """Run the shim or the converted file, and return its outputs. With `channels_last`, they are a dict by name.
 
-    Inputs in `channels_last` are transposed to the layout of the file; outputs are transposed back. For a converted file,
-    an InputError gets the hint of `input_hint`, and an UnsupportedError that of `add_refused_operator`. Both are raised
-    again.
+    The inputs named in `channels_last` are transposed to the layout of the file, and the outputs are transposed back.
+
+    An InputError of a converted file gets the hint of `input_hint`. An UnsupportedError gets the text of
+    `add_refused_operator`. Both are raised again.
     """
     try:
         results = runnable.run(port_layout.move_channels(feeds.values, channels_last, "last"))
@@ -210,10 +211,13 @@ class _Feeds(NamedTuple):
 
 
 def _select_inputs(inputs: Inputs, model: Model, seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
-    """Return the inputs of a verification: generated from the seed, read from a .npz file, or as they are given.
+    """Return the inputs of a verification: as given, read from a .npz file, or generated from the seed.
 
-    Raise `InputError` if `dims` are given with inputs, or if a sequence is longer than the model's inputs. Raise it too
-    for a .npz file that is not readable or lacks a required input. Errors of `generate` pass.
+    Raises `InputError` in these cases. Errors of `generate` pass.
+
+    - `dims` is given together with inputs.
+    - A sequence is longer than the list of the model's inputs.
+    - A .npz file is not readable, or lacks a required input.
     """
     if inputs is None:
         return _Feeds(generate(model.inputs, seed, dims), seed)

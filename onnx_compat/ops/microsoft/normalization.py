@@ -57,8 +57,8 @@ def skip_layer_normalization(
 ) -> Normalized:
     """Return (LayerNormalization of s, mean, 1 / standard deviation, s), where s = input + skip + bias.
 
-    The last axis is normalized. `gamma` is the scale and `beta` the shift. An absent beta or bias is 0. The mean and 1
-    / standard deviation have the value None if they are not requested.
+    The last axis is normalized. `gamma` is the scale and `beta` the shift. An absent beta or bias is 0. A standard
+    deviation that is not requested gives None.
     """
     total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
