@@ -58,7 +58,7 @@ PHRASES = {
     r"neighbou?rs?": "the adjacent <noun>, the nearest entry",
     r"handed on|hands on": "returned, passed",
     r"as it lies|as they lie": "in storage order",
-    r"such a one|is none|are none": "name the thing",
+    r"such a one|(?:is|are) (?!(?-i:None))none": "name the thing",  # None is a value of Python
     r"all that": "every <noun>",
     r"lets? go of": "release",
 }

@@ -32,7 +32,7 @@ def _describe_missing(name: str) -> MissingShim:
 
     - A framework that the shim supports is installed: the hint installs the shim alone.
     - This Python has an extra for the shim: the hint installs the extra.
-    - Otherwise the hint has the value None, and the reason names the versions of Python that have an extra.
+    - Otherwise the hint is None, and the reason names the versions of Python that have an extra.
     """
     for module in environment.MODULES[name]:
         framework = environment.distribution_of(module) if environment.find_module(module) is not None else None

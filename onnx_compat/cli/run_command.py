@@ -98,7 +98,7 @@ def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
 
     - A sequence: the dtype is "sequence", and the shape is [length].
     - None: the dtype is "none", and the shape is [].
-    - min, max and mean have the value None for these two, and for strings, complex numbers and empty arrays.
+    - min, max and mean are None for these two, and for strings, complex numbers and empty arrays.
     - NaN and infinity become texts.
     """
     import numpy as np

@@ -284,7 +284,7 @@ def _final_error(
 ) -> OnnxCompatError:
     """Return the error to raise for a conversion that failed. `refusal`: the error of writing a single file.
 
-    If `no_bundle_reason` has the value None, return `refusal`, with the other nodes that the format cannot hold added.
+    If `no_bundle_reason` is None, return `refusal`, with the other nodes that the format cannot hold added.
     Otherwise return a ConversionError with this reason why no bundle is written.
     """
     if no_bundle_reason is None:

@@ -27,7 +27,7 @@ def choose_quantization(
     data: CalibrationData,
     block_size: BlockSize,
 ) -> Optional[Quantization]:
-    """Return the quantisation that the arguments of `convert` select. Return None if `kind` has the value None.
+    """Return the quantisation that the arguments of `convert` select. Return None if `kind` is None.
 
     - kind, data, block_size: the arguments `quantize`, `calibrate` and `block_size` of `convert`.
     - source: a function that returns the model. The samples in `data` must fit the model's inputs.

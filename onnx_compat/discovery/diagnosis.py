@@ -68,7 +68,7 @@ class _Advice(NamedTuple):
 
 
 def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, Optional[str]]:
-    """Explain why a shim does not work: return (reason, remedy). The remedy has the value None if no remedy is known.
+    """Explain why a shim does not work: return (reason, remedy). The remedy is None if no remedy is known.
 
     The returned reason is one line of the given `reason` (see `error_line`), followed by the cause in parentheses if it
     is known. `modules`: the modules of the shim's framework; by default those in `MODULES`.

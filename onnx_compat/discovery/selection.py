@@ -182,7 +182,7 @@ def store_probe(name: str, outcome: Outcome) -> None:
 def examine(name: str) -> Tuple[Probe, Optional[str]]:
     """Probe a shim now, in this process, without the cache of `probe`. Return (a `Probe`, the remedy or None).
 
-    The remedy has the value None if the shim works, or if no remedy is known. The reason of a failure is a single line.
+    The remedy is None if the shim works, or if no remedy is known. The reason of a failure is a single line.
     Errors of the shim or of its framework are not raised: the `Probe` has them as its reason.
     """
     modules: Sequence[str] = environment.MODULES.get(name, ())

@@ -177,7 +177,7 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
 
     - A value without a dtype, such as a list or a number, is converted to the dtype `expected`.
     - An array must have the dtype `expected`, or its carrier dtype.
-    - If `expected` has the value None, an array of any dtype of ONNX is accepted; a list or a number gets numpy's
+    - If `expected` is None, an array of any dtype of ONNX is accepted; a list or a number gets numpy's
       default dtype.
 
     Raises InputError for an array of another dtype, and for a value that cannot be converted. Raises UnsupportedError

@@ -222,7 +222,7 @@ class Runnable:
     def _make_plan(self, feed: Optional[Feed], structures: Dict[str, InputStructure]) -> Optional[Plan]:
         """Make a plan for inputs of these structures. `feed`: the inputs of a run, or None to plan without values.
 
-        Returns None if `feed` has the value None, and the plan depends on values or sizes of inputs. These inputs are
+        Returns None if `feed` is None, and the plan depends on values or sizes of inputs. These inputs are
         added to `_by_value` and `_by_shape`. Raises UnsupportedError if a node needs a fallback that is not allowed, or
         if the model can be neither compiled nor cut.
         """

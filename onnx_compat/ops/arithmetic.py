@@ -23,7 +23,7 @@ Binary = Callable[[Any, Any], Tensor]
 def _align_at_axis(a: Tensor, b: Tensor, axis: Optional[int]) -> Tensor:
     """Append axes of size 1 to b, so that the first axis of b lies at `axis` of a when b is broadcast to a.
 
-    A negative `axis` counts from the end of a. If `axis` has the value None or b is a scalar, return b. Raises
+    A negative `axis` counts from the end of a. If `axis` is None or b is a scalar, return b. Raises
     InvalidModelError if the axis is out of range for a.
     """
     if axis is None or not b.rank:

@@ -185,7 +185,7 @@ def layer_normalization(
     """Normalize over the axes from `axis` on, then scale and shift. Return (result, mean, 1 / standard deviation).
 
     The mean and 1 / standard deviation keep the normalized axes, with size 1. Their dtype is the wider of the dtype of
-    X and `stash_type`. 1 / standard deviation has the value None if it is not requested. An absent B is 0.
+    X and `stash_type`. 1 / standard deviation is None if it is not requested. An absent B is 0.
     """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)

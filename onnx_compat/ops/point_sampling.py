@@ -75,7 +75,7 @@ def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
 def _combine(function: Any, parts: Sequence[Any]) -> Any:
     """Combine the parts that are not None by a function of two parts, from left to right.
 
-    Return None if all parts have the value None.
+    Return None if all parts are None.
     """
     combined: Any = None
     for part in parts:

@@ -31,7 +31,7 @@ def max_pool(
     storage_order: int = 0,
     strides: Ints = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return (maximum of each window, its flat int64 index in X). The index has the value None if it is not requested.
+    """Return (maximum of each window, its flat int64 index in X). The index is None if it is not requested.
 
     Padding never is the maximum. Of equal elements, the first counts. `storage_order`: 0 for row-major indices; 1 for
     indices that are column-major in the spatial axes.

@@ -134,7 +134,7 @@ def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 
 def dropout_7(ctx: "Context", data: Tensor, *, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """Return (data, mask): Dropout of opset 7 is for inference only, and leaves the data unchanged.
 
-    The mask has ones in the dtype of the data. It has the value None if it is not requested.
+    The mask has ones in the dtype of the data. It is None if it is not requested.
     """
     return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
 
@@ -158,7 +158,7 @@ def dropout(
 
     - `training_mode` is True and `ratio` is not 0: each element is set to 0 with probability `ratio`. The other
       elements are divided by 1 - ratio.
-    - Otherwise: the data, and a mask of True, which has the value None if it is not requested.
+    - Otherwise: the data, and a mask of True, which is None if it is not requested.
 
     The default ratio is 0.5. Raises NeedsKnownError if `ratio` or `training_mode` is given and not known.
     """

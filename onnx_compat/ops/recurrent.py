@@ -61,7 +61,7 @@ def _resolve_activations(
 def _bind_activation(
     function: Callable[..., Tensor], a: Optional[float], b: Optional[float], clip: Optional[float]
 ) -> Activation:
-    """Return x -> function(x, a, b). Clip x to [-clip, clip] first, unless `clip` has the value None."""
+    """Return x -> function(x, a, b). Clip x to [-clip, clip] first, unless `clip` is None."""
     if clip is None:
         return lambda x: function(x, a, b)
     return lambda x: function(p.clip(x, -clip, clip), a, b)

@@ -70,7 +70,7 @@ def standard_recurrent(
 ) -> Optional[StandardRecurrent]:
     """Return the inputs and activations of an LSTM, GRU or RNN node. Return None if no fused kernel can compute it.
 
-    `inputs` are in ONNX's order; an omitted input has the value None. None is returned in these cases:
+    `inputs` are in ONNX's order; an omitted input is None. None is returned in these cases:
 
     - The node has the input sequence_lens or the attribute `clip`, or lacks x, w or r.
     - An attribute of `_UNUSUAL` is present, and neither empty nor 0.

@@ -92,7 +92,7 @@ def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
     """Return `tensor` as an argument, stored in `order`, for an operation that broadcasts to the rank `rank`.
 
     - A known operand of one element and lower rank becomes a scalar.
-    - Any other operand of lower rank gets leading axes of size 1. If `order` has the value None, it keeps its shape.
+    - Any other operand of lower rank gets leading axes of size 1. If `order` is None, it keeps its shape.
 
     A transpose or a reshape is recorded if it is needed.
     """
@@ -147,8 +147,8 @@ def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Exten
     groups with equal products: [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N; C -> g, C/g; H, W -> H*W.
 
     - The axes of each group are contiguous in storage: both orders keep the storage order of the groups.
-    - Otherwise: both have the value None (logical), or a pair that `_image_orders` finds.
-    - `order` has the value None, or the products differ: both have the value None.
+    - Otherwise: both are None (logical), or a pair that `_image_orders` finds.
+    - `order` is None, or the products differ: both are None.
     """
     if order is None:
         return None, None

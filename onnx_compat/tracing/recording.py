@@ -28,7 +28,7 @@ def record_program(
     """Call `function` with a Tensor for each port of `inputs`, and return the program that computes its results.
 
     `output_names`: the names of the outputs, in order; by default output_0, output_1, … `trace` records the program; by
-    default a new trace for `emitter`. In the output ports of the program, a symbolic size has the value None.
+    default a new trace for `emitter`. In the output ports of the program, a symbolic size is None.
 
     Raises VerificationError if the program has a defect (see `check_program`). Errors of `function` pass.
     """

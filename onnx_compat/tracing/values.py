@@ -135,7 +135,7 @@ class MapValue(NamedTuple):
 
 
 class _EmptyOptional:
-    """An ONNX optional without an element. It differs from an omitted input, which has the value None."""
+    """An ONNX optional without an element. It differs from an omitted input, which is None."""
 
     def __repr__(self) -> str:
         return "NOTHING"

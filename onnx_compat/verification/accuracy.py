@@ -61,7 +61,7 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
 def _measure_floats(got: np.ndarray, want: np.ndarray) -> Accuracy:
     """Return the accuracy of a float output: SNR, cosine similarity, range error, top-1 share.
 
-    `got` and `want` are float64 arrays of one shape, and not empty. A figure has the value None in these cases:
+    `got` and `want` are float64 arrays of one shape, and not empty. A figure is None in these cases:
 
     - cosine similarity: a tensor is all zeros, or the quotient is not finite
     - range error: `want` is all zeros, or its range is not finite

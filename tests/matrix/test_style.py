@@ -50,11 +50,16 @@ def test_a_name_with_a_role_passes(source: str) -> None:
     [
         ("What the operator writes.", "first word"),
         ("Return the value that nobody reads.", "phrase"),
+        ("Return the size; there is none for a scalar.", "phrase"),
         ("Return " + "word " * 30 + "end.", "sentence"),
     ],
 )
 def test_a_docstring_follows_the_rules(text: str, rule: str) -> None:
     assert rules(f'"""{text}"""') == [rule]
+
+
+def test_the_value_none_is_no_phrase() -> None:
+    assert rules('def find(axis):\n    """Return the axis. The result is None if the axis is None."""') == []
 
 
 def test_examples_and_lists_are_no_sentences() -> None:

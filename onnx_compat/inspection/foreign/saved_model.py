@@ -128,7 +128,7 @@ def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> It
 def _port_type(port: Message) -> Row:
     """Return the columns "type" and "shape" of an input or an output.
 
-    A shape has None for an open size. Without a shape, or with an unknown rank, "shape" has the value None. The type of
+    A shape has None for an open size. Without a shape, or with an unknown rank, "shape" is None. The type of
     an unknown dtype number n is "type n".
     """
     is_listed = 0 <= port.dtype < len(_TYPES)

@@ -70,7 +70,7 @@ def bias_dropout(
     """Return (Dropout(data + bias) + residual, the bool mask of the Dropout).
 
     An absent residual is 0, an absent ratio 0.5. Without training_mode, or with a ratio of 0, nothing is dropped; then
-    the mask has the value None if it is not requested. Raises NeedsKnownError if `ratio` or `training_mode` is given
+    the mask is None if it is not requested. Raises NeedsKnownError if `ratio` or `training_mode` is given
     and not known.
     """
     output, mask = dropout(ctx, p.add(data, bias), ratio, training_mode, seed=seed)

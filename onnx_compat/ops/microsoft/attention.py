@@ -247,7 +247,7 @@ def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
 def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
     """Return (end of the keys, start of the keys) of each sample, as tensors [batch, 1, 1, 1]. `mask` has rank 1.
 
-    The start has the value None if the mask has none. The mask has one of these forms:
+    The start is None if the mask has none. The mask has one of these forms:
 
     - the ends: [batch]
     - the ends, then the starts: [2 * batch]

@@ -31,7 +31,7 @@ def simplified_layer_normalization(
 ) -> Normalized:
     """Return (normalized X, 1 / RMS): X divided by its root mean square over the axes from `axis` on, times `scale`.
 
-    1 / RMS has the value None if it is not requested. `epsilon` is added to the mean square.
+    1 / RMS is None if it is not requested. `epsilon` is added to the mean square.
     """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
@@ -70,7 +70,7 @@ def skip_simplified_layer_normalization(
 ) -> Normalized:
     """Return RMSNormalization of s = input + skip + bias over the last axis: (output, zeros, 1 / root mean square, s).
 
-    The zeros stand for the mean. An absent bias is 0. If neither statistic is requested, both have the value None.
+    The zeros stand for the mean. An absent bias is 0. If neither statistic is requested, both are None.
     """
     total = _sum_inputs(input, skip, bias)
     factor = _inverse_rms(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None

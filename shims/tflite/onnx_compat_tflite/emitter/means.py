@@ -26,7 +26,7 @@ _ONE_STEP = 2**14
 class _AxisRun(NamedTuple):
     """The sizes of a tensor whose reduced axes are merged: [outer, first * second, inner].
 
-    An unknown `outer` has the value None.
+    An unknown `outer` is None.
     """
 
     outer: Any

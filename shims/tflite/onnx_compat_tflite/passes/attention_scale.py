@@ -38,8 +38,8 @@ class _Scale(NamedTuple):
 class _Operand(NamedTuple):
     """The operators that compute an operand of a product: layer, then `before` (moves), then scale, then `behind` (moves).
 
-    Both lists of moves begin with the move that is nearest to the product. Without a layer, `layer` has the value None
-    and `before` is empty. Without a scale, `scale` has the value None and `behind` holds all moves.
+    Both lists of moves begin with the move that is nearest to the product. Without a layer, `layer` is None
+    and `before` is empty. Without a scale, `scale` is None and `behind` holds all moves.
     """
 
     layer: Optional[fb.OperatorSpec]

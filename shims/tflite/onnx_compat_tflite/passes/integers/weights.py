@@ -198,7 +198,7 @@ def fully_connected(
 def _image_shape(sizes: List[int], last: int) -> Any:
     """Return (shape, signature) of vectors as images of one pixel: [2, 3, 8] with `last` 5 => (6, 1, 1, 5), None.
 
-    `last`: the number of channels. The signature has -1 for an open size; without open sizes it has the value None.
+    `last`: the number of channels. The signature has -1 for an open size; without open sizes it is None.
     """
     count = -1 if any(size < 0 for size in sizes) else int(np.prod(sizes[:-1], dtype=np.int64))
     return (max(count, 1), 1, 1, last), (count, 1, 1, last) if count < 0 else None
