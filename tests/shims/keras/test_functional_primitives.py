@@ -65,6 +65,12 @@ def test_a_file_keeps_the_dtype_of_integer_arithmetic(tmp_path: Path) -> None:
     np.testing.assert_array_equal(_save_and_run(program, x, tmp_path), x + 2**41)
 
 
+def test_a_file_holds_an_empty_slice(tmp_path: Path) -> None:
+    x = np.arange(6).reshape(2, 3)
+    program = _record_int64(lambda x: primitives.concat([primitives.slice_axis(x, 1, 2, 2), x], 1))
+    np.testing.assert_array_equal(_save_and_run(program, x, tmp_path), x)
+
+
 def _record_int64(apply: Callable[[Tensor], Tensor]) -> Program:
     return record_program(lambda x: [apply(x)], [Port("x", DType.of("int64"), (None, 3))], SHIM.emitter())
 
