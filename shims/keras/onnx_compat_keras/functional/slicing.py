@@ -33,8 +33,6 @@ def cut(ops: KerasOps, x: SymbolicTensor, key: Sequence[Any]) -> Handle:
                     hint="use a newer Keras 3, or fix the length of that axis",
                 )
             part = [*range(*part.indices(x.shape[axis]))]
-        if part == []:  # Keras 3.0 makes an empty list a float64 array, which TensorFlow refuses as indices of take
-            x = ops.split(x, [0], axis=axis)[0]
-        else:
-            x = ops.take(x, part, axis=axis)
+        # Keras 3.0 makes an empty list a float64 array, which TensorFlow refuses as indices of take.
+        x = ops.split(x, [0], axis=axis)[0] if part == [] else ops.take(x, part, axis=axis)
     return x
