@@ -17,11 +17,12 @@ _MAX_ELEMENTS = 2**20
 
 
 def allocate(interpreter: Interpreter) -> None:
-    """Allocate the tensors of the interpreter's model. All open sizes (-1) become 1, then 8, 32 and so on up to 16384.
+    """Allocate the tensors of the interpreter's model; keep the first trial sizes that all kernels accept.
 
-    The first trial that all kernels accept is kept: inputs have these sizes. See `_replace_open_sizes` for the batch. A trial
-    over 128 with an input of more than 2^20 elements is not made. If no trial succeeds, the error of the first trial is
-    raised, a RuntimeError or ValueError of the runtime.
+    In the first trial all open sizes (-1) become 1; in later trials 8, 32 and so on up to 16384. For the batch, see
+    `_replace_open_sizes`. A trial above 128 is skipped if an input would have more than 2^20 elements.
+
+    If no trial succeeds, raises the error of the first trial: a RuntimeError or ValueError of the runtime.
     """
     details = interpreter.get_input_details()
     inputs = [(detail["index"], [int(size) for size in detail["shape_signature"]]) for detail in details]

@@ -18,9 +18,11 @@ SIGNATURE = "serving_default"
 def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec:
     """Emit a recorded program, run the graph passes, and return the TFLite model with the signature `serving_default`.
 
-    It uses only ops that `kernels` has. The weights of the model are views of the program's arrays until the model is
-    written to a file. `own`: no other caller uses the program, so its region is released, and weights that a pass replaces
-    are freed. Raises UnsupportedError if the kernels cannot compute the program.
+    The model has only ops that the runtime of `kernels` has. Its weights are views of the program's arrays.
+
+    `own`: True if no other caller uses the program. `build` then releases the program's region to save memory.
+
+    Raises UnsupportedError if the kernels cannot compute the program.
     """
     model = _emit_program(program, kernels)
     if own:

@@ -33,10 +33,15 @@ class Coverage(NamedTuple):
 
 
 def delegate_coverage(path: str, operator_count: int) -> Coverage:
-    """Return which operators of the first subgraph of a .tflite file run in XNNPACK, or why the runtime refuses it.
+    """Return which operators of a file's first subgraph run in XNNPACK, or why the runtime refuses the file.
 
-    `operator_count` is the number of operators of that subgraph. The tensors are allocated in a child process. Without
-    a runtime, or if the child process fails or takes over 120 seconds, the result has a `refusal`. Raises no error for them.
+    `operator_count` is the number of operators of that subgraph. A child process allocates the tensors.
+
+    The returned `Coverage` has a `refusal` in these cases, which raise no error:
+
+    - no runtime is installed
+    - the runtime refuses the file
+    - the child process fails, or takes over 120 seconds
     """
     runtime, reason = features.find_runtime()
     if runtime is None:
@@ -56,8 +61,11 @@ def delegate_coverage(path: str, operator_count: int) -> Coverage:
 def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
     """Allocate the tensors of a .tflite file. `delegate_coverage` runs this function in a child process.
 
-    Returns a dict of fields of `Coverage`: {"refusal": ...} if the runtime refuses the file, else "delegated" and "parts".
-    Returns {} if the runtime does not report its execution plan.
+    Returns a dict with fields of `Coverage`:
+
+    - {"refusal": reason} if the runtime refuses the file
+    - {} if the runtime does not report its execution plan
+    - {"delegated": ..., "parts": ...} otherwise
     """
     runtime = features.find_runtime()[0]
     assert runtime is not None

@@ -224,10 +224,10 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 
 # -- quantisation ------------------------------------------------------------------------------------------------------
 def _quantization(model: fb.ModelSpec) -> Row:
-    """Count quantised tensors by dtype and scheme, such as {"int8 per tensor, computed": 12}, the most frequent first.
+    """Count the quantised tensors by dtype and scheme: {"int8 per tensor, computed": 12}, highest number first.
 
-    float16 and bfloat16 constants count too, as "float16, constant". Other tensors without quantisation are left out, so a
-    float32 model gives {}.
+    Constants of float16 and bfloat16 are counted as "float16, constant" and "bfloat16, constant". Other tensors without
+    quantisation are not counted. A float32 model gives {}.
     """
     counts: Counter[str] = Counter()
     for graph in model.subgraphs:

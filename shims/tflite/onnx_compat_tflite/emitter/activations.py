@@ -55,10 +55,13 @@ def softplus(builder: Builder, x: Handle) -> Handle:
 
 @primitive
 def mish(builder: Builder, x: Handle) -> Handle:
-    """Emit mish: x tanh(softplus(x)) = x q / (2 - q), with q = s (2 - s) and s = sigmoid(x).
+    """Emit mish: x tanh(softplus(x)).
 
-    This form does not overflow or cancel. Without XNNPACK the sigmoid has a relative error of 5e-4 for small
-    results, so tanh and softplus are emitted.
+    With XNNPACK it is computed as x q / (2 - q), with q = s (2 - s) and s = sigmoid(x). This form does not overflow or
+    cancel.
+
+    Without XNNPACK (`finite_arithmetic`), tanh and softplus are emitted, because the sigmoid has a relative error of
+    5e-4 for small results.
     """
     if builder.finite_arithmetic:
         return elementwise.mul(builder, x, elementwise.tanh(builder, softplus(builder, x)))

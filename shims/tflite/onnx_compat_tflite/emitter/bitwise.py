@@ -162,10 +162,14 @@ def _powers(count: int) -> List[int]:
 
 
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
-    """Return (index of the lowest set bit, index of the highest + 1) of a constant of one element with adjacent set bits.
+    """Return (index of the lowest set bit, index of the highest set bit + 1) of a constant mask of a single element.
 
-    A negative mask gives None as second number: its set bits reach the sign. Returns None for another mask, and for 0.
-    Returns None, too, if 2 ** (second number) does not fit a signed integer of the mask's width.
+    For a negative mask, whose set bits reach the sign, the second number is replaced by None. Returns None instead of a
+    pair in these cases:
+
+    - The mask is not a constant of one element, or is 0.
+    - The set bits are not adjacent.
+    - 2 ** (second number) does not fit a signed integer of the mask's width.
     """
     if not mask.is_constant or mask.array.size != 1:
         return None

@@ -12,9 +12,9 @@ __all__ = ["cond"]
 
 @primitive
 def cond(builder: Builder, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-    """Emit IF, and return its results: those of the first body if `pred`, of a single element, is true, else of the second.
+    """Emit IF, and return its results: those of the first body if `pred` is true, else those of the second body.
 
-    `captures` are the arguments of both bodies.
+    `pred` has a single element. `captures` are the arguments of each body.
     """
     pred = subgraph_inputs.to_scalar_bool(builder, pred)
     specs = [(subgraph_inputs.stored_type(ref), tuple(ref.spec.shape)) for ref in builder.node.outputs]
@@ -31,10 +31,12 @@ def cond(builder: Builder, pred: Handle, *, bodies: Bodies, captures: Sequence[H
 
 
 def _is_known_result(handle: Handle) -> bool:
-    """Whether this result of a branch is a constant that must become an input of both subgraphs: no string, not empty.
+    """Whether this result of a branch is a constant that must become an input of each subgraph.
 
-    A subgraph must not copy a constant to its output. Newer runtimes copy it before the first run, into memory that IF
-    reuses. The next resize then returns the values of the other branch, or ends the process. False for strings, which
-    are not copied ahead, and for an empty constant, which cannot be an input.
+    A subgraph must not copy a constant to its output, because newer runtimes copy it before the first run, into memory
+    that IF reuses. The next resize then returns the values of the other branch, or ends the process.
+
+    Returns False for strings, which are not copied before the first run. Returns False for an empty constant, which
+    cannot be an input.
     """
     return handle.is_constant and handle.dtype != "string" and handle.array.size > 0

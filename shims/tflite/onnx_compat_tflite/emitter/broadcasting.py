@@ -38,11 +38,12 @@ def add_op(
 
 
 def align_operands(builder: Builder, operands: Sequence[Handle]) -> Tuple[List[Handle], Callable[[Handle], Handle]]:
-    """Return the operands in shapes that every kernel broadcasts, and a function that restores the result's shape.
+    """Return (operands that every kernel can broadcast, function that restores the shape of the result).
 
-    Operands stay as they are if the result has up to four axes, or if their shapes are equal. Else adjacent axes are merged
-    along which the same operands broadcast. If that leaves more than four axes, each operand is broadcast to the whole shape.
-    The same holds if RESHAPE cannot express a shape (`is_viewable`), or if it is unknown which operands broadcast.
+    - If the result has at most four axes, or all shapes are equal, the operands are unchanged.
+    - Otherwise adjacent axes are merged if the same operands broadcast along them.
+    - If more than four axes remain, each operand is broadcast to the shape of the result. This is also done if RESHAPE
+      cannot express a shape (`is_viewable`), or if it is unknown which operands broadcast.
     """
     shapes = [handle.dims for handle in operands]
     result_dims = broadcast_dims(shapes)
@@ -67,11 +68,14 @@ def align_operands(builder: Builder, operands: Sequence[Handle]) -> Tuple[List[H
 
 
 def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
-    """Return x broadcast to the sizes `dims`, which the tensor `target` holds at run time.
+    """Return x broadcast to the sizes `dims`. `target` is an integer tensor that holds these sizes at run time.
 
-    The result is x itself if its shape is provably `dims`, or a constant for a constant x and at most 64 elements.
-    Otherwise it is computed by TILE if `_tile_repeats` is known and the kernel takes x's dtype, else by BROADCAST_TO. Raises
-    UnsupportedError if BROADCAST_TO takes neither x's dtype nor a wider dtype.
+    - If x provably has these sizes, the result is x itself.
+    - If x is a constant and the result has at most 64 elements, the result is a constant.
+    - If the repetitions are known (see `_tile_repeats`) and TILE accepts x's dtype, TILE computes the result.
+    - Otherwise BROADCAST_TO computes it, in a wider dtype if necessary.
+
+    Raises UnsupportedError if BROADCAST_TO accepts neither x's dtype nor a wider dtype.
     """
     if is_same_shape(x.dims, dims):
         return x
@@ -111,11 +115,11 @@ def _broadcast_beyond_empty(builder: Builder, x: Handle, target: Handle, dims: S
 
 
 def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[int]]:
-    """Return how often TILE repeats each axis of `narrow` to give `wide`: 1, or the size in `wide`.
+    """Return how often TILE must repeat each axis of the shape `narrow` to give the shape `wide`.
 
-    Returns None if the ranks differ, or if a repetition is unknown or zero.
+    Returns None if the ranks differ, or if a number of repetitions is unknown or zero.
 
-    TILE copies whole rows: it takes a hundredth of the time of BROADCAST_TO, which computes the index of every element.
+    TILE takes a hundredth of the time of BROADCAST_TO, because it copies whole rows.
     """
     if len(narrow) != len(wide):
         return None

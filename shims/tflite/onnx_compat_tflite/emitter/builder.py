@@ -125,8 +125,9 @@ class Builder:
     def may_be_infinite(self, x: Handle) -> bool:
         """Whether x is a float32 constant with an infinity, or is computed from such a constant or from a logarithm.
 
-        Computed tensors are tracked only through the operators in `_KEEPS_INFINITY`, and only on runtimes whose arithmetic
-        clamps infinity (`finite_arithmetic`). For other computed tensors: False.
+        The computation is followed only through the operators in `_KEEPS_INFINITY`. Returns False for other computed
+        tensors. Returns False for every computed tensor on runtimes whose arithmetic does not clamp infinity (no
+        `finite_arithmetic`).
         """
         return bool(x.dtype == "float32" and np.isinf(x.array).any()) if x.is_constant else x.has_infinite
 

@@ -34,11 +34,15 @@ def cast(builder: Builder, x: Handle, dtype: DType) -> Handle:
 
 
 def to(builder: Builder, x: Handle, dtype: str) -> Handle:
-    """Cast x to a dtype, as C does it; return x if it has the dtype.
+    """Cast x to a dtype by the rules of C. Returns x itself if x already has the dtype.
 
-    Constants of integers and booleans stay constants. uint64 is cast by `uint64.cast` where that can cast; float16 by
-    DEQUANTIZE if CAST lacks it. A CAST from or to int8 is appended where the kernel casts int32: the pass `int8_casts`
-    replaces it if the kernel lacks int8. Raises UnsupportedError if the runtime cannot cast x.
+    - A constant of integers or booleans gives a constant.
+    - `uint64.cast` casts from and to uint64 if `uint64.can_cast` is true.
+    - DEQUANTIZE casts from float16 if the kernel of CAST does not.
+    - Otherwise CAST is appended. For int8 this is done even if the kernel accepts only int32, because the pass
+      `int8_casts` replaces such a CAST.
+
+    Raises UnsupportedError if the runtime cannot cast x.
     """
     if x.dtype == dtype:
         return x
@@ -85,10 +89,13 @@ def call_widened(
     arguments: Sequence[Any],
     params: Dict[str, Any],
 ) -> Any:
-    """Call a function with x, and each of `arguments` of x's dtype, as int64 or in a wider dtype; convert results back.
+    """Call `function(builder, x, *arguments, **params)` in a wider dtype than x's, and convert the results back.
 
-    `builtins` are the operators that the function needs; at least one of them lacks x's dtype. Raises UnsupportedError,
-    which names the first such operator, if no wider dtype holds the values.
+    x, and each of `arguments` that has x's dtype, is converted to int64 (see `find_views`) or to the next wider dtype.
+    `builtins` are the ops that the function needs. At least one of them does not accept x's dtype.
+
+    Returns the result of the function. Raises UnsupportedError, which names the op without a kernel, if no wider dtype
+    holds the values of x.
     """
     views = int64_views.find_views(builder, x.dtype, {name.partition(" ")[0] for name in builtins})
     if views is not None:

@@ -83,12 +83,17 @@ def _convolve(
     window: Window,
     padding: Optional[str],
 ) -> Handle:
-    """Prepare the operands of a convolution, and call the function that appends the operator.
+    """Prepare the operands of a convolution, call `convolve`, which appends the operator, and return the result.
 
-    It computes float16 in float32, and gives a single spatial axis a second axis. Without a bias it adds zeros, because the
-    kernels require a bias. x is padded with zeros if the kernel has no such padding. The axis `channel_axis` of the filter
-    has the channels of the result. An empty result of known sizes is a constant. Raises UnsupportedError for another dtype,
-    or for more than three spatial axes.
+    `channel_axis`: the axis of the filter `w` that has the channels of the result. The operands are prepared thus:
+
+    - float16 is computed in float32.
+    - A convolution with a single spatial axis gets a second axis of length 1.
+    - A missing bias is replaced by zeros, because the kernels require a bias.
+    - x is padded with zeros if the kernel does not have this padding.
+
+    An empty result of known sizes is a constant. Raises UnsupportedError for another dtype, and for more than three
+    spatial axes.
     """
     if x.dtype == "float16":
         where: Any = {"convolve": convolve, "channel_axis": channel_axis, "window": window, "padding": padding}

@@ -15,10 +15,12 @@ __all__ = ["clip", "maximum", "minimum"]
 
 
 def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], Handle]:
-    """Return a function of (builder, x, y) that emits `builtin`, MAXIMUM or MINIMUM, and keeps NaN, except of float64.
+    """Return a function of (builder, x, y) that emits `builtin` ("MAXIMUM" or "MINIMUM") so that NaN propagates.
 
-    The kernels keep a NaN of the second operand only. If operands broadcast, some kernels lose that NaN too; for
-    float16 all kernels lose it. So float16 is computed in float32. For booleans the function emits the op `logical`.
+    The kernels propagate only a NaN of the second operand, and some lose that NaN too if the operands broadcast. NaN of
+    float64 may be lost. float16 is computed in float32, because all kernels lose its NaN.
+
+    `logical`: the op that is emitted in place of `builtin` for booleans.
     """
 
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:

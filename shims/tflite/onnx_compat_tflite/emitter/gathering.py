@@ -107,10 +107,11 @@ def narrow_indices(builder: Builder, indices: Handle) -> Handle:
 
 
 def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Handle) -> Handle:
-    """Return the row-major index over the first axes of x, merged, for positions along these axes.
+    """Return the position in x, after the first axes of x are merged in row-major order, of the given coordinates.
 
-    `coordinates` has a tensor of integer positions for each of these axes, in order. The result has the shape to which
-    the tensors broadcast. It is int64 if a tensor is int64, else int32; without tensors, the constant 0.
+    `coordinates` has one integer tensor for each merged axis, in order. The result has the shape to which these tensors
+    broadcast. It is int64 if one of the tensors is int64, else int32. Without coordinates, the result is the constant
+    0.
     """
     total: Any = None
     for axis, coordinate in enumerate(coordinates):

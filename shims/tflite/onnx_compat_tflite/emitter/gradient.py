@@ -12,9 +12,9 @@ __all__ = ["gradient"]
 
 @primitive
 def gradient(builder: Builder, *xs: Handle, **params: Any) -> Tuple[Handle, ...]:
-    """Emit the second body of the parameter `bodies`, and return its results: the derivative for each of `xs`, in order.
+    """Return the derivative for each of `xs`, in order: emit the second body of the parameter `bodies`.
 
-    `params` are those of `onnx_compat.shim.composed_gradient`. Raises UnsupportedError if the core lacks a derivative
-    rule: the parameter `refusal` then holds the reason.
+    `params` are those of `onnx_compat.shim.composed_gradient`. Raises UnsupportedError if the core has no derivative
+    rule for an operator. The parameter `refusal` has the reason.
     """
     return composed_gradient(*xs, **params)

@@ -91,9 +91,9 @@ def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
 
 
 def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
-    """Return the axis with these sizes and this factor, which may be None.
+    """Return the `ResizedAxis` with the size `before`, the size `after`, and the factor, which may be None.
 
-    For a symbolic `before`, a factor of None becomes the exact quotient after / before, if that is an integer.
+    If `before` is symbolic and the factor None, the factor becomes after / before, if this quotient is an integer.
     """
     if factor is None and not is_static(before):
         factor = exact_quotient(after, before)
@@ -111,9 +111,9 @@ def _is_decidable(scaled: ResizedAxis) -> bool:
 
 
 def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
-    """Return the first of `_KERNELS` that agrees with ONNX on both axes; None if none of them agrees.
+    """Return the first of `_KERNELS` that computes the same positions as ONNX on each axis of the resize.
 
-    Returns None too without a `resize`, or if an axis is not decidable: see `_is_decidable`.
+    Returns None if no kernel does, if there is no resize, or if an axis cannot be compared (see `_is_decidable`).
     """
     if resize is None or not (_is_decidable(resize.height) and _is_decidable(resize.width)):
         return None
@@ -141,12 +141,16 @@ def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bo
 
 
 def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attributes: Attributes) -> Optional[_Resize]:
-    """Return the resize that a Resize or Upsample node requests; None if kernels cannot express it.
+    """Return the resize that a Resize or Upsample node requests. Returns None if the kernels cannot express it.
 
-    It needs rank 4, a dtype and a mode of the kernels, four known scales or four sizes, and unchanged batch and
-    channels. Not expressed are antialias, exclude_outside, axes, a keep_aspect_ratio_policy other than stretch, and the
-    transformation tf_crop_and_resize. Raises NeedsKnownError and InvalidModelError as `axes_from_scales` and
-    `axes_from_sizes` do.
+    The kernels can express a node that fulfils all of these conditions:
+
+    - x has rank 4, and the kernels have its dtype and the mode.
+    - There are four known scales, or four sizes. Batch and channels do not change.
+    - The node uses none of antialias, exclude_outside, axes and tf_crop_and_resize.
+    - The keep_aspect_ratio_policy is stretch.
+
+    Raises NeedsKnownError and InvalidModelError as `axes_from_scales` and `axes_from_sizes` do.
     """
     x, optional_inputs = inputs[0], [*inputs[1:], None, None, None]
     linear, transformation, rounding = _resize_modes(node.operator, node.opset, attributes)

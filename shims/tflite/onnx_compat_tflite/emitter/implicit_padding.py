@@ -27,11 +27,16 @@ def _window(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attri
 
 
 def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> bool:
-    """Whether the padding is what kernels call SAME, and the kernels take x, which is channels first.
+    """Whether the kernels accept x with this kernel, and their padding SAME is the padding in `attributes`.
 
-    They take float32 with one or two spatial axes, known channels, a known kernel size, and no spatial axis of known
-    length 0. They round the number of windows down (no `ceil_mode`). For the auto_pad SAME_UPPER, no stride may exceed
-    the dilated kernel. Other padding is compared with `padding_of`: False without pads.
+    `x` is channels first. `kernel` has the spatial sizes of the filter. The kernels accept
+
+    - float32 with one or two spatial axes, none of which has the known length 0,
+    - a known number of channels and a known kernel size,
+    - a number of windows that is rounded down (no `ceil_mode`).
+
+    For the auto_pad SAME_UPPER, no stride may exceed the dilated kernel. Other padding must have pads, and is compared
+    with `padding_of`.
     """
     space = x.shape[2:]
     if x.rank not in (3, 4) or x.dtype.name != "float32" or not is_static(x.shape[1]) or attributes.get("ceil_mode"):

@@ -41,12 +41,16 @@ def view_as(builder: Builder, x: Handle, dtype: str) -> Handle:
 def find_views(
     builder: Builder, dtype: str, builtins: Set[str]
 ) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
-    """Return (function to int64, function back to `dtype`), so that int64 kernels can compute `builtins`, or None.
+    """Return (function to int64, function back to `dtype`), with which int64 kernels can compute `builtins`.
 
-    Both functions take and return a handle. They keep the bits if `builtins` only move elements, or, for uint64, are
-    arithmetic modulo 2^64 or equality. For operators that compare or sort uint64 or float64, they convert to and from
-    ranks: see `to_rank`. Returns None without BITCAST, for another dtype than uint64, float64 and complex64, and if
-    `builtins` has other operators.
+    `builtins` are names of ops. Each function takes and returns a handle.
+
+    - If `builtins` only move elements, the functions keep the bits. For uint64 this also holds for arithmetic modulo
+      2^64, and for equality.
+    - If `builtins` compare or sort uint64 or float64, the functions convert to ranks and back. See `to_rank`.
+
+    Returns None in all other cases: for other ops, for a dtype other than uint64, float64 and complex64, and without
+    BITCAST.
     """
     if dtype not in ("uint64", "float64", "complex64") or not has_bitcast(builder):
         return None

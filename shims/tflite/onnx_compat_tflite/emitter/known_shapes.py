@@ -24,19 +24,21 @@ def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 
 def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
-    """Return the shape to which one or more compatible shapes broadcast. Its sizes are ints, symbolic, or None if unknown.
+    """Return the shape to which the shapes broadcast: a tuple of sizes that are ints, symbolic, or None if unknown.
 
-    `_broadcast_size` determines each size.
+    There is at least one shape, and the shapes are compatible. See `_broadcast_size` for a single size.
     """
     rank = max(map(len, shapes))
     return tuple(_broadcast_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))
 
 
 def _broadcast_size(sizes: Sequence[Any]) -> Any:
-    """Return the size of an axis after broadcasting: the first int other than 1, or 1 if all sizes are 1.
+    """Return the size of an axis after broadcasting. `sizes` are the sizes of the operands along this axis.
 
-    Otherwise the sizes apart from 1 are symbolic or None. If all of them are equal symbolic sizes, the result is that
-    size; else None.
+    - If a size is an int other than 1, the result is that int.
+    - If all sizes are 1, the result is 1.
+    - If the sizes other than 1 are equal symbolic sizes, the result is that symbolic size.
+    - Otherwise the result is unknown: None.
     """
     wide_sizes = [size for size in sizes if not (isinstance(size, int) and size == 1)]
     known = [size for size in wide_sizes if isinstance(size, int)]

@@ -58,11 +58,13 @@ def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optiona
 
 
 def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Return x @ y by BATCH_MATMUL, each operand optionally transposed.
+    """Return x @ y by BATCH_MATMUL. With `transpose_x`, x is transposed first; with `transpose_y`, y.
 
-    If an operand has no elements and the product has known sizes, the product is a constant of zeros. For a rank above
-    4, the batch axes of static operands are merged first. Raises UnsupportedError for such a rank if an operand is not
-    static, and the runtime does not broadcast so many axes.
+    - If an operand has no elements and the product has known sizes, the product is a constant of zeros.
+    - If the rank is above 4 and the operands are static, the batch axes are merged first.
+
+    Raises UnsupportedError for a rank above 4 if an operand is not static, on runtimes that do not broadcast so many
+    axes.
     """
     rank = max(x.rank, y.rank)
     # The kernels give wrong results for a transposed x whose batch axes broadcast with those of y.

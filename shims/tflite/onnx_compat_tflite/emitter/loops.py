@@ -124,13 +124,14 @@ def _prepend(builder: Builder, x: Handle, axis: int, first: Handle) -> Handle:
 
 
 def _empty_state(handle: Handle, dims: Sequence[Any]) -> EmptyState:
-    """Return how a loop passes a state that begins as `handle`: see `EmptyState`.
+    """Return how a loop passes on a state whose initial value is `handle`: see `EmptyState`.
 
     `dims` are the sizes of the state in all iterations.
 
-    - a constant without elements, if a size is 0 and all sizes are known
-    - (axis, first row of zeros), if exactly one size is unknown, no other size is 0, and `handle` is empty and no string
-    - None otherwise
+    - If all sizes are known and one is 0, returns a constant without elements.
+    - If exactly one size is unknown, no other size is 0, and `handle` is empty and no string, returns (axis of the
+      unknown size, constant of zeros with the length 1 along this axis).
+    - Otherwise returns None.
     """
     open_axes = [axis for axis, size in enumerate(dims) if not isinstance(size, int)]
     if 0 in [size for size in dims if isinstance(size, int)]:

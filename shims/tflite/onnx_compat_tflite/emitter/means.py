@@ -102,12 +102,13 @@ def _producer(node: Node) -> Optional[Node]:
 
 
 def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
-    """Return the sizes with `axes` merged, and their length factored near its square root: `first` >= `second`.
+    """Return the sizes before, along and after the merged `axes`. The merged length is factored: `first` * `second`.
 
-    `axes` are sorted, and none of them has length 1. Returns None in these cases:
+    `axes` are sorted, and none of them has length 1. The factors are near the square root, with `first` >= `second`.
+    Returns None in these cases:
 
-    - The axes are not adjacent, apart from axes of length 1 between them.
-    - A size from the first axis on is unknown, or any size is 0, or several sizes before the first axis are unknown.
+    - An axis of another length than 1 lies between the axes.
+    - A size is 0, or a size from the first axis on is unknown, or several sizes before the first axis are unknown.
     - `first` exceeds `_ONE_STEP`, the number of elements that a step may sum.
     """
     first, last = axes[0], axes[-1]

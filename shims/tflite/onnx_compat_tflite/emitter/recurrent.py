@@ -133,10 +133,12 @@ def _initial_states(
     cells: int,
     flat: bool = False,
 ) -> List[List[Handle]]:
-    """Return for each direction its variables, in the order of `initial`. At each run they are set to the initial states.
+    """Return, for each direction, a list of variables that are set to the initial states at the start of each run.
 
-    `initial` has for each state (h, and c of LSTM) a tensor [directions, batch, cells], or None for zeros. With `flat`
-    the variables have rank 2, as the kernel of RNN requires.
+    `initial` has an entry for each state: h, and for LSTM also c. An entry is a tensor [directions, batch, cells], or
+    None for zeros. The list of a direction has a variable for each entry, in the same order.
+
+    `flat`: the variables have rank 2, as the kernel of RNN requires.
     """
     zeros = np.zeros((direction_count, batch, cells), np.float32)
     states = [Handle.of(zeros) if state is None else state for state in initial]
@@ -158,11 +160,14 @@ def _initial_states(
 def _final_states(
     builder: Builder, result: Handle, states: Sequence[Handle], is_reversed: bool = False
 ) -> List[Handle]:
-    """Return the final states of a direction that the node has as outputs: none, h, or h and c.
+    """Return the final states of a direction that the node has as outputs: [], [h], or [h, c].
 
-    h is the last step of `result`, or (`is_reversed`) the first; c is read from its variable. `states` are the
-    variables of the direction: h, and c of LSTM. If the number of steps is unknown, it may be zero. h, too, is then
-    read from its variable, which holds the initial state after zero steps.
+    `result` has the output of each step. `states` are the variables of the direction: h, and for LSTM also c.
+
+    - h is the last step of `result`. With `is_reversed`, it is the first step.
+    - If the number of steps is unknown, it may be zero. h is then read from its variable, which holds the initial
+      state.
+    - c is read from its variable.
     """
     steps, state_count = result.dims[0], len(builder.node.outputs) - 1
     if not isinstance(steps, int):
@@ -225,11 +230,14 @@ def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:
 
 
 def _weights(W: np.ndarray, R: np.ndarray, B: Optional[np.ndarray], P: Optional[np.ndarray]) -> List[Optional[Handle]]:
-    """Return the weights of a direction as 17 inputs of the LSTM kernel, those from its second on.
+    """Return the inputs 1 to 17 of the LSTM kernel: the weights of a direction, in this order.
 
-    These are, by gate, 4 matrices W, 4 matrices R, 3 peepholes and 4 biases, then None, None: no projection. A bias is
-    the sum of both biases of ONNX. Without B the biases are zeros, without P the peepholes None. The gates of the
-    kernel are input, forget, cell, output. Those of ONNX are input, output, forget, cell.
+    - 4 matrices of W, then 4 matrices of R. The gates are input, forget, cell, output.
+    - 3 peepholes, each None without P
+    - 4 biases, each the sum of ONNX's two biases; zeros without B
+    - None, None: the kernel's projection is not used
+
+    `W`, `R`, `B` and `P` are the arrays of ONNX for this direction. Their gates are input, output, forget, cell.
     """
     cells = R.shape[1]
     bias = np.zeros(4 * cells, np.float32) if B is None else B[: 4 * cells] + B[4 * cells :]

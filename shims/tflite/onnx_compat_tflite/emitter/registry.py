@@ -36,10 +36,10 @@ def native(
     spatial: bool = False,
     stored: Optional[Tuple[int, ...]] = None,
 ) -> Callable[[F], F]:
-    """Return a decorator that registers a function, under its own name, as the emitter of a whole ONNX operator.
+    """Return a decorator that registers a function as the emitter of a whole ONNX operator, under the function's name.
 
-    The arguments are passed to `onnx_compat.shim.native`, which describes them and marks the function. The decorator
-    returns the function. It raises ValueError if the function's name is taken.
+    `onnx_compat.shim.native` describes the arguments. The decorator returns the function. It raises ValueError if a
+    function of this name is already registered.
     """
 
     def decorate(function: F) -> F:

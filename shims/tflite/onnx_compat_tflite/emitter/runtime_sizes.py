@@ -74,9 +74,9 @@ def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
 
 
 def size_product(builder: Builder, x: Handle, depth: int, after: bool = False) -> Any:
-    """Return the product of the first `depth` sizes of x, or (`after`) of its other sizes; 1 without such sizes.
+    """Return the product of the first `depth` sizes of x. With `after`, return the product of the remaining sizes.
 
-    The product is an int if it is known, else an int32 scalar.
+    The product is an int if it is known, else an int32 scalar. It is 1 if there are no such sizes.
     """
     axes = range(depth, x.rank) if after else range(depth)
     total: Any = 1

@@ -85,10 +85,10 @@ def _scan_in_loop(
     body: Body,
     captures: Sequence[Handle],
 ) -> Tuple[Handle, ...]:
-    """Emit a scan as a loop with several steps in an iteration, then a loop of single steps for the steps that remain.
+    """Emit a scan as a loop with several steps per iteration, then a loop of single steps for the remaining steps.
 
-    Returns the final states, then the stacked results. The rows of each result are written into a buffer of zeros,
-    whose spare rows, if any, are dropped at the end. The second loop is omitted if no steps can remain.
+    Returns the final states, then the stacked results. Each step writes its rows into buffers of zeros. Spare rows of a
+    buffer are dropped at the end. If no steps can remain, the second loop is omitted.
     """
     node, count = builder.node, runtime_sizes.scalar(builder, length.scalars[0])
     states = len(state)
@@ -110,12 +110,14 @@ def _scan_in_loop(
 
 
 def _steps_per_iteration(builder: Builder, length: Sizes, collected: Sequence[Ref]) -> int:
-    """Return how many steps of the scan an iteration of the loop runs.
+    """Return how many steps of the scan one iteration of the loop runs.
 
-    Several steps save time, since each iteration passes on every tensor that the loop reads or collects. The limits are
-    `_ITERATION_NODES` and `_ITERATION_BYTES`. For a known length, a lower number is chosen that leaves fewer steps for
-    the second loop. The number is 1 if the kernels cannot write several rows of the stacked results `collected`. It is 1
-    too if one of these has a rank above 4, or if the body has subgraphs.
+    Several steps save time, because each iteration passes on every tensor that the loop reads or collects. The limits
+    are `_ITERATION_NODES` and `_ITERATION_BYTES`. For a known length, a number below the limit is chosen if fewer steps
+    then remain for the second loop.
+
+    Returns 1 if the body has subgraphs. Returns 1 also if one of `collected`, the stacked results, has a rank above 4
+    or a dtype without kernels to write several rows.
     """
     nodes = builder.node.regions[0].live()
     kernels = ("DYNAMIC_UPDATE_SLICE", "STRIDED_SLICE")
@@ -210,11 +212,12 @@ def _zero_buffers(
     spares: Sequence[int],
     run_first: Callable[[], Sequence[Handle]],
 ) -> List[Handle]:
-    """Return for each of `refs`, the stacked results, a buffer of zeros (or empty strings) into which rows are written.
+    """Return a buffer of zeros (or empty strings) for each of `refs`; the scan writes its rows into the buffers.
 
-    `spares`: for each buffer, the number of spare rows at its end. No runtime plans a loop that writes more rows than
-    the buffer has, even a loop without an iteration. `run_first` returns the rows of a first step. It is called only if
-    the trace does not know the size of a row.
+    `refs`: the stacked results. `length`: the number of rows. `spares`: for each buffer, the number of spare rows at
+    its end. Spare rows are necessary because no runtime plans a loop that could write more rows than the buffer has.
+
+    `run_first` emits a first step and returns its rows. It is called only if the trace does not know the size of a row.
     """
     inner_refs = set(refs)
     has_known_rows = [

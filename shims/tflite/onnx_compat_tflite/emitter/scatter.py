@@ -68,11 +68,13 @@ def _scatter(builder: Builder, x: Handle, updates: Handle, indices: Handle, redu
 
 
 def _row_indices(builder: Builder, indices: Handle, x: Handle, depth: int) -> Handle:
-    """Return an int32 vector: for each row along the last axis of `indices`, the index of the row of x that it addresses.
+    """Return an int32 vector with an element for each row of `indices`: the number of the row of x that it addresses.
 
-    `depth`: the number of coordinates in a row of `indices`. The rows of x are those of `_as_rows`: its first `depth`
-    axes are merged. At run time an index that does not fit int32 is clamped. A constant coordinate that does not fit
-    raises UnsupportedError.
+    A row of `indices` lies along the last axis and has `depth` coordinates. The rows of x are numbered after the first
+    `depth` axes of x are merged, as in `_as_rows`.
+
+    At run time, an index that does not fit int32 is clamped. Raises UnsupportedError for a constant coordinate that
+    does not fit int32.
     """
     if indices.is_constant:
         columns = np.moveaxis(indices.array.reshape(-1, depth), -1, 0) if depth else []

@@ -61,11 +61,13 @@ register("slice", slice_tensor)
 
 
 def slice_known(builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
-    """Slice x with known bounds, as in numpy, for each axis: a bound beyond an axis is its end.
+    """Slice x by known bounds. `begin`, `end` and `steps` have a number for each axis, with the rules of numpy.
 
-    The op is SLICE for a static x, steps of 1 and starts that are not negative, else STRIDED_SLICE. Adjacent axes of a
-    static x that stay whole are merged if its rank is above 5. Raises UnsupportedError if more than five axes remain
-    that the kernel of the runtime does not slice.
+    A bound outside of the axis is clamped. The op is SLICE if x is static, all steps are 1 and no start is negative.
+    Otherwise the op is STRIDED_SLICE.
+
+    For a static x of rank above 5, adjacent axes that are not sliced are merged first. Raises UnsupportedError if the
+    kernel does not accept the rank that remains.
     """
     dims = [_slice_length(*along) for along in zip(x.dims, begin, end, steps)]
     is_changed = [not is_equal(a, b) if a is not None and b is not None else True for a, b in zip(x.dims, dims)]

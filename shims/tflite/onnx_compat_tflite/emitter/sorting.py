@@ -53,8 +53,9 @@ def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> T
 def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
     """Return (the k largest elements along the last axis, their int32 indices) by TOPK_V2.
 
-    The kernels from 2.11 to LiteRT 2.1.0 end the process for k = 0 of several rows. There, a known k of 0 is done without
-    TOPK_V2. For a k that may be 0, at least one element is sorted, and the results are sliced to k elements.
+    On runtimes from 2.11 to LiteRT 2.1.0, TOPK_V2 ends the process for k = 0 and several rows. There a known k of 0
+    gives a result without TOPK_V2. If k may be 0, at least one element is sorted, and the results are sliced to k
+    elements.
     """
     if builder.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
         return add_top_k(builder, x, k)

@@ -65,9 +65,10 @@ class TFLiteEmitter(Emitter):
         return self.builder.placeholder(spec)
 
     def finish(self, handle: Handle, dtype: DType) -> Handle:
-        """Return a result rounded to its carried dtype, as the base class does.
+        """Return the result of a primitive rounded to its carried dtype, as the base class does.
 
-        For a node with a single result that is no constant, set unknown sizes of the result that the trace knows.
+        Side effect: if the node has a single result that is no constant, its unknown sizes are set to the sizes of the
+        trace.
         """
         dims = handle.dims
         result: Handle = super().finish(handle, dtype)

@@ -12,11 +12,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def widen_for(*builtins: str) -> Callable[[F], F]:
-    """Return a decorator of functions (builder, x, ...) that need these kernels, for dtypes that a kernel lacks.
+    """Return a decorator: the function (builder, x, ...) then accepts dtypes that the kernels `builtins` do not.
 
-    If a kernel lacks x's dtype, the function is called with x, and each operand of x's dtype, in a wider dtype or as
-    int64. Results are converted back. The call raises UnsupportedError without such a dtype: see
-    `casting.call_widened`. A kernel's feature may follow its name: "MIRROR_PAD reflect".
+    If each kernel accepts x's dtype, the function is called unchanged. Otherwise x, and each operand of x's dtype, is
+    converted to a wider dtype or int64, and the results are converted back. See `casting.call_widened`.
+
+    The decorated function raises UnsupportedError if no wider dtype holds the values of x. An entry of `builtins` may
+    name a feature after the kernel: "MIRROR_PAD reflect".
     """
 
     def decorate(function: F) -> F:

@@ -12,10 +12,10 @@ SAME = "SAME"
 
 
 def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
-    """Return TFLite's name of a window's padding: VALID without pads, SAME if it means these pads, None for other pads.
+    """Return TFLite's name of a window's padding: "VALID" without pads, "SAME" if SAME adds the same pads.
 
-    `space` are the spatial sizes before padding. For an unknown size, SAME must mean these pads for every size: only a
-    stride of 1 does. None, too, if SAME would crop an axis.
+    `space` has the spatial sizes before padding. Returns None for other pads, and if SAME would crop an axis. If a size
+    is unknown, returns "SAME" only for a stride of 1, because then SAME adds the same pads for every size.
     """
     if not window.is_padded:
         return "VALID"
