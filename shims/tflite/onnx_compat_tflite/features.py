@@ -58,8 +58,8 @@ _CACHE: Dict[str, Any] = {}
 def find_runtime() -> Tuple[Optional[Runtime], str]:
     """Return (runtime, reason for this choice), or (None, reason) if no runtime can be imported.
 
-    ai-edge-litert comes first, then tflite-runtime. The interpreter of TensorFlow is found only if the user has
-    imported TensorFlow, and no other runtime can be imported. A runtime that is found is cached.
+    The order is ai-edge-litert, tflite-runtime, and the interpreter of TensorFlow. The last is used only if the user
+    has already imported TensorFlow. A found runtime is cached.
     """
     if "runtime" not in _CACHE:
         _CACHE["runtime"], _CACHE["reason"] = _import_runtime()
@@ -135,9 +135,10 @@ def kernels() -> Kernels:
 
 
 def features() -> Dict[str, bool]:
-    """Return, for each feature such as "float16 arithmetic", whether the runtime has it.
+    """Return a dict {feature: whether the runtime has it}, with features such as "float16 arithmetic".
 
-    Without a runtime: whether every supported runtime has it. Loads tiny models to find out, each once.
+    If no runtime is installed, a value tells whether every supported runtime has the feature. Some features are
+    detected by loading a tiny model, once for each.
     """
     return {name: kernels().has(*requirement) for name, requirement in _REQUIRED_OPERATORS.items()}
 

@@ -45,11 +45,12 @@ def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 
 
 def must_reject_empty_inputs(model: fb.ModelSpec, kernels: Kernels) -> bool:
-    """Whether a kernel of the model would end the process, or return stale memory, for an input without elements.
+    """Whether an operator of the model would end the process, or return stale memory, for an input without elements.
 
-    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On some runtimes, convolutions, pools, means, sums of
-    floats, transposes and matrix products of open sizes do too. `kernels` must be those of a given runtime: see
-    `supports_empty_windows`.
+    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On some runtimes these operators of open sizes do as
+    well: convolutions, pools, means, sums of floats, transposes and matrix products.
+
+    `kernels` must be those of a single runtime: see `supports_empty_windows`.
     """
     operators = [(graph, operator) for graph in model.subgraphs for operator in graph.operators]
     return any(_fails_for_empty(graph, operator, kernels) for graph, operator in operators)
@@ -144,9 +145,10 @@ def has_shifted_factors(model: fb.ModelSpec) -> bool:
 
 
 def int4_products(model: fb.ModelSpec) -> Set[bool]:
-    """Return the kinds of int4 weights in FULLY_CONNECTED ops on float32 inputs: True for scales per block, else False.
+    """Return which kinds of int4 weights the FULLY_CONNECTED operators on float32 inputs have.
 
-    Example: {True, False} if the model has weights of both kinds, set() if it has no int4 weights.
+    True in the set: weights with a scale per block. False in the set: other int4 weights. Without int4 weights, the set
+    is empty.
     """
     operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     pairs = [

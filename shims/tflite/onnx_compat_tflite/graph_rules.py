@@ -54,9 +54,9 @@ class Use:
         return None if buffer is None else [int(value) for value in np.asarray(buffer).reshape(-1)]
 
     def expect(self, sizes: Sizes, dtype: Optional[str] = None, index: int = 0) -> None:
-        """Raise VerificationError unless the result at position `index` has these sizes and, if given, this dtype.
+        """Check the result at position `index` of the operator: its `sizes` and, if given, its `dtype`.
 
-        A size of -1, on either side, agrees with every size.
+        A size of -1, on either side, agrees with every size. Raises VerificationError if the result differs.
         """
         result = self.outputs[index]
         require(

@@ -107,10 +107,10 @@ class Kernels:
         self._runtime_step: Optional[int] = None
 
     def accepts(self, operator: str, dtype: str, feature: str = "plain") -> bool:
-        """Whether the kernel of `operator` accepts this dtype in this use, and returns the right numbers, by the table USES.
+        """Whether the kernel of `operator` computes correct numbers for this dtype and `feature`, by the table USES.
 
-        `feature` is a use that `kernel_facts` lists, such as "broadcast rank 5". False if the use was not measured. For
-        all runtimes: whether the oldest accepts it.
+        `feature` is a use that `kernel_facts` lists, such as "broadcast rank 5". If the kernels stand for all runtimes,
+        the answer is that of the oldest. Returns False if the use was not measured.
         """
         step = _USES.get((operator, feature), {}).get(dtype)
         return step is not None and (step == 0 or step <= self._step())
@@ -127,11 +127,13 @@ class Kernels:
         return self._runtime_step
 
     def has(self, operator: str, version: int = 1) -> bool:
-        """Whether the runtime has the op in this version. False for an op or a version beyond those in VERSIONS.
+        """Whether the runtime has the op `operator` in this version.
 
-        A version of the oldest runtime is taken from VERSIONS; for a newer version, the runtime loads a model once. For
-        all runtimes: whether the oldest has it. Dtypes are not considered: for ops that USES lists, `accepts` does
-        that.
+        If the kernels stand for all runtimes, the answer is that of the oldest. VERSIONS has the oldest runtime's
+        versions. For a newer version in VERSIONS, the installed runtime must load a tiny model. Returns False for an op
+        or a version that VERSIONS lacks.
+
+        Dtypes are not considered: see `accepts`.
         """
         versions = _VERSIONS.get(operator, [0])
         return version <= versions[0] or (version <= max(versions) and self._loads(operator, version))

@@ -60,11 +60,13 @@ class Constants:
 
 
 def check_constant(tensor: TensorSpec) -> None:
-    """Raise ConversionError if the array of a constant does not match the dtype of its tensor, or the size of its shape.
+    """Raise ConversionError if the array of a constant does not have the dtype or the size that its tensor declares.
 
-    Sizes are compared in bytes, for strings in elements; the array may have another shape. The array of a sparse tensor
-    may have any dtype and size. For a dtype that numpy lacks, any array of the width of its storage matches. Raises
-    ConversionError too for the dtypes "resource" and "variant".
+    - The size is compared in bytes, and for strings in elements. The shape of the array is not compared.
+    - For a dtype that numpy lacks, the array may have any dtype of the same width.
+    - The array of a sparse tensor may have any dtype and size.
+
+    Raises ConversionError also for the dtypes "resource" and "variant".
     """
     _size(tensor)
 

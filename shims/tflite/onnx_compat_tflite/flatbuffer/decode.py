@@ -20,12 +20,16 @@ _STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
 
 
 def decode(table: str, data: memoryview, identifier: bytes) -> Dict[str, Any]:
-    """Decode a flatbuffer with the root table `table` (a name such as "Model"), and return {field name: value}.
+    """Decode a flatbuffer whose root table is `table` (a name such as "Model"), and return a dict {field name: value}.
 
-    Byte vectors are views of `data`, other vectors are lists. A table is a dictionary, a union (table name, dictionary).
-    A value of an enumeration is its name, or the number if it is unknown. An absent field has its default value, or None.
+    A value has one of these forms:
 
-    Raises InvalidModelError if the bytes 4 to 7 are not the file identifier, or if the bytes are malformed.
+    - a view of `data` for a vector of bytes, and a list for another vector
+    - a dict {field name: value} for a table, and (table name, dict) for a union
+    - the name of an enumeration's value, or its number if the name is unknown
+    - the default, or None, for a field that is absent
+
+    Raises InvalidModelError if bytes 4 to 7 are not `identifier`, or if the data is malformed.
     """
     if len(data) < 8 or bytes(data[4:8]) != identifier:
         raise InvalidModelError(

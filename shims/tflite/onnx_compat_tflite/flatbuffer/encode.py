@@ -35,11 +35,13 @@ class Hole(NamedTuple):
 
 
 def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
-    """Return (bytes of a flatbuffer with the root table `table` and the fields `values`, holes of its `Later` values).
+    """Return (bytes of a flatbuffer with the root table `table`, the holes that its `Later` values leave).
 
-    A field that is missing in `values`, None there, or a scalar equal to the field's default, is left out. Raises
-    ConversionError for a name that is no field of the table, and for an unknown name of an enumeration. Raises it too
-    for a value that a scalar field cannot hold.
+    `values` is a dict {field name: value}. A field is left out if its value is missing, None, or a scalar equal to the
+    field's default.
+
+    Raises ConversionError for a name that is no field of the table, and for an unknown name of an enumeration. Raises
+    ConversionError also for a value that a scalar field cannot hold.
     """
     encoder = _Encoder()
     encoder.out += b"\0\0\0\0" + identifier

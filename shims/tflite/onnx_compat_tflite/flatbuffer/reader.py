@@ -26,9 +26,10 @@ ByteArray = Any  # An array of uint8. The types of numpy 1.2x omit that arrays s
 
 
 def read(source: "Union[str, os.PathLike[str], bytes, bytearray, memoryview]") -> ModelSpec:
-    """Return the model in a .tflite file or in its bytes. A file is memory-mapped; its constants are not loaded.
+    """Return the model in a .tflite file (`source` is its path) or in the bytes of such a file.
 
-    Raises InvalidModelError if the file cannot be read or is not a valid model.
+    A file is memory-mapped, so the constants are not loaded. Raises InvalidModelError if the file cannot be read or is
+    not a valid model.
     """
     if not isinstance(source, (str, os.PathLike)):
         return _parse(memoryview(source))
@@ -142,11 +143,15 @@ def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: 
 
 
 def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> Optional[ByteArray]:
-    """Return the bytes of a constant as an array of its shape, in the numpy dtype of `storage`; None without data.
+    """Return the bytes of a constant as an array of its shape, in the numpy dtype of `storage`. Returns None without data.
 
-    Strings become an array of `bytes` objects; they stay a vector if their number does not fit the shape. Data whose
-    size does not match dtype and shape, such as sparse data, stay a vector of uint8. Packed types (int4) are a vector of
-    bytes. Raises InvalidModelError for malformed strings.
+    These constants are a vector, not an array of `shape`:
+
+    - strings whose number does not fit the shape; the elements of strings are `bytes` objects
+    - data whose size does not match dtype and shape, such as sparse data: as uint8
+    - packed types such as int4: as bytes
+
+    Raises InvalidModelError for malformed strings.
     """
     if data is None:
         return None

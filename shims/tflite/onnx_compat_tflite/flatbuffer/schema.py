@@ -114,14 +114,17 @@ def options_table(operator: str) -> Optional[str]:
 
 
 def options_of(operator: str) -> Dict[str, Any]:
-    """Return {option: default} of an op: {"beta": 0.0} for SOFTMAX, {} for RELU and for an unknown op."""
+    """Return the options of an op as a dict {name: default}: {"beta": 0.0} for SOFTMAX.
+
+    Returns {} for an op without options and for an unknown op.
+    """
     table = options_table(operator)
     return complete(table, {}) if table else {}
 
 
 def complete(table: str, values: Dict[str, Any]) -> Dict[str, Any]:
-    """Return {field: value} of a table: the value in `values`, or the field's default if `values` lacks the field.
+    """Return a dict {field name: value} with all fields of a table. Fields that `values` lacks have their defaults.
 
-    Names in `values` that are no fields are left out. Raises KeyError for an unknown table.
+    Names in `values` that are not fields of the table are left out. Raises KeyError for an unknown table.
     """
     return {field.name: values.get(field.name, field.default) for field in TABLES[table].fields}

@@ -18,14 +18,20 @@ LARGEST_SIZE = 2**31 - 1
 
 
 def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, Any]:
-    """Return {field: value} of the root table "Model".
+    """Return a dict {field name: value} of the root table "Model", as `encode` accepts it.
 
-    The data of buffer n, a constant, is the placeholder `Later(n)`. `outside`: constants are stored after the
-    flatbuffer, so a buffer has their position `Later(n)` and their size in place of the data. The buffers of the
-    metadata follow, with their bytes. The entry min_runtime_version is added to the metadata unless the model has it.
+    Constants are placeholders `Later(n)`, where n is the number of the buffer. Without `outside`, `Later(n)` is the
+    data of the buffer. With `outside`, the data is stored after the flatbuffer: the buffer has its size, and `Later(n)`
+    is its position.
 
-    Raises ConversionError for a model without subgraphs, an index out of range, or a size over 2^31 - 1. Raises it too for
-    an unknown op, and for options of an op without options.
+    The metadata's buffers follow, with their bytes. If the model's metadata lacks min_runtime_version, the entry is
+    added.
+
+    Raises ConversionError in these cases:
+
+    - the model has no subgraphs, or an index is out of range
+    - a size exceeds 2^31 - 1
+    - an op is unknown, or has options that it does not accept
     """
     if not model.subgraphs:
         raise ConversionError("a model without a graph cannot be written")

@@ -14,9 +14,10 @@ LIMIT = 2**31 - 1
 
 
 def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> bytes:
-    """Return the buffer of a string tensor with these elements: `bytes` as they are, others as `str` in UTF-8.
+    """Return the buffer of a TFLite string tensor with these elements.
 
-    Raises ConversionError if the buffer would exceed the 2 GB that its 32-bit offsets can address.
+    An element of `bytes` is stored unchanged. Any other element is converted by `str` and encoded as UTF-8. Raises
+    ConversionError if the buffer would exceed 2 GB, because its offsets have 32 bits.
     """
     items = np.asarray(values, dtype=object).reshape(-1).tolist()
     encoded = [item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape") for item in items]

@@ -27,10 +27,10 @@ _ALIGNMENT = 16
 
 
 def is_oversized(model: ModelSpec) -> bool:
-    """Whether a flatbuffer that contains the constants would exceed `LIMIT` (2 GB), so that they must be stored after it.
+    """Whether the model's constants must be stored after the flatbuffer, which would otherwise exceed `LIMIT` (2 GB).
 
-    If the constants take less than half of `LIMIT`, returns False without a check of the model. Otherwise raises
-    ConversionError for an invalid model.
+    If the constants take less than half of `LIMIT`, returns False and does not check the model. For larger constants,
+    raises ConversionError if the model is invalid.
     """
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
     constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)
@@ -45,15 +45,15 @@ def write(
     outside: bool = False,
     check: Optional[Callable[[str], None]] = None,
 ) -> None:
-    """Write a model to a path or to an open binary file. A file at the path is replaced when the new file is complete.
+    """Write a model to `target`: a path or an open binary file. At a path, the complete file replaces an older file.
 
     outside: store the constants after the flatbuffer, for models over 2 GB. tflite-runtime 2.14 and LiteRT read these
     files.
-    check: a function of the path of the temporary file. If it raises, the file is removed, `target` stays as it was, and
-    the exception is raised.
+    check: a function that is called with the path of the temporary file, before it replaces `target`. If it raises, the
+    temporary file is removed and `target` is unchanged. It is not called if `target` is an open file.
 
-    `check` is not called for an open file. Raises ConversionError if the model is invalid, or exceeds 2 GB without
-    `outside`, OSError if the file cannot be written.
+    Raises ConversionError if the model is invalid, or if it exceeds 2 GB without `outside`. Raises OSError if the file
+    cannot be written. Passes on the exception of `check`.
     """
     layout = _lay_out(model, outside)
     if not isinstance(target, (str, os.PathLike)):

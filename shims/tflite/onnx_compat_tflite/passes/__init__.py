@@ -79,10 +79,12 @@ GRAPH = Schedule(
 def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
     """Run the graph passes on every subgraph of the model, in place, and count their rewrites in the open report.
 
-    `kernels` are those of the target runtime: passes insert only ops that this runtime has. Passes that
-    ONNX_COMPAT_PASSES leaves out are skipped. Raises InputError if that variable is malformed or names an unknown pass.
-    Raises VerificationError if a pass fails by an exception other than an OnnxCompatError or a MemoryError. With
-    ONNX_COMPAT_VERIFY=1, the model is verified after each pass; a defect raises VerificationError.
+    `kernels`: the kernels of the target runtime; passes insert only ops that it has. Passes that ONNX_COMPAT_PASSES
+    excludes are skipped. With ONNX_COMPAT_VERIFY=1, the model is verified after each pass; a defect raises
+    VerificationError.
+
+    Raises InputError if ONNX_COMPAT_PASSES is malformed or names an unknown pass. Raises VerificationError if a pass
+    raises an exception other than OnnxCompatError and MemoryError.
     """
     check_names([*CORE.distinct, *PROGRAM.distinct, *GRAPH.distinct])
     context = Context(model, kernels)

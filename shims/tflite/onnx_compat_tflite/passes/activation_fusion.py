@@ -59,8 +59,8 @@ def _example() -> fb.ModelSpec:
 def activation_fusion(graph: GraphRewriter, context: Context) -> int:
     """Fuse each RELU, RELU6 and RELU_N1_TO_1 into the operators that compute its input; return the number of fusions.
 
-    Applies under the conditions of this module. The activation is erased. The operator directly before it then writes
-    its result, and the results of operators before a move become new tensors.
+    Applies under the conditions of this module. The activation is erased, and the operator before it writes its result.
+    If that operator is a move, the operators before the move write new tensors.
     """
     count = 0
     fusing = (*_FUSING, "TRANSPOSE_CONV") if context.kernels.has("TRANSPOSE_CONV", 4) else _FUSING

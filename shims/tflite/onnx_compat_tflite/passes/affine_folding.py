@@ -58,8 +58,8 @@ def _after_example() -> fb.ModelSpec:
 def affine_after_layer(graph: GraphRewriter, context: Context) -> int:
     """Fold ADD, SUB, MUL and DIV by constants, and NEG, into the layer that computes their operand.
 
-    The folded operator is erased; its activation, if any, becomes that of the layer. The layer gets a new bias and, for
-    a factor other than 1, new filters. Applies under the conditions of this module. Returns the number of folds.
+    Applies under the conditions of this module. The folded operator is erased. The layer gets its fused activation, a
+    new bias and, for a factor other than 1, new filters. Returns the number of folds.
     """
     count = 0
     scaled: _Scaled = {}
@@ -82,8 +82,8 @@ def _before_example() -> fb.ModelSpec:
 def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
     """Fold an ADD, SUB, MUL or DIV by a constant, or a NEG, into the layers that read its result; return the number of folds.
 
-    The folded operator is erased. All readers must be CONV_2D with 1x1 filters or FULLY_CONNECTED, under the conditions
-    of this module. A larger filter would read padding, to which the product or sum does not apply.
+    Applies under the conditions of this module. The folded operator is erased. All readers must be FULLY_CONNECTED, or
+    CONV_2D with 1x1 filters. Larger filters read padding, to which the folded operator does not apply.
     """
     count = 0
     for op in graph.operators[::-1]:
@@ -105,10 +105,13 @@ def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
 def _fold_into(
     graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine: _Affine
 ) -> Optional[Tuple[Array, Array]]:
-    """Return the (filters, bias) with which `layer` computes layer(x * factor + summand) from x.
+    """Return the (filters, bias) with which `layer` computes, from x, its result for x * factor + summand.
 
-    `source`: the tensor x * factor + summand. A layer without a bias gets a bias from the summand. Returns None if
-    - the layer is no CONV_2D or FULLY_CONNECTED with constant float32 1x1 filters and, if any, a constant bias,
+    `source` is the tensor x * factor + summand, which the layer reads. `affine` has the factor and the summand. A layer
+    without a bias gets one. Returns None if
+
+    - the layer is no CONV_2D or FULLY_CONNECTED,
+    - its filters are no constant float32 1x1 filters, or it has a bias that is no constant,
     - the layer does not read `source` exactly once, or has groups,
     - filters of more than `_MAX_COPIED` bytes have other readers,
     - a new filter or bias is not finite, or a nonzero filter becomes zero or denormal.
@@ -143,9 +146,12 @@ def _set_weights(graph: GraphRewriter, layer: fb.OperatorSpec, source: int, filt
 def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) -> bool:
     """Fold the only reader of a layer's result into the layer, and erase the reader; return whether it was folded.
 
-    `layer` is an op of `_LAYERS`; it gets the activation of the reader. Returns False, without a change, if the layer
-    has an activation, or if its result is an output or has several readers. Returns False too in the cases of
-    `_find_affine` and `_apply_affine`.
+    `layer` is an op of `_LAYERS`; it gets the fused activation of the reader. Returns False, without a change, if
+
+    - the layer has a fused activation,
+    - its result is an output, or has several readers,
+    - the reader is no affine map by constants (see `_find_affine`),
+    - the new weights are not possible (see `_apply_affine`).
     """
     reader = graph.only_reader(layer.outputs[0])
     if reader is None or not is_unfused(layer):
@@ -168,11 +174,13 @@ def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> 
 
 
 def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[_Affine]:
-    """Return the affine map that `op` applies to its operand `source`, as numbers per channel of the last axis.
+    """Return the affine map that `op` applies to its operand, the tensor `source`: a factor and a summand per channel.
 
-    A fused activation of `op` is ignored. Returns None for another op than ADD, SUB, MUL, DIV or NEG, or another
-    operand that is no constant. Returns None for a DIV by zero, and for a constant divided by `source`. Returns None
-    too if the constant varies along another axis, or has a higher rank than `source`.
+    The channels are along the last axis. A fused activation of `op` is ignored. Returns None if
+
+    - the op is not ADD, SUB, MUL, DIV or NEG,
+    - the other operand is no constant, varies along another axis, or has a higher rank than `source`,
+    - the op is a DIV by zero, or divides a constant by `source`.
     """
     if op.builtin == "NEG":
         return _Affine(np.float32(-1), np.float32(0))

@@ -61,9 +61,10 @@ def _example() -> fb.ModelSpec:
 def attention_scale(graph: GraphRewriter, context: Context) -> int:
     """Join the scales of the operands and of the result of each BATCH_MATMUL; return the number of rewritten products.
 
-    The joined scale is applied once, under the conditions of this module. It is folded into the weights of a
-    FULLY_CONNECTED before the product if possible. Otherwise two or more scales are joined in the smallest scaled
-    operand, and a single scale stays.
+    A scale is a MUL or DIV by a scalar constant. Applies under the conditions of this module.
+
+    - If a FULLY_CONNECTED computes an operand, the joined scale is folded into its weights.
+    - Otherwise two or more scales become one scale of the smallest scaled operand. A single scale stays.
     """
     count = 0
     for product in graph.operators:
@@ -133,9 +134,11 @@ def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) ->
 def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int) -> _Operand:
     """Return the moves, the scale and the layer that compute the operand of a product at `position`.
 
-    The walk from the product backwards ends at a FULLY_CONNECTED (the layer), at another op, or at a second scale. It
-    also ends at an operator with an activation, at an output, or at a tensor with several readers. Then there is no
-    layer.
+    The search goes backwards from the product to a FULLY_CONNECTED, which is the layer. It ends without a layer at
+
+    - any other op, or a second scale,
+    - an operator with a fused activation,
+    - a tensor that is an output or has several readers.
     """
     moves: List[List[fb.OperatorSpec]] = [[], []]  # behind the scale, and before it
     scale: Optional[_Scale] = None
@@ -159,9 +162,10 @@ def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int)
 
 
 def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_Scale]:
-    """Return [scale] if the only reader of the product's result is a MUL or DIV that `_find_scale` accepts; [] otherwise.
+    """Return a list with the scale that is applied to the product's result, or [] without such a scale.
 
-    Returns [], too, if the result is an output.
+    The scale is a MUL or DIV that `_find_scale` accepts. It must be the only reader of the result, which must not be an
+    output.
     """
     (result,) = product.outputs
     readers = [reader for reader in graph.readers(result) if graph.is_only_read_by(result, reader)]
@@ -169,10 +173,14 @@ def _scales_of_result(graph: GraphRewriter, product: fb.OperatorSpec) -> List[_S
 
 
 def _find_scale(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Scale]:
-    """Return a MUL or DIV of a tensor x by a scalar constant as a `_Scale`. For x / 4, the number is 1/4.
+    """Return the `_Scale` of an op that multiplies or divides a tensor x by a scalar constant. For x / 4, the number is 1/4.
 
-    Returns None for another op, a fused activation, or a result whose shape is not that of x. Returns None for a
-    constant that is 0, not finite or quantised. Returns None too if x is a constant, or the divisor of the DIV.
+    Returns None if
+
+    - the op is neither MUL nor DIV, or has a fused activation,
+    - x is a constant, or is the divisor of the DIV,
+    - the shape of the result is not that of x,
+    - the scalar is 0, not finite or quantised.
     """
     if op.builtin not in ("MUL", "DIV") or not is_unfused(op):
         return None

@@ -38,9 +38,10 @@ def _example() -> fb.ModelSpec:
 def bias_folding(graph: GraphRewriter, context: Context) -> int:
     """Fold an ADD of a constant per channel into the bias of the layer that computes these channels.
 
-    Applies under the conditions of this module, and erases the ADD. If the ADD has a fused activation, the layer or
-    inner ADD that computes its other operand, before any reshapes, gets the activation. Returns the number of folded
-    ADDs.
+    Applies under the conditions of this module, and erases the ADD. Returns the number of folded ADDs.
+
+    A fused activation of the ADD moves to the operator that computes its other operand: the layer, or an ADD after it.
+    Reshapes in between are skipped.
     """
     count = 0
     for op in graph.operators:
@@ -59,10 +60,12 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, np.ndarray, fb.OperatorSpec]]:
-    """Return (x, s, layer whose bias can take s) for an ADD of the tensor x and a constant s.
+    """Return (x, vector, layer) for an ADD of the tensor x and a constant, which can be added to the layer's bias.
 
-    s is a vector with a number for each index of the last axis. Returns None if no operand is a constant, if the
-    constant varies along another axis, or if no layer can take it. See `_layer_of_channels`.
+    `vector` is the constant, with a number for each index of the last axis. Returns None if
+
+    - no operand is such a constant (see `_summands`),
+    - no layer with a bias that may change computes x (see `_layer_of_channels`).
     """
     for x, constant in (op.inputs, list(op.inputs)[::-1]):
         vector = _summands(graph, op, constant)
@@ -73,9 +76,12 @@ def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int
 
 
 def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -> Optional[np.ndarray]:
-    """Return the constant operand `index` of `op` as a vector with a number for each index of the result's last axis.
+    """Return the operand with the tensor index `index` as a vector: a number for each index of the result's last axis.
 
-    Returns None if the operand is no constant or varies along another axis, or if the last size is zero or open.
+    Returns None if
+
+    - the operand is no constant, or varies along another axis,
+    - the last size of the result is zero or open.
     """
     sizes, array = graph.sizes(op.outputs[0]), graph.constant(index)
     if array is None or not sizes or sizes[-1] < 1:
@@ -87,15 +93,16 @@ def _summands(graph: GraphRewriter, op: fb.OperatorSpec, index: Optional[int]) -
 def _layer_of_channels(
     graph: GraphRewriter, index: int, reader: fb.OperatorSpec, count: int
 ) -> Optional[fb.OperatorSpec]:
-    """Return the layer that computes the tensor `index`, directly or through reshapes and sums, if its bias can change.
+    """Return the layer that computes the tensor with this index, directly or through reshapes and ADDs.
 
-    `reader` is the operator that reads the tensor, and `count` the number of channels. Of two operands of a sum, the
-    first that such a layer computes is followed. Returns None without such a layer, and if the tensor or an intermediate
-    tensor
+    `reader` is the operator that reads the tensor; `count` is the number of channels. At an ADD, the first operand that
+    such a layer computes is followed. Returns None if there is no such layer, if the layer's bias cannot change, or if
+    the tensor or a tensor on the way
+
     - is an output, or has several readers,
     - has a last axis without exactly `count` elements,
     - is broadcast by an ADD, or added to itself,
-    - is computed by an ADD with an activation.
+    - is computed by an ADD with a fused activation.
     """
     sizes, result_sizes = graph.sizes(index), graph.sizes(reader.outputs[0])
     if not graph.is_only_read_by(index, reader) or not sizes or sizes[-1] != count:

@@ -53,8 +53,8 @@ def _example() -> fb.ModelSpec:
 def channel_shuffles(graph: GraphRewriter, context: Context) -> int:
     """Remove channel shuffles (RESHAPE, TRANSPOSE, RESHAPE) between two convolutions: reorder the filters of both.
 
-    Applies under the conditions of this module, if the zero channels that it inserts do not exceed `_MAX_GROWTH`.
-    Erases dead code after each rewrite. Returns the number of removed shuffles.
+    Applies under the conditions of this module. The rewrite may insert zero channels; it is skipped if they exceed
+    `_MAX_GROWTH`. Erases dead code. Returns the number of removed shuffles.
     """
     count = 0
     while _absorb_shuffle(graph):
@@ -108,12 +108,13 @@ def _has_known_weights(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
 
 
 def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, result: int) -> Any:
-    """Return a vector with, for each channel of `result`, the channel of `source` that it holds.
+    """Return a vector: for each channel of the tensor `result`, the number of the channel of `source` that it holds.
 
-    `transpose` is the TRANSPOSE between the two RESHAPEs. Returns None if
-    - `source` and `result` are not of rank 4 and of equal sizes, or a size other than the batch is open,
+    `transpose` is the TRANSPOSE between two RESHAPEs, which compute `result` from `source`. Returns None if
+
+    - `source` and `result` are not of rank 4 with equal sizes, or a size other than the batch is open,
     - the permutation is no constant,
-    - the TRANSPOSE moves other axes than those into which the first RESHAPE splits the channels.
+    - the first RESHAPE splits the channels into axes, and the TRANSPOSE moves another axis.
     """
     whole, cut = graph.sizes(source), graph.sizes(transpose.inputs[0] or 0)
     perm = graph.constant(transpose.inputs[1])

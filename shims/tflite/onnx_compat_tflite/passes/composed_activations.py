@@ -65,10 +65,10 @@ def _activation_rule(application: Application) -> Sequence[Spec]:
 
 
 def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Match]]) -> Optional[Replacement]:
-    """Return the activation primitive that replaces a node, by the first of `finders` that matches.
+    """Return the activation primitive that replaces a node: the match of the first of `finders` that can be used.
 
-    A match counts only if the activation's argument has the dtype and shape of the node's result. Returns None if no
-    match counts, if the result is not float32, or if the node has several results.
+    A match can be used if the activation's argument has the dtype and shape of the node's result. Returns None if no
+    match can be used, if the result is not float32, or if the node has several results.
     """
     if len(node.outputs) != 1 or node.outputs[0].spec.dtype.name != "float32":
         return None
@@ -97,9 +97,9 @@ def _number(arg: Arg) -> Optional[float]:
 
 
 def _addend(node: Optional[Node], number: float) -> Any:
-    """Return x if the node computes x + number (in any order), or x - (-number), for exactly this number; else None.
+    """Return x if the node computes x + number, number + x, or x - (-number).
 
-    None, too, for a `node` of None.
+    Returns None for any other node, and if `node` is None.
     """
     if node is None or node.primitive not in ("add", "sub"):
         return None
@@ -253,11 +253,13 @@ def _relu_input(arg: Arg) -> Any:
 
 
 def _match_prelu(node: Node) -> _Match:
-    """Return prelu as a `_Match` if the node computes x for x >= 0 and slope * x for x < 0; else None.
+    """Return prelu as a `_Match` if the node computes x for x >= 0 and slope * x for x < 0. See `_slope_below_zero`.
 
-    The node has a form of `_slope_below_zero`. The slope is a constant with an element for each index of the last axis.
-    Returns None for an x of rank below 2. Returns None too for a slope that varies along another axis, or has a single
-    element for several channels.
+    The slope is a constant with an element for each index of the last axis. Returns None if
+
+    - the node has another form,
+    - x has a rank below 2,
+    - the slope varies along another axis, or has a single element for several channels.
     """
     branch = _slope_below_zero(node)
     if branch is None:

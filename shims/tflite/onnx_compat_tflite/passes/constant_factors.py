@@ -56,10 +56,12 @@ def constant_factors(graph: GraphRewriter, context: Context) -> int:
 def _join_factors(
     graph: GraphRewriter, op: fb.OperatorSpec, b: np.ndarray, inner: fb.OperatorSpec, first: Tuple[int, np.ndarray]
 ) -> bool:
-    """Replace `op`, a MUL or DIV of x * a (or x / a) by `b`, by a single MUL or DIV of x; return whether it was replaced.
+    """Replace `op`, which applies the factor `b` to x * a or x / a, by one MUL or DIV of x; return whether it was replaced.
 
-    `inner` computes x * a (or x / a), and `first` is (x, a). `op` keeps its activation and its result. Returns False,
-    without a change, if the joined factor overflows, underflows or is too large; see `_add_factor`.
+    `op` is a MUL or DIV by `b`. `inner` is the MUL or DIV that computes x * a or x / a, and `first` is (index of x, a).
+    `op` keeps its fused activation and its result.
+
+    Returns False, without a change, if the joined factor overflows, underflows or is too large. See `_add_factor`.
     """
     (x, a), is_alike = first, inner.builtin == op.builtin
     with np.errstate(all="ignore"):
@@ -72,13 +74,13 @@ def _join_factors(
 
 
 def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Rewrite (x * a + b) * c as x * (a * c) + b * c, where `op` is the product with c; return whether it was rewritten.
+    """Rewrite (x * a + b) * c => x * (a * c) + b * c, where `op` is the MUL by c; return whether it was rewritten.
 
-    The operator of the sum becomes the MUL, and `op` becomes the ADD. Returns False if a condition of the module fails;
-    see `_add_factor` for the joined constants.
+    The inner ADD becomes the MUL, and `op` becomes the ADD. If `op` has no fused activation, and its only reader adds a
+    constant d, the reader changes: it skips `op` and adds b * c + d.
 
-    If the only reader of `op` adds a constant d, and `op` has no activation, the reader skips `op`. It becomes the ADD
-    of b * c + d.
+    Returns False, without a change, if a condition of the module fails, or if a joined constant is not possible. See
+    `_add_factor`.
     """
     outer = _constant_operand(graph, op, "MUL")
     total = None if outer is None else _unshared_producer(graph, op, outer[0], "ADD")
@@ -108,10 +110,13 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str) -> Optional[Tuple[int, np.ndarray]]:
-    """Return (tensor, constant): the operands of `op`, if it is an op of `builtins` with a float32 constant; else None.
+    """Return (index of the other operand, constant) of an op that has one float32 constant operand.
 
-    For DIV the constant is the divisor; for other ops it may be either operand. None too if both operands are
-    constants.
+    For DIV the constant is the divisor; for other ops it may be either operand. Returns None if
+
+    - the op is not one of `builtins`,
+    - no operand is a float32 constant,
+    - each operand is a constant.
     """
     if op.builtin not in builtins:
         return None

@@ -38,8 +38,8 @@ def _example() -> fb.ModelSpec:
 def depth_to_space(graph: GraphRewriter, context: Context) -> int:
     """Replace RESHAPE, TRANSPOSE, RESHAPE by DEPTH_TO_SPACE where they turn channels into blocks of pixels.
 
-    Applies under the conditions of this module; returns the number of rewrites. For a result [n, 1, h, w], a single
-    channel in NCHW, the last RESHAPE stays, after the DEPTH_TO_SPACE.
+    Applies under the conditions of this module. If the result is [n, 1, h, w], a single channel in NCHW, the last
+    RESHAPE is kept after the DEPTH_TO_SPACE. Returns the number of rewrites.
     """
     return sum(_rewrite(graph, op) for op in graph.operators if op.builtin == "TRANSPOSE")
 
@@ -129,10 +129,12 @@ def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], Li
 
 
 def _permute_channels(graph: GraphRewriter, layer: fb.OperatorSpec, order: np.ndarray) -> bool:
-    """Reorder the filters and the bias of a layer along axis 0: channel k becomes the old channel order[k].
+    """Reorder the output channels of a layer: channel k becomes the old channel order[k]. Return whether it was done.
 
-    The layer then writes a new tensor; readers of its old result are not changed. Returns whether that was done: False,
-    without a change, if the layer has no bias, or its filters or bias are no float32 constants.
+    The filters and the bias are reordered along axis 0. The layer then writes a new tensor; the readers of the old
+    tensor are not changed.
+
+    Returns False, without a change, if the layer has no bias, or if its filters or bias are no float32 constants.
     """
     arrays = [graph.constant(index) for index in layer.inputs[1:]]
     if len(arrays) != 2 or any(array is None or np.asarray(array).dtype != np.float32 for array in arrays):

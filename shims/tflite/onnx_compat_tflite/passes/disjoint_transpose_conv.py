@@ -60,9 +60,10 @@ def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _block_sizes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
-    """Return the (height, width) of the block of results that each pixel of a TRANSPOSE_CONV becomes.
+    """Return the (height, width) of the block of results that a TRANSPOSE_CONV computes from each pixel.
 
-    The emitter requests the whole result, so each pixel has a complete block. Returns None for
+    The blocks do not overlap, and each is complete, because the emitter requests the whole result. Returns None for
+
     - another op, and the padding SAME,
     - filters that are no float32 constant, and a bias that is no constant,
     - strides that are not the filter sizes,

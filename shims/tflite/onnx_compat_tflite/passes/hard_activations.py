@@ -124,8 +124,9 @@ def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) 
 def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Replace `op` by HARD_SWISH(x) if it computes x * (RELU6(x + 3) / 6) or (x * RELU6(x + 3)) / 6.
 
-    `op` is a MUL or DIV. The factors may be in any order, and x * (1/6) counts as x / 6. Returns whether it was
-    replaced: False, too, for a fused activation of an intermediate operator, other than that RELU6.
+    `op` is a MUL or DIV. The factors may be in any order, and x * (1/6) is recognised as x / 6. Returns whether `op`
+    was replaced. Returns False for another form, and if an intermediate operator other than that RELU6 has a fused
+    activation.
     """
     if op.builtin == "MUL":
         for x, factor in (op.inputs, list(op.inputs)[::-1]):

@@ -31,7 +31,7 @@ def _example() -> fb.ModelSpec:
 def identities(graph: GraphRewriter, context: Context) -> int:
     """Bypass each MUL or DIV by 1, SUB of 0, MAXIMUM with -inf and MINIMUM with inf: its readers read the other operand.
 
-    A MAXIMUM of a size of a tensor and 0 is bypassed too. Applies under the conditions of this module. Returns the
+    A MAXIMUM of 0 and a size of a tensor is bypassed as well. Applies under the conditions of this module. Returns the
     number of operators that lost their readers or were removed; see `GraphRewriter.bypass`.
     """
     count = 0
@@ -43,11 +43,15 @@ def identities(graph: GraphRewriter, context: Context) -> int:
 
 
 def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the operand x of an operator of x and its neutral element. `op` must be an op of `_NEUTRAL`.
+    """Return the tensor index of x if `op` computes x and its neutral element, so that the result equals x.
 
-    For a MAXIMUM of a size of a tensor (see `_is_length`), the neutral element is 0. Returns None if no operand is the
-    neutral element, which -0 is not. Returns None if x is a constant, or differs from the result in rank or
-    quantization, and for a fused activation. For DIV and SUB, x is the first operand.
+    `op` must be an op of `_NEUTRAL`. x is the first operand for DIV and SUB, and either operand for other ops. For a
+    MAXIMUM of a size of a tensor (see `_is_length`), the neutral element is 0. -0 is not a neutral element. Returns
+    None if
+
+    - no operand is the neutral element, or x is a constant,
+    - x differs from the result in rank or quantization,
+    - the op has a fused activation.
     """
     if not is_unfused(op):
         return None

@@ -82,10 +82,12 @@ class _Buffers:
         self._guarded: Set[int] = set()
 
     def guard(self, index: int, op: fb.OperatorSpec, moment: int) -> bool:
-        """Whether `op` may overwrite, through its operand `index`, a tensor that an operator after `moment` reads.
+        """Whether `op` may overwrite a buffer that a later operator reads, if it writes its result over the operand `index`.
 
-        If so, the operand is recorded as guarded: later calls assume that it has a second reader, so that its buffer is
-        not overwritten. `moment`: the position of `op` in the order of execution.
+        `index`: the tensor index of the operand. `moment`: the position of `op` in the order of execution.
+
+        Side effect for True: the operand is recorded as guarded. Later calls assume that it has a second reader, so
+        that its buffer is not overwritten.
         """
         for first in self._overwritten(index, op):
             sharing = [tensor for tensor in self._sharing.get(first, []) if tensor != index]
@@ -95,7 +97,7 @@ class _Buffers:
         return False
 
     def assign(self, op: fb.OperatorSpec) -> None:
-        """Record the buffers that the result of an operator may share: those of aliased or overwritten operands.
+        """Record the buffers in which the result of `op` may be: those of operands that `op` aliases or may overwrite.
 
         Records nothing if there are no such operands, or if the result is an output.
         """
@@ -112,9 +114,13 @@ class _Buffers:
     def _overwritten(self, index: int, op: fb.OperatorSpec) -> Set[int]:
         """Return the buffers, by their first tensors, that `op` may overwrite with its result through the operand `index`.
 
-        The set is empty if the operand is an input or a constant, or certainly differs in size from the result. It is
-        empty too if the result is an output, or if the operand was guarded, is an output or has several readers. A
-        buffer whose first tensor is an output or has several readers is left out.
+        The set is empty if
+
+        - the operand is an input, an output, a constant or guarded, or has several readers,
+        - the operand certainly differs in size from the result,
+        - the result is an output.
+
+        A buffer is left out if its first tensor is an output or has several readers.
         """
         result = op.outputs[0]
         if not self._is_computed(index) or not self._has_single_reader(index) or index in self._guarded:
@@ -127,9 +133,9 @@ class _Buffers:
         return self._first.get(index, {index})
 
     def _is_computed(self, index: Optional[int]) -> bool:
-        """Whether the tensor is neither an input nor a constant: an operator writes it. Kernels overwrite only such tensors.
+        """Whether an operator writes the tensor, so that kernels may overwrite it.
 
-        False for an omitted operand (None).
+        Returns False for an input, a constant, and an omitted operand (None).
         """
         return index is not None and index not in self._graph.inputs and self._graph.constant(index) is None
 
