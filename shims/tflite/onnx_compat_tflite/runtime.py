@@ -84,12 +84,14 @@ class InterpretedModel(Compiled):
         self._shapes = None
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the model and return its outputs; inputs and outputs are in the order of the ports.
+        """Run the model and return its outputs. Inputs and outputs are in the order of the ports.
 
-        Raises UnsupportedError if the runtime fails, for an empty input that a kernel does not support, or for an input
-        smaller than a window. After a failure with the delegate, these and all later inputs run without the delegate.
-        Some models run empty inputs in a second interpreter without the delegate. A model that draws from a seed gets a
-        new interpreter for each run. See `Precautions`.
+        Raises UnsupportedError if the runtime fails, for an empty input that a kernel does not support, and for an
+        input smaller than a window.
+
+        If a run with the delegate fails, this run and all later runs are made without the delegate. Some models run
+        empty inputs in a second interpreter without the delegate. If the model draws from a seed, each run has a new
+        interpreter. See `Precautions`.
         """
         with self._lock:
             is_empty = any(array.size == 0 for array in arrays)

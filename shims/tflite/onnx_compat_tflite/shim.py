@@ -99,10 +99,10 @@ class TFLiteShim(Shim):
         fb.write(model, path, self._stores_outside(model), check=check)
 
     def _stores_outside(self, model: fb.ModelSpec) -> bool:
-        """Whether the constants are stored after the flatbuffer: True if the model is larger than 2 GB.
+        """Whether the constants are stored after the flatbuffer. They are if the model is larger than 2 GB.
 
-        Raises ConversionError for such a model if the shim was made with explicit kernels. Raises it too if the
-        installed runtime does not read constants that are stored there.
+        Raises ConversionError for such a model if the shim was made with explicit kernels. Raises ConversionError if
+        the installed runtime does not read constants after the flatbuffer.
         """
         if not fb.is_oversized(model):
             return False
@@ -119,10 +119,10 @@ class TFLiteShim(Shim):
         quantize(path, how, self._runtime(), self._kernels, self.check_loads)
 
     def check_loads(self, path: str) -> None:
-        """Load a .tflite file without the delegate, and allocate its tensors; raise ConversionError if that fails.
+        """Load a .tflite file in the installed runtime without the delegate, and allocate its tensors.
 
-        The installed runtime loads it; open sizes get trial values (see `allocate`). Raises ShimError without a
-        runtime.
+        Open sizes get trial values (see `allocate`). Raises ConversionError if the runtime refuses the file. Raises
+        ShimError if no runtime is installed.
         """
         try:
             allocate(self._runtime().interpreter(plain=True, model_path=path))

@@ -29,10 +29,10 @@ def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
 
 
 def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
-    """Return a model that computes only the signature `key`: its subgraph, as the first, and the subgraphs that it calls.
+    """Return a model that computes only the signature `key`.
 
-    Its only signature is `key`; metadata and description are kept. Raises InputError if the model has no signature of
-    this key.
+    It has the subgraph of the signature, as the first, and the subgraphs that it calls. Its only signature is `key`. It
+    keeps the metadata and the description. Raises InputError if the model has no signature `key`.
     """
     signature = next((entry for entry in model.signatures if entry.key == key), None)
     if signature is None:

@@ -126,10 +126,11 @@ class Graph:
             self.spec.tensors[handle.index].name = name
 
     def finish(self, outputs: Sequence[Handle], names: Sequence[Optional[str]]) -> None:
-        """Append `outputs` to the outputs of the subgraph, and rename those whose entry in `names` is a string.
+        """Append `outputs` to the outputs of the subgraph. Rename an output if its entry in `names` is a string.
 
-        A constant, an input, or a tensor that is already an output is copied by a RESHAPE, and the copy is the output.
-        Otherwise an interpreter may return no data for an output that no operator writes, or that has two names.
+        A constant, an input, and a tensor that is already an output are copied by a RESHAPE; the copy is the output.
+        The copy is needed because an interpreter may return no data for an output that no operator writes, or that has
+        two names.
         """
         written = {index for operator in self.spec.operators for index in operator.outputs}
         for handle, name in zip(outputs, names):
@@ -140,9 +141,9 @@ class Graph:
             self.spec.outputs.append(handle.index)
 
     def copy(self, handle: Handle) -> Handle:
-        """Copy a tensor or a constant: append a RESHAPE to the same shape, and return the handle of its result.
+        """Copy a tensor or a constant: append a RESHAPE to the same shape, and return the handle of the RESHAPE's result.
 
-        A SHAPE before it computes the shape if several sizes are open, or if one is open and another is 0.
+        If several sizes are open, or one is open and another is 0, a SHAPE computes the shape.
         """
         sizes = handle.signature
         if not sizes:
@@ -162,10 +163,12 @@ class Graph:
         name: Optional[str] = None,
         **options: Any,
     ) -> Handle:
-        """Append an operator with a single result of this dtype and shape, and return the handle of the result.
+        """Append an operator with a single result of the dtype `dtype` and the sizes `dims`, and return the handle of the result.
 
-        `name` begins the name of the result tensor; without it, the name of the subgraph does. `options` are the
-        operator's options, such as `axis=1`. Inputs as in `add_many`.
+        builtin: the op, such as "ADD".
+        inputs: handles of tensors and constants, as in `add_many`.
+        name: the beginning of the result tensor's name; without it, the name of the subgraph.
+        options: the options of the op, such as `axis=1`.
         """
         return self.add_many(builtin, inputs, [(dtype, dims)], name, **options)[0]
 
@@ -188,11 +191,11 @@ class Graph:
         return outputs
 
     def tensor_index(self, handle: Handle) -> int:
-        """Return the index of a handle's tensor in this subgraph. At the first use of a constant, append its tensor.
+        """Return the index of a handle's tensor in this subgraph. At the first use of a constant, its tensor is appended.
 
-        Constants of equal dtype, shape and elements share a tensor up to 1024 bytes. Larger constants and strings do
-        only if they have the same array object. For a constant without elements, operators that compute it are
-        appended.
+        Constants share a tensor if they have the same array object. Constants of up to 1024 bytes, other than strings,
+        also share a tensor if their dtype, shape and elements are equal. For a constant without elements, operators
+        that compute it are appended.
         """
         if handle.array is None:
             return handle.index

@@ -62,10 +62,12 @@ class TensorDump(OpenedFile):
         return Step(kind, tuple(names[index] for index in inputs), tuple(names[index] for index in operator.outputs))
 
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
-        """Run the file and return its inputs and all computed tensors of the first subgraph, by name.
+        """Run the file; return a dict {name: array} of its inputs and of all computed tensors of the first subgraph.
 
-        Quantised tensors are dequantised; a float input of a quantised tensor is rounded to its scale. Tensors without
-        data are left out. Raises UnsupportedError if `inputs` lacks an input of the file, or if the run fails.
+        Quantised tensors are dequantised. A float input of a quantised tensor is rounded to the scale of this tensor.
+        Tensors without data are left out.
+
+        Raises UnsupportedError if `inputs` lacks an input of the file, or if the run fails.
         """
         missing = [self._names[index] for index in self._main.inputs if self._names[index] not in inputs]
         if missing:
@@ -84,11 +86,15 @@ class TensorDump(OpenedFile):
         return values
 
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Compute the tensor `name` from the `given` tensors, and run only the operators between them.
+        """Return the value of the tensor `name`, dequantised, computed from the tensors in `given`, a dict {name: array}.
 
-        Returns its value, dequantised. Raises UnsupportedError if the tensor also depends on a tensor that is not
-        given, if it has no data, or if the run fails. Raises KeyError if `name`, or a name in `given`, is neither an
-        input nor a computed tensor of the first subgraph.
+        Only the operators between `given` and `name` run. Raises UnsupportedError if
+
+        - the tensor also depends on a tensor that is not given,
+        - the tensor has no data, or the run fails.
+
+        Raises KeyError if `name`, or a name in `given`, is neither an input nor a computed tensor of the first
+        subgraph.
         """
         target = self._indices[name]
         known = {self._indices[given_name] for given_name in given}
@@ -107,10 +113,11 @@ class TensorDump(OpenedFile):
         return self._main.tensors[index]
 
     def _backward_slice(self, target: int, known: Set[int]) -> Tuple[List[fb.OperatorSpec], Set[int]]:
-        """Return (operators that compute `target` from `known` tensors, non-constant tensors that no such operator writes).
+        """Return (operators, sources): the operators that compute the tensor `target` from the `known` tensors.
 
-        The operators are in the order of the subgraph. The `known` tensors are not computed again, except `target`
-        itself. The second set has the inputs of the slice, `known` or not.
+        The operators are in the order of the subgraph. `known` has tensor indices; their producers are left out, except
+        the producer of `target`. `sources` are the tensors that the operators read, but do not write; constants are
+        left out. A source may be known or not.
         """
         producers = {index: position for position, op in enumerate(self._main.operators) for index in op.outputs}
         positions: Set[int] = set()

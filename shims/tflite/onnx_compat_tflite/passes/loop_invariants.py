@@ -29,9 +29,11 @@ def _example() -> fb.ModelSpec:
 def loop_invariants(graph: GraphRewriter, context: Context) -> int:
     """Remove unused loop-carried values from each WHILE and its subgraphs; return the number of removed values.
 
-    A value is unused under the conditions of this module. The condition and body of a changed loop lose the inputs and
-    outputs of these values, and their dead code. `Context.apply` rewrites inner loops first: an outer loop may carry a
-    value only for an inner loop.
+    The conditions of this module tell which values are unused. The condition and the body of the loop lose the inputs
+    and outputs of these values, and the operators that are then dead code.
+
+    Inner loops must be rewritten first, as `Context.apply` does, because an outer loop may carry a value only for an
+    inner loop.
     """
     dropped = 0
     for loop in graph.operators:

@@ -48,9 +48,15 @@ def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
 def _inner_concatenation(
     graph: GraphRewriter, outer: fb.OperatorSpec, index: Optional[int]
 ) -> Optional[fb.OperatorSpec]:
-    """Return the CONCATENATION that computes the input `index` of `outer`, if both can be merged; else None.
+    """Return the CONCATENATION that computes an input of `outer`, if its inputs can become inputs of `outer`.
 
-    The number of inputs of the merged CONCATENATION is not checked here.
+    `index` is the tensor index of the input. Returns None if
+
+    - another op computes the input, or the input has other readers or is an output,
+    - the axes of the CONCATENATIONs differ,
+    - an input of the inner CONCATENATION and its result have different quantizations.
+
+    The number of inputs after the merge is not checked here.
     """
     inner = graph.producer(index, "CONCATENATION")
     if inner is None or index is None or not graph.is_only_read_by(index, outer):

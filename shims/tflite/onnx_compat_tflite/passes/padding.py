@@ -35,8 +35,8 @@ def _same_example() -> fb.ModelSpec:
 def same_padding(graph: GraphRewriter, context: Context) -> int:
     """Fold a PAD into the CONV_2D or DEPTHWISE_CONV_2D that reads it, as padding SAME, if SAME adds the same zeros.
 
-    The convolution must have the padding VALID, and the PAD constant amounts. Returns the number of changed
-    convolutions. The PAD stays in the subgraph.
+    The convolution must have the padding VALID, and the PAD constant amounts. The convolution then reads the input of
+    the PAD. The PAD itself is not erased. Returns the number of changed convolutions.
     """
     count = 0
     for op in graph.operators:
@@ -75,9 +75,10 @@ def _transpose_example() -> fb.ModelSpec:
     after=("same_padding",),
 )  # fmt: skip
 def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
-    """Swap a TRANSPOSE and the PAD that reads it, if the last axis before the TRANSPOSE is longer than after it, or open.
+    """Swap a TRANSPOSE and the PAD that reads it, if the TRANSPOSE makes the last axis shorter.
 
-    Applies under the conditions of this module. Returns the number of swaps.
+    PAD is faster on a long last axis. An open last axis before the TRANSPOSE is assumed to be long. Applies under the
+    conditions of this module. Returns the number of swaps.
     """
     count = 0
     for pad in graph.operators:

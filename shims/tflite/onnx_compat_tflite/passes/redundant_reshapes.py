@@ -60,9 +60,10 @@ def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
 
 
 def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
-    """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x), for a scalar x, if `op` is this RESHAPE and alone reads the CAST.
+    """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x) for a scalar x; return whether it was rewritten.
 
-    Returns whether it was rewritten; then `op` is erased. Loop counters that are compared with a size have this form.
+    `op` is the RESHAPE. It must be the only reader of the CAST, and is erased. Loop counters that are compared with a
+    size have this form.
     """
     cast = graph.producer(op.inputs[0], "CAST")
     pack = None if cast is None else graph.producer(cast.inputs[0], "PACK")

@@ -82,9 +82,10 @@ class GraphRewriter:
         return index in self._graph.outputs
 
     def producer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes a tensor, if it is one of the ops `builtins`; else None.
+        """Return the operator that writes the tensor `index`, if its op is one of `builtins`.
 
-        None, too, for an input, a constant, a variable, and an omitted input (None).
+        Returns None for another op. Returns None also for a tensor that no operator writes (an input, a constant, a
+        variable), and for an omitted input (None).
         """
         producer = self._producers.get(-1 if index is None else index)
         return producer if producer is not None and producer.builtin in builtins else None
@@ -94,9 +95,10 @@ class GraphRewriter:
         return self._producers[index]
 
     def readers(self, index: int) -> List[fb.OperatorSpec]:
-        """Return the operators that read a tensor, as a new list; an operator that reads it twice may be listed twice.
+        """Return a new list of the operators that read the tensor `index`.
 
-        They are in the order of execution at the start of a pass; edits of the pass may change the order.
+        The operators are in the order of execution at the start of a pass. Edits of the pass may change the order. An
+        operator that reads the tensor twice may be listed twice.
         """
         return list(self._readers.get(index, []))
 
@@ -261,10 +263,10 @@ class GraphRewriter:
         self.set_outputs(op, erased.outputs)
 
     def write_new_tensor(self, op: fb.OperatorSpec, suffix: str) -> None:
-        """Replace the result of an operator by a new tensor with the name `old name + suffix`; its readers read that tensor.
+        """Let an operator write a new tensor with the name `old name + suffix`; readers of the old tensor read the new tensor.
 
-        For an operator whose result is no longer the value that the name has in the model. The operator has a single
-        result, which is no output of the subgraph.
+        Use it if the result of the operator is no longer the value that the old name has in the model. The operator
+        must have a single result, which must not be an output of the subgraph.
         """
         (old,) = op.outputs
         tensor = self._graph.tensors[old]

@@ -108,8 +108,8 @@ def _reshape_example() -> fb.ModelSpec:
 def split_before_reshape(graph: GraphRewriter, context: Context) -> int:
     """Split the input of a RESHAPE instead of its result, if all results of the SPLIT are reshaped again.
 
-    Applies under the conditions of this module; returns the number of changed SPLITs. Example: x [n, 3 * 64], reshaped
-    to [n, 3, 64] and split along axis 1, is split along its last axis.
+    Example: x [n, 3 * 64] is reshaped to [n, 3, 64] and split along axis 1. After the rewrite, x is split along its
+    last axis. Applies under the conditions of this module. Returns the number of changed SPLITs.
     """
     count = 0
     for split in graph.operators:

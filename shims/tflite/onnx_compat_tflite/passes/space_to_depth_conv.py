@@ -95,11 +95,15 @@ def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]
 
 
 def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], List[int]]:
-    """Return (source, starts, steps): the tensor `index` is the slice of `source` by these starts and steps per axis.
+    """Return (source, starts, steps): the tensor `index` is `source` sliced from `starts` with `steps`, one of each per axis.
 
-    A chain of STRIDED_SLICEs is combined; its ends are not returned. The source is the first tensor backwards that no
-    STRIDED_SLICE with steps of 1 or more and constant, nonnegative starts computes. Slices that add or drop axes, or
-    may shorten an open batch, end the chain too. A tensor that is its own source has steps of 1.
+    A chain of STRIDED_SLICEs gives one result. The ends are not returned. `source` is the input of the first
+    STRIDED_SLICE of the chain; without one it is `index`, with starts of 0 and steps of 1. A STRIDED_SLICE is not part
+    of the chain if
+
+    - its starts, ends or steps are no constants,
+    - a start is negative, or a step is below 1,
+    - it adds or drops axes, or may shorten a batch of open size.
     """
     rank = len(graph.sizes(index))
     starts, steps = [0] * rank, [1] * rank
@@ -121,11 +125,13 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
 
 
 def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
-    """Return as `_Samples` the image whose blocks RESHAPE, TRANSPOSE, RESHAPE turn into the channels of the tensor `index`.
+    """Return, as `_Samples`, the image from which RESHAPE, TRANSPOSE, RESHAPE compute the tensor `index`.
 
-    The blocks are squares of 2x2 pixels or more. Returns None if other operators compute the tensor, or if they permute
-    the elements in another way. Returns None too if the image is not float32 of rank 4, or a size other than the batch
-    is open.
+    The operators turn each block of the image into the channels of one pixel. A block is a square of at least 2x2
+    pixels. Returns None if
+
+    - other operators compute the tensor, or they permute the elements in another way,
+    - the image is not float32 of rank 4, or a size other than the batch is open.
     """
     after = graph.producer(index, "RESHAPE")
     transpose = None if after is None else graph.producer(after.inputs[0], "TRANSPOSE")

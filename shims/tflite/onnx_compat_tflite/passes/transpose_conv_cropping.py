@@ -85,11 +85,12 @@ def _conv_transpose_same(application: Application) -> Sequence[Spec]:
 
 
 def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
-    """Return, for each spatial axis, slice size - stride * input size: static numbers above -stride, and at most 0.
+    """Return, for each spatial axis, slice size - stride * input size: a static number above -stride, and at most 0.
 
-    `cut` is the slice of the result of `full`. Returns None if the slice does not keep the part that the padding SAME
-    keeps; the conditions are in the module docstring. Returns None too for an open axis that is not cropped and has
-    fewer elements than stride * input size.
+    `full` is the transposed convolution, and `cut` the slice of its result. Returns None if
+
+    - the slice does not keep the part that the padding SAME keeps (see the module docstring),
+    - an open axis is not cropped, and has fewer elements than stride * input size.
     """
     _, starts, ends = cut.args
     assert isinstance(starts, Extents) and isinstance(ends, Extents)

@@ -44,9 +44,14 @@ def _module(name: str) -> Any:
 def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Ranges]) -> fb.ModelSpec:
     """Return the model quantised by ai-edge-quantizer. Its inputs and outputs stay float32.
 
-    Tensors of `model` are renamed in place, except inputs and outputs of the model. `ranges` are the calibration results; None for
-    the kind "dynamic". With `ranges`, operators on variables and on tensors with unbounded ranges stay float32; in
-    loops and branches, only weights are quantised. Raises ConversionError if the library fails.
+    `kind` is the kind of quantisation, such as "dynamic". `ranges` are the calibration ranges, or None for a kind
+    without calibration. With `ranges`,
+
+    - operators on variables and on tensors with unbounded ranges stay float32,
+    - only weights are quantised in loops and branches.
+
+    Side effect: tensors of `model` are renamed, except its inputs and outputs. Raises ConversionError if the library
+    fails.
     """
     _make_names_unique(model)
     main = model.subgraphs[0]

@@ -26,10 +26,13 @@ _BLOCK_UNIT = 32
 def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
     """Store the weights of FULLY_CONNECTED as int4, and other weights as int8 with a DEQUANTIZE; modify the model.
 
-    `block`: weights per scale, a multiple of 32; None: a scale per row. Rows that are no multiple of `block` get a
-    single scale. Weights of FULLY_CONNECTED that int4 cannot store (see `_is_packable`) become int8 too, if they can.
-    Raises UnsupportedError for another block size, or if the runtime does not multiply int4 weights, or multiplies them
-    wrongly.
+    Weights of FULLY_CONNECTED that int4 cannot store (see `_is_packable`) are stored as int8, if int8 can.
+
+    `block`: the number of weights per scale, a multiple of 32. Without it (None), each row has a scale. If the length
+    of rows is no multiple of `block`, each row has a single scale.
+
+    Raises UnsupportedError for another block size. Raises UnsupportedError if the runtime has no kernel for int4
+    weights, or if the kernel computes wrong results.
     """
     if block is not None and block % _BLOCK_UNIT:
         raise UnsupportedError(
@@ -51,9 +54,10 @@ def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
 
 
 def _packable_weights(graph: fb.SubGraph) -> List[int]:
-    """Return the sorted indices of constants that operators read only as weights of FULLY_CONNECTED, and that int4 can store.
+    """Return the sorted tensor indices of the weights of FULLY_CONNECTED that can be quantised to int4.
 
-    Outputs of the subgraph are left out.
+    Such weights are float32 matrices (see `_is_packable`). Weights are left out if an operator also reads them in
+    another way, or if they are outputs of the subgraph.
     """
     products: List[fb.OperatorSpec] = [op for op in graph.operators if op.builtin == "FULLY_CONNECTED"]
     other_uses = {index for op in graph.operators if op not in products for index in op.inputs}

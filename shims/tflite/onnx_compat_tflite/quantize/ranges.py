@@ -37,10 +37,11 @@ def measure_ranges(
 ) -> Ranges:
     """Run the float model in the file `path` on all samples; return the ranges of the float32 tensors of subgraph 0.
 
-    `model` is the content of the file. A sample maps the name of each input to an array. A tensor that no sample
-    computes, or that is empty in each, has no range. The model runs without the delegate, which does not keep
-    intermediate tensors. Raises UnsupportedError if the model does not run on a sample, KeyError if a sample lacks an
-    input.
+    `model` is the content of the file. A sample is a dict {name of an input: array}. A tensor has no range if no sample
+    computes it, or if it is empty for every sample. The model runs without the delegate, because the delegate does not
+    keep intermediate tensors.
+
+    Raises UnsupportedError if the model does not run on a sample. Raises KeyError if a sample lacks an input.
     """
     main = model.subgraphs[0]
     observed = [

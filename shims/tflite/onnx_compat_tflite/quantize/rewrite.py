@@ -26,12 +26,15 @@ _RUNTIME = "min_runtime_version"
 def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, check: Callable[[str], None]) -> None:
     """Quantise the .tflite file `path` as `how` says, and replace it by the quantised file.
 
-    Before the replacement, the quantised file must pass `check`. For the kinds of `library`, it must also load in a child
-    process and, if the kind is calibrated, run there on the first sample. Raises
-    - UnsupportedError if the model has nothing to quantise, the runtime lacks int4, the kernels lack blocks of this size,
-      or the model does not run on a sample,
+    For the kinds of `library`, a child process first loads the quantised file. If the kind is calibrated, the child
+    process also runs the file on the first sample. `check` is then called with the path of the quantised file, before
+    it replaces `path`. Raises
+
+    - UnsupportedError if the model has nothing to quantise, or does not run on a sample,
+    - UnsupportedError if the runtime lacks int4, or its kernels lack blocks of this size,
     - MissingDependencyError if the kind needs a package that is not installed,
-    - ConversionError if the library fails, or the quantised file does not work.
+    - ConversionError if the library fails, the child process fails, or `check` raises UnsupportedError or
+      ConversionError.
     """
     model = fb.read(path)
     kind = how.scheme.kind

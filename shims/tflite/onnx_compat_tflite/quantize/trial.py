@@ -13,11 +13,14 @@ _SECONDS = 600
 
 
 def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
-    """Load a .tflite file in a child process and, if `arrays` is not empty, run the file on these inputs.
+    """Load a .tflite file in a child process. If `arrays` is not empty, also run the file on these inputs.
 
-    The inputs are in the order of the ports. Raises ConversionError if the runtime refuses the file, the run fails or
-    takes more than `_SECONDS`, or a result has a NaN. The inputs are written to a file beside `path`, which is removed
-    afterwards.
+    The inputs are in the order of the ports. They are written to a temporary file beside `path`. Raises ConversionError
+    if
+
+    - the runtime refuses the file,
+    - the run fails, or takes more than `_SECONDS`,
+    - a result has a NaN.
     """
     input_path = path + ".npz"
     try:

@@ -46,7 +46,9 @@ class _Weights(NamedTuple):
 def store_gates(model: fb.ModelSpec) -> None:
     """Store the float32 weights of LSTM and RNN ops as int8 with a DEQUANTIZE, a scale per row; modify the model.
 
-    ai-edge-quantizer leaves these weights in float32. Weights that `_channel_axis` rejects stay.
+    This is done for models of ai-edge-quantizer, which leaves these weights in float32. Weights stay float32 if they
+    have fewer than 64 elements or an element that is not finite. Weights stay float32 also if they are outputs, or if
+    an operator reads them in another way.
     """
     _store(model, "weights-int8", None, list(_GATES))
 
@@ -54,10 +56,16 @@ def store_gates(model: fb.ModelSpec) -> None:
 def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels) -> None:
     """Store the float32 weights of every subgraph as `kind` ("float16", "weights-int8" or "weights-int4"), in place.
 
-    The weights become the result of a DEQUANTIZE at the front of the subgraph. Weights that `_find_weights` leaves out
-    stay, and for float16 those beyond 65504. `block`: weights per scale; None: a scale per output channel. float16
-    ignores `block`. So do weights whose channels are not along axis 0, or cannot be divided into two or more whole
-    blocks. Raises UnsupportedError if `kind` is weights-int4 and the runtime does not dequantise int4.
+    A DEQUANTIZE at the front of the subgraph restores the weights. Weights that `_find_weights` leaves out are not
+    changed. Weights beyond 65504 are not stored as float16.
+
+    `block`: the number of weights per scale, or None for a scale per output channel. These weights ignore `block`:
+
+    - weights that are stored as float16
+    - weights whose output channels are not along axis 0
+    - weights that cannot be divided into two or more whole blocks per channel
+
+    Raises UnsupportedError if `kind` is "weights-int4" and the runtime does not dequantise int4.
     """
     if kind == "weights-int4" and not kernels.has("DEQUANTIZE", 6):
         raise UnsupportedError(
@@ -98,10 +106,13 @@ def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]
 
 
 def _channel_axis(graph: fb.SubGraph, operator: fb.OperatorSpec, position: int) -> Optional[int]:
-    """Return the axis of the output channels of the constant input at `position`; None if it is no packable weights.
+    """Return the axis of the output channels of the weights at the input `position` of an operator, which is a constant.
 
-    Packable weights are finite float32 constants of at least 64 elements, at a position where the op has its weights. A
-    BATCH_MATMUL has them as its second operand. GATHER must gather along axis 0.
+    Returns None if the constant
+
+    - is not float32, has fewer than 64 elements, or has an element that is not finite,
+    - is at a position where the op does not have its weights (for BATCH_MATMUL, any but the second operand),
+    - is read by a GATHER along another axis than 0.
     """
     tensor = graph.tensors[operator.inputs[position] or 0]
     array = np.asarray(tensor.buffer)
@@ -120,10 +131,10 @@ def _channel_axis(graph: fb.SubGraph, operator: fb.OperatorSpec, position: int) 
 def _pack_integers(
     graph: fb.SubGraph, weights: _Weights, array: np.ndarray, kind: str, block: Optional[int]
 ) -> List[fb.OperatorSpec]:
-    """Append a constant of the integers of `array`, and return the new operators that dequantise it.
+    """Append a constant with the integers of the weights, and return the new operators that dequantise this constant.
 
-    They write the tensor of the float32 weights, which loses its buffer: DEQUANTIZE, and for blocks a RESHAPE after it.
-    The operators are not inserted. `array`: the elements of the weights.
+    `array`: the elements of the weights. The operators are a DEQUANTIZE and, for blocks, a RESHAPE after it. They write
+    the tensor of the float32 weights, which loses its buffer. They are not inserted into the subgraph.
     """
     tensor, name = graph.tensors[weights.tensor_index], _packed_name(graph, weights.tensor_index)
     axis, inner = weights.axis, array.size // array.shape[0]

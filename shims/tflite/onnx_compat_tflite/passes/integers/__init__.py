@@ -39,9 +39,10 @@ def _example() -> fb.ModelSpec:
 def integer_kernels(graph: GraphRewriter, context: Context) -> int:
     """Replace float operators before QuantizeLinears by integer kernels; return the number of these QuantizeLinears.
 
-    Returns 0, without a change, if the subgraph has no DequantizeLinear. A QuantizeLinear is left out if its float
-    input is an output or has several readers, or if no integer kernel computes it (see `find_kernel`). If the number is
-    not 0, the metadata of the file gets the scheme of a model that is quantised in ONNX.
+    A QuantizeLinear is not replaced if its float input is an output, has several readers, or is computed by no integer
+    kernel (see `find_kernel`). Returns 0, without a change, if the subgraph has no DequantizeLinear.
+
+    Side effect if the number is not 0: the file's metadata gets the scheme of a model that is quantised in ONNX.
     """
     region, count = QuantizedRegion(graph), 0
     if not region.dequantized:

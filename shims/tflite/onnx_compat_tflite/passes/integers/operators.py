@@ -39,12 +39,13 @@ _ACTIVATIONS = ("RELU", "RELU6", "RELU_N1_TO_1")
 def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer that computes the float tensor `index` as integers with these parameters.
 
-    A tensor that exists as integers (see `parameters_of`) is converted by QUANTIZE, and may have several readers.
-    Otherwise the Writer computes it by an integer kernel. Moves and an activation after that kernel are applied to the
-    integers.
+    - If the tensor exists as integers (see `parameters_of`), the Writer appends a QUANTIZE. The tensor may have several
+      readers.
+    - Otherwise the Writer appends the integer kernel of the operator that computes the tensor. Moves and an activation
+      after this operator are applied to its integers.
 
-    Returns None if no integer kernel computes the tensor with these parameters. Returns None too if the tensor, or one
-    before a move or an activation, is an output or has several readers.
+    Returns None if no integer kernel computes the tensor with these parameters. Returns None if a tensor from that
+    operator to `index` is an output or has several readers.
     """
     index, activation = _without_activation(region, index, parameters)
     if region.parameters_of(index) is not None:
@@ -61,10 +62,14 @@ def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) ->
 
 
 def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantParams, activation: str) -> MaybeWriter:
-    """Return a Writer of the integer kernel for the operator that writes a tensor, followed by an activation ("NONE": none).
+    """Return a Writer that appends the integer kernel of the operator that writes the float tensor `index`.
 
-    Returns None if the op has no integer kernel for these parameters, or if the operator has a fused activation that
-    the kernel cannot apply. Returns None, too, for a fused activation that another activation follows.
+    The integers have these `parameters`. `activation` is the name of an activation that follows the operator, or
+    "NONE". The Writer applies it. Returns None if
+
+    - the operator has no integer kernel for these parameters,
+    - the operator has a fused activation, and its integer kernel cannot apply this activation,
+    - the operator has a fused activation, and `activation` is not "NONE".
     """
     for builtins, fusing in _FUSING.items():
         op = region.graph.producer(index, *builtins)
@@ -80,11 +85,14 @@ def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantPa
 
 
 def _without_activation(region: QuantizedRegion, index: int, parameters: QuantParams) -> Tuple[int, str]:
-    """Return (tensor before an activation, name of the activation); without an activation, (tensor, "NONE").
+    """Return (index of the tensor before an activation, name of the activation). Without an activation the name is "NONE".
 
-    Clamps at the least or greatest number that the parameters can store (within one scale) are no-ops, and skipped. So
-    are guards of NaN (see `without_guard`). The tensor is then the one before them. MAXIMUM(0, x) counts as RELU. The
-    walk ends at a tensor that is an output or has several readers.
+    MAXIMUM(0, x) is recognised as RELU. These operators are skipped, also if no activation is before them:
+
+    - a clamp at the least or greatest number (within one scale) that `parameters` can store: it changes nothing
+    - a guard of NaN (see `without_guard`)
+
+    The search ends at a tensor that is an output or has several readers.
     """
     graph = region.graph
     while region.has_single_reader(index):
@@ -111,10 +119,10 @@ def _without_activation(region: QuantizedRegion, index: int, parameters: QuantPa
 def _with_activation(
     region: QuantizedRegion, index: int, parameters: QuantParams, activation: str, inner: Writer
 ) -> Writer:
-    """Return a Writer that runs the Writer `inner` and then the activation, for kernels that cannot fuse activations.
+    """Return a Writer that runs the Writer `inner` and then applies the activation, for kernels without fused activations.
 
-    `inner` writes a new integer tensor with the shape of the float tensor `index` and these parameters. For the
-    activation "NONE", `inner` itself is returned.
+    `inner` writes a new integer tensor with the shape of the float tensor `index` and these parameters. If the
+    activation is "NONE", returns `inner` itself.
     """
     if activation == "NONE":
         return inner
@@ -138,9 +146,9 @@ def _write_rescaled(region: QuantizedRegion, index: int, activation: str) -> Wri
 
 
 def _write_moved(region: QuantizedRegion, move: fb.OperatorSpec, inner: Writer, parameters: QuantParams) -> Writer:
-    """Return a Writer that applies an operator that moves elements, such as RESHAPE, to the tensor that `inner` writes.
+    """Return a Writer that runs the Writer `inner`, and then applies `move`, an operator that moves elements, such as RESHAPE.
 
-    That tensor is a new integer tensor with the shape of the input of `move` and these parameters.
+    `inner` writes a new integer tensor with the shape of the move's input and these parameters.
     """
 
     def write(output: int) -> None:
@@ -157,10 +165,10 @@ Operand = Optional[Tuple[QuantParams, Callable[[], int]]]
 
 
 def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Operand:
-    """Return (parameters, function that returns the integer tensor) for a float tensor that an integer kernel reads.
+    """Return (parameters, function that returns the integer tensor's index) for a float tensor that an integer kernel reads.
 
-    The float tensor is a constant, is computed from integers, or is such a tensor times a number. Otherwise, and for an
-    omitted input, returns None. `dtype`: the dtype of the integers of a constant; ignored for other tensors.
+    The float tensor must be a constant, be computed from integers, or be such a computed tensor times or divided by a
+    number. `dtype`: the integer dtype for a constant. Returns None for another tensor, and for an omitted input.
     """
     array = region.graph.constant(index)
     if index is None or array is not None:
@@ -182,11 +190,13 @@ def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> 
 
 
 def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
-    """Return a tensor x * number or x / number, where x is computed from integers, as an operand.
+    """Return, as `_operand` does, a float tensor x * number or x / number, where x is computed from integers.
 
-    Its parameters are those of x with the scale times the number (or its reciprocal), which must be positive. Returns
-    None for any other tensor, and for a product with a fused activation. Returns None too if the tensor has several
-    readers or is an output.
+    The parameters are those of x with the scale times the number (or times its reciprocal). Returns None if
+
+    - another operator computes the tensor, or the MUL or DIV has a fused activation,
+    - the number is not positive,
+    - the tensor is an output or has several readers.
     """
     product = region.graph.producer(index, "MUL", "DIV")
     if product is None or not region.has_single_reader(index) or not is_unfused(product):
@@ -249,11 +259,13 @@ def _operand_of_product(
 
 
 def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
-    """Return a Writer of the integer kernel of ADD, SUB, MUL or BATCH_MATMUL; all but the last fuse `activation`.
+    """Return a Writer of the integer kernel of ADD, SUB, MUL or BATCH_MATMUL. All but BATCH_MATMUL fuse `activation`.
 
-    Returns None if an operand has no integer tensor, or if the kernel does not accept the dtypes together. For a
-    product x * number, an integer kernel may compute x (see `_operand_of_product`). Returns None too for a BATCH_MATMUL
-    of rank above 4, and for operands of different shapes of such a rank.
+    If `op` is x * number, another integer kernel may first compute x (see `_operand_of_product`). Returns None if
+
+    - an operand cannot be an integer tensor (see `_operand`),
+    - the kernel does not accept the dtypes together,
+    - the rank is above 4 and the op is BATCH_MATMUL, or the operands have different shapes.
     """
     left, right = (_operand(region, index, parameters.dtype) for index in op.inputs[:2])
     if op.builtin == "MUL":
@@ -295,10 +307,10 @@ def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 
 
 def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
-    """Return a function that returns the integer tensor, with these parameters, for an input of a CONCATENATION.
+    """Return a function that returns the index of an integer tensor with these parameters for an input of a CONCATENATION.
 
-    A call may append operators or a constant; a constant is rounded and clipped. Returns None if no integer kernel
-    computes the input with these parameters.
+    `index` is the float tensor. A call of the function may append operators or a constant. The elements of a constant
+    are rounded and clipped. Returns None if no integer kernel computes the input with these parameters.
     """
     array = region.graph.constant(index)
     if array is not None:
@@ -313,8 +325,11 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of DIV by a scalar constant: a MUL, or a MEAN if a SUM is divided by its number of elements.
 
-    Returns None where `mean` does, for a DIV by 0 or by a tensor, and for a rank above 4. Returns None too if the
-    dividend has no integers of the result's dtype, and no integer kernel computes it (see `_operand_of_product`).
+    Returns None if
+
+    - the divisor is 0 or no scalar constant, or the rank is above 4,
+    - the dividend has no integers of the result's dtype, and no integer kernel computes it (see `_operand_of_product`),
+    - the operator is a MEAN, and `mean` returns None.
     """
     total = _total(region, op)
     if total is not None:

@@ -104,11 +104,12 @@ def are_exact(array: ArrayLike, parameters: QuantParams) -> bool:
 
 
 def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams]:
-    """Return parameters with this dtype that store a float constant exactly (within a relative 2**-21).
+    """Return parameters of this dtype with which a float constant is stored exactly (within a relative 2**-21).
 
-    `_find_scale` gives the scale. Returns None if no such parameters exist, also for a constant without elements, or
-    with NaN or infinity. For int16, the zero point is 0 and the largest element is +-32767. Otherwise the least
-    element, or 0 if that is less, is stored as the least integer of the dtype.
+    `_find_scale` gives the scale. For int16, the zero point is 0 and the largest magnitude is stored as 32767. For
+    another dtype, the least element, or 0 if no element is negative, is stored as the least integer.
+
+    Returns None if no such parameters exist, if the constant is empty, or if it has NaN or infinity.
     """
     flat = np.asarray(array, np.float32).reshape(1, -1)
     if not flat.size or not np.isfinite(flat).all():

@@ -29,9 +29,12 @@ class QuantizedRegion:
     """A subgraph in which float tensors get integer counterparts.
 
     A counterpart is an integer tensor with a scale and a zero point that represents a float tensor. The result of a
-    DequantizeLinear can have a counterpart, and so can a move of this result, such as a RESHAPE. Operators that write counterparts
-    are inserted by `finish`: after the operator that writes the floats or the model's integers, or at the front. Float operators
-    without readers are then dead code.
+    DequantizeLinear can have a counterpart. So can a move of this result, such as a RESHAPE.
+
+    `finish` inserts the operators that write counterparts. Float operators that then have no readers are dead code.
+
+    quantized: a dict integer tensor -> `Quantized`, the QuantizeLinear that writes it.
+    dequantized: a dict float tensor -> `Dequantized`, the DequantizeLinear that writes it.
     """
 
     def __init__(self, graph: GraphRewriter) -> None:
@@ -52,11 +55,14 @@ class QuantizedRegion:
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
-        """Return the signed parameters of the integer tensor (counterpart) that can represent a float tensor.
+        """Return the signed parameters of the integers that represent the float tensor `index`: see the class.
 
-        Returns None if the tensor is neither the result of a DequantizeLinear nor a move of such a result. Returns None
-        too if the integers are also used with other parameters, or if a PADV2 inserts a constant that integers cannot
-        store. None, too, for an `index` of None.
+        Returns None if
+
+        - the tensor is neither the result of a DequantizeLinear nor a move of this result, or `index` has the value
+          None,
+        - the same integers are also used with other parameters,
+        - a PADV2 inserts a constant that integers with these parameters cannot store.
         """
         if index is None:
             return None
@@ -82,9 +88,9 @@ class QuantizedRegion:
         return are_exact(value, parameters) or (is_below and is_pooled and not self.graph.is_output(result))
 
     def move_of(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes a tensor, if it is a move (see `_MOVES`) of a non-constant tensor; else None.
+        """Return the operator that writes the tensor `index`, if it is a move (see `_MOVES`) of a tensor that is no constant.
 
-        None, too, for a PADV2 whose inserted value is no constant.
+        Returns None for any other operator, and for a PADV2 whose inserted value is no constant.
         """
         op = self.graph.producer(index, *_MOVES)
         if op is None or self.graph.constant(op.inputs[0]) is not None:
@@ -110,9 +116,9 @@ class QuantizedRegion:
         return guard.inputs[2] if is_known else None
 
     def has_single_reader(self, index: int) -> bool:
-        """Whether at most one operator reads the tensor, and the tensor is no output.
+        """Whether at most one operator reads the tensor `index`, and the tensor is no output.
 
-        The operators of guards that `without_guard` has found, such as a SELECT_V2 that restores NaN, do not count.
+        Operators of the guards that `without_guard` has found, such as a SELECT_V2 that restores NaN, are not counted.
         """
         readers = [reader for reader in self.graph.readers(index) if id(reader) not in self._guards]
         return len(readers) <= 1 and not self.graph.is_output(index)
@@ -184,10 +190,10 @@ class QuantizedRegion:
         return result
 
     def _signed_integers(self, index: int, parameters: QuantParams) -> int:
-        """Return the signed integer tensor with a scale for an integer tensor of the model, which has no scale.
+        """Return the index of a signed integer tensor, with a scale, for the integer tensor `index` of the model, which has none.
 
-        `parameters` are those of the DequantizeLinear that reads the model's tensor. The result is appended at the
-        first use, with the operators that compute it.
+        `parameters` are those of the DequantizeLinear that reads the model's tensor. At the first use, the signed
+        tensor and the operators that compute it are appended.
         """
         if index not in self._signed:
             outer = self._target
@@ -210,10 +216,12 @@ class QuantizedRegion:
         return self._with_parameters(index, parameters)
 
     def _with_parameters(self, index: int, parameters: QuantParams) -> int:
-        """Return a signed tensor with a scale and a zero point for the real numbers of the integer tensor `index`.
+        """Return the index of a signed tensor with a scale and a zero point for the same real numbers as the integer tensor.
 
-        If the tensor `index` is an input that only CASTs read, this tensor itself gets the scale; otherwise a copy
-        does. uint8 is then converted to int8 by QUANTIZE.
+        - If the tensor `index` is an input that only CASTs read, the tensor itself gets the scale and the zero point.
+        - Otherwise a copy gets them.
+
+        If `parameters` are unsigned, a QUANTIZE to int8 follows.
         """
         if index in self.graph.inputs and self._has_only_casts(index):
             self.graph.set_quantization(index, parameters.quantization)
@@ -228,10 +236,10 @@ class QuantizedRegion:
         return shifted
 
     def write_quantized(self, index: int, write: Writer) -> int:
-        """Replace the QuantizeLinear that writes the tensor `index` by the operators that `write` appends.
+        """Replace the QuantizeLinear that writes the tensor `index` by the operators that the Writer `write` appends.
 
-        `write` is called with the signed integer tensor to compute, whose index is returned. The tensor `index` is this
-        tensor, or is computed from it by QUANTIZE or a copy. `finish` makes the replacement.
+        `write` is called with the index of a signed integer tensor, which is returned. The tensor `index` is this
+        tensor, or a QUANTIZE or a copy computes it from this tensor. `finish` completes the replacement.
         """
         quantized = self.quantized[index]
         self._target = self._behind.setdefault(id(quantized.last), [])
@@ -256,9 +264,9 @@ class QuantizedRegion:
         return all(reader.builtin == "CAST" for reader in self.graph.readers(index))
 
     def _append_copy(self, source: int, output: int) -> None:
-        """Append a RESHAPE that copies integers to a tensor with another scale or none: its kernel ignores scales.
+        """Append a RESHAPE that copies the integers of `source` to `output`, a tensor with another scale or none.
 
-        The shape is a constant, or that of a SHAPE if several sizes are open.
+        RESHAPE ignores scales. Its shape is a constant or, if several sizes are open, the result of a SHAPE.
         """
         sizes = list(self.graph.sizes(output))
         if sum(size < 0 for size in sizes) <= 1:

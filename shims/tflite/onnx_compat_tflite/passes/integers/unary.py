@@ -79,11 +79,13 @@ def hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPa
 def _then_quantize(
     region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, own: QuantParams, most: float
 ) -> MaybeWriter:
-    """Return a Writer of an op whose integer kernel requires the parameters `own` for its result, then a QUANTIZE.
+    """Return a Writer of an op whose integer kernel requires the parameters `own` for its result.
 
-    Without a difference between `own` and `parameters` there is no QUANTIZE. Returns None if the input has no integers,
-    or if the kernel does not accept the dtypes together. Returns None too if the scale of `own` is more than `most`
-    times the scale of `parameters`.
+    If `own` and `parameters` differ, a QUANTIZE from `own` to `parameters` follows. Returns None if
+
+    - the input has no integers,
+    - the kernel does not accept the dtypes together,
+    - the scale of `own` is more than `most` times the scale of `parameters`.
     """
     x = op.inputs[0]
     data = region.parameters_of(x)
@@ -100,12 +102,15 @@ def _then_quantize(
 
 
 def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of AVERAGE_POOL_2D, whose integer kernel gives its result the parameters of its input.
+    """Return a Writer of AVERAGE_POOL_2D, whose integer kernel gives its result the parameters of the input.
 
-    A QUANTIZE follows if the result has other parameters. If the scale of the input is larger than that of the result,
-    a VALID pool becomes a DEPTHWISE_CONV_2D with equal weights. For another padding, or an open number of channels, the
-    pool stays if the scale is at most twice as large. Returns None if the input has no integers, or if these kernels do
-    not accept the parameters.
+    A QUANTIZE follows if `parameters` are others. If the scale of the input is larger than that of the result, the
+    QUANTIZE would lose precision:
+
+    - A VALID pool with a known number of channels becomes a DEPTHWISE_CONV_2D with equal weights.
+    - Any other pool stays if the scale is at most twice as large. Otherwise returns None.
+
+    Returns None if the input has no integers, or if no kernel accepts the dtypes together.
     """
     x, options = op.inputs[0], op.options
     data = region.parameters_of(x)
@@ -132,8 +137,10 @@ def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Quant
 def resize_bilinear(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of RESIZE_BILINEAR, which rounds sampling positions to 1/1024 pixel.
 
-    The result of the kernel has the parameters of the input; a QUANTIZE follows if others are requested. Returns None if
-    - the input has no integers, or of another dtype than the result,
+    The kernel gives its result the parameters of the input. A QUANTIZE follows if `parameters` are others. Returns None
+    if
+
+    - the input has no integers, or integers of another dtype than the result,
     - the height or width of the input or the result is open, or the result is empty,
     - the ratio of the sizes (each less 1 with align_corners) is no multiple of 1/1024,
     - the scale of the input is larger than that of the result.
@@ -160,7 +167,7 @@ RANGES = {
 def fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of LOGISTIC, TANH or SOFTMAX, whose result has the parameters of `RANGES`.
 
-    A QUANTIZE follows if `parameters` are others. Returns None if the scale of `RANGES` is too large for `parameters`,
-    or if the input and the result are not both int8.
+    If `parameters` are others, a QUANTIZE follows. Returns None if the scale of `RANGES` is too large for `parameters`.
+    Returns None if the input or the result is not int8.
     """
     return _then_quantize(region, op, parameters, *RANGES[op.builtin])

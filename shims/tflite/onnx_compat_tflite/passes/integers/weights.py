@@ -38,11 +38,15 @@ class _Weights:
 
     @staticmethod
     def of(region: QuantizedRegion, index: Optional[int], axis: int) -> "Optional[_Weights]":
-        """Return the integer weights of a float32 constant whose output channels are along `axis`.
+        """Return a float32 constant as integer weights. `index` is the constant, and `axis` the axis of its output channels.
 
-        The weights are int8 with a zero point of 0, with one scale or, if that fails, a scale for each channel.
-        Otherwise they are uint8 with a single scale and zero point. Returns None if the tensor is no float32 constant,
-        or if none of these forms reproduces the constant exactly (within a relative 2**-21).
+        The first of these forms is used that reproduces the constant exactly (within a relative 2**-21):
+
+        - int8 with a zero point of 0 and a single scale
+        - int8 with a zero point of 0 and a scale for each channel
+        - uint8 with a single scale and zero point
+
+        Returns None if no form does, or if the tensor is no float32 constant.
         """
         array = region.graph.constant(index)
         if array is None or array.dtype != np.float32:
@@ -93,9 +97,11 @@ class _Weights:
     ) -> Optional[Any]:
         """Return (integers, quantization) of the bias `index`, with the scales (data scale * weight scale).
 
-        The integers are a vector of `bias_type(data)`, one for each output channel; for an `index` of None, they are 0.
-        `parameters`: those of the result. Returns None if the bias is no constant, overflows 32 bits, or if rounding
-        changes it by more than 1/64 of the result's scale.
+        The integers are a vector of `bias_type(data)` with an element for each output channel. Without a bias (`index`
+        may be None) they are 0. `data`: the parameters of the input. `parameters`: the parameters of the result.
+
+        Returns None if the bias is no constant or exceeds 32 bits. Returns None if rounding changes the bias by more
+        than 1/64 of the result's scale.
         """
         steps = (self.steps * np.float32(data.scale)).astype(np.float32)
         floats = region.graph.constant(index) if index is not None else np.zeros(1, np.float32)
@@ -109,10 +115,13 @@ class _Weights:
 
 
 def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
-    """Return a Writer of the integer kernel of CONV_2D or DEPTHWISE_CONV_2D with a fused activation.
+    """Return a Writer of the integer kernel of CONV_2D or DEPTHWISE_CONV_2D, with `activation` fused.
 
-    Returns None if the input has no integers, or if the kernel does not accept the dtypes together. Returns None too if
-    the weights are not constant, or if rounding to integers would change the filters or, too much, the bias.
+    Returns None if
+
+    - the input has no integers, or the kernel does not accept the dtypes together,
+    - the filters or the bias are no constants,
+    - integers cannot reproduce the filters exactly (see `_Weights.of`), or the bias well enough (see `_Weights.bias`).
     """
     x, w, b = op.inputs
     data = region.parameters_of(x)
@@ -131,10 +140,13 @@ def convolution(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantP
 
 
 def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of TRANSPOSE_CONV. Without a bias, the integer kernel has none either.
+    """Return a Writer of the integer kernel of TRANSPOSE_CONV. Without a bias in `op`, the integer kernel has no bias.
 
-    Returns None if the input has no integers, or if the kernel does not accept the dtypes together. Returns None too if
-    the weights are not constant, or if rounding to integers would change the filters or, too much, the bias.
+    Returns None if
+
+    - the input has no integers, or the kernel does not accept the dtypes together,
+    - the filters or the bias are no constants,
+    - integers cannot reproduce the filters exactly (see `_Weights.of`), or the bias well enough (see `_Weights.bias`).
     """
     shape, w, x = op.inputs[:3]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
@@ -156,11 +168,13 @@ def transpose_conv(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 def fully_connected(
     region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str
 ) -> MaybeWriter:
-    """Return a Writer of the integer kernel of FULLY_CONNECTED with a fused activation.
+    """Return a Writer of the integer kernel of FULLY_CONNECTED, with `activation` fused.
 
-    For per-channel scales, which some runtimes refuse there, the Writer appends a CONV_2D with 1x1 filters between two
-    RESHAPEs. Returns None where `convolution` does, and for per-channel scales if the result has several open sizes, or
-    a size of 0.
+    Some runtimes refuse a FULLY_CONNECTED with a scale for each channel. For such weights, the Writer appends a CONV_2D
+    with 1x1 filters between two RESHAPEs.
+
+    Returns None in the cases of `convolution`. For weights with a scale for each channel, returns None also if the
+    result has several open sizes, or a size of 0.
     """
     x, w = op.inputs[:2]
     data, weights = region.parameters_of(x), _Weights.of(region, w, 0)
@@ -196,9 +210,10 @@ def fully_connected(
 
 
 def _image_shape(sizes: List[int], last: int) -> Any:
-    """Return (shape, signature) of vectors as images of one pixel: [2, 3, 8] with `last` 5 => (6, 1, 1, 5), None.
+    """Return (shape, signature) of vectors as images of one pixel: [2, 3, 8] with `last` 5 => ((6, 1, 1, 5), None).
 
-    `last`: the number of channels. The signature has -1 for an open size; without open sizes it is None.
+    `sizes`: the shape of the vectors. `last`: the number of channels of the images. The signature is the shape with -1
+    for an open size. Without open sizes, the signature has the value None.
     """
     count = -1 if any(size < 0 for size in sizes) else int(np.prod(sizes[:-1], dtype=np.int64))
     return (max(count, 1), 1, 1, last), (count, 1, 1, last) if count < 0 else None
