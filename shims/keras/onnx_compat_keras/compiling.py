@@ -19,9 +19,9 @@ __all__ = ["Functional", "build_model", "compile_program"]
 
 
 class Functional(Body):
-    """The body of a loaded Keras model. Its weights are the current values of the model's variables.
+    """The body of a loaded Keras model, whose weights are the current values of the model's variables.
 
-    On JAX it computes with the weights that are passed; on other back ends with the model's variables.
+    On JAX, `compute` uses the weights that the caller passes. On other back ends, it uses the model's variables.
     """
 
     def __init__(self, model: KerasModel) -> None:
@@ -71,11 +71,13 @@ def build_model(program: Program, body: Emitted) -> KerasModel:
 
 
 def compile_program(program: Program, device: Optional[str] = None) -> Compiled:
-    """Return a runner of a program on the back end of Keras, on a device; None leaves the choice to the back end.
+    """Return a runner of a program on the back end of Keras and on `device`. For None, the back end chooses the device.
 
-    TensorFlow traces the program at once, JAX compiles it in the first run, and torch executes it eagerly. A second runner,
-    built when it is needed, runs inputs without elements. Raises UnsupportedError if an input or output has strings and the
-    back end is not TensorFlow, and if TensorFlow cannot express a node.
+    TensorFlow traces the program at once, JAX compiles it in the first run, and torch executes it eagerly. For inputs
+    without elements, the runner builds a second runner when it is needed.
+
+    Raises UnsupportedError if TensorFlow cannot express a node. Raises UnsupportedError if an input or output has
+    strings, and the back end is not TensorFlow.
     """
     for port in (*program.inputs, *program.outputs):
         if port.dtype.kind == "s" and back_end() != "tensorflow":

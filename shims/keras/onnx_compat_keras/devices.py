@@ -95,9 +95,10 @@ def scope(device: Optional[str]) -> ContextManager[Any]:
 
 
 def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
-    """Return the Keras model `build()` with its variables on a device, and with `call` replaced to compute on this device.
+    """Return the Keras model that `build()` creates, with its variables on `device`.
 
-    On torch, `call` also moves its inputs to the device. For a device of None, the model is returned as `build` creates it.
+    `call` of the model is replaced, so that it computes on this device. On torch, `call` also moves the inputs to the
+    device. If `device` has the value None, the model is returned unchanged.
     """
     with scope(device):
         model = build()

@@ -52,9 +52,10 @@ def executor(device: Optional[str] = None) -> Emitter:
 
 @contextmanager
 def open_scratch() -> Iterator[Emitter]:
-    """Return a context that yields an emitter for trials: it raises UnsupportedError for unsupported nodes.
+    """Return a context manager, which gives an emitter for trials: it tells whether nodes are supported.
 
-    On JAX and torch the handles are specs. On TensorFlow they are tensors of a new graph, the default graph in the block.
+    A method of the emitter raises UnsupportedError if a node is not supported. On JAX and torch, the handles are specs.
+    On TensorFlow, they are tensors of a new graph, which is the default graph in the block.
     """
     emits = emitter()
     if isinstance(emits, Arrays):
@@ -67,10 +68,13 @@ def open_scratch() -> Iterator[Emitter]:
 
 
 class Emitted(Body):
-    """The body of a recorded program, whose primitives it emits. On TensorFlow it has no weights.
+    """The body of a recorded program. `compute` emits the program's primitives.
 
-    On JAX and torch its weights are the constants of 256 elements or more that are no strings. `empty`: the body must accept
-    inputs without elements. It has an effect on TensorFlow only; on JAX and torch every body accepts them.
+    On JAX and torch, `weights()` has the constants of 256 elements or more that are no strings. On TensorFlow, it is
+    empty.
+
+    `empty`: the body must accept inputs without elements. It matters on TensorFlow only, because every body on JAX and
+    torch accepts them.
     """
 
     def __init__(self, program: Program, device: Optional[str] = None, empty: bool = False) -> None:

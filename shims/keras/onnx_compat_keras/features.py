@@ -44,9 +44,9 @@ def tensorflow_emitter() -> Optional[Any]:
 
 
 def features() -> Dict[str, Any]:
-    """Return {feature: value} as `onnx_compat.shims()` and `onnx-compat doctor` show them, such as {"back_end": "jax"}.
+    """Return {feature: value}, such as {"back_end": "jax"}, for `onnx_compat.shims()` and `onnx-compat doctor`.
 
-    Raises KeyError for a back end that `BACK_ENDS` lacks.
+    Raises KeyError if `BACK_ENDS` lacks the back end.
     """
     name = back_end()
     report: Dict[str, Any] = {"back_end": name, "back_end_version": _version(BACK_ENDS[name])}
@@ -72,10 +72,13 @@ def find_obstacle() -> Optional[str]:
 
 
 def is_exact(name: str, dtype: str) -> bool:
-    """Whether keras.ops.<name> computes a 64-bit dtype in 64 bits, by the dtype of the result for a 2x2 matrix.
+    """Whether keras.ops.<name> computes a 64-bit dtype in 64 bits.
 
-    A bool result is exact too. True for other dtypes, and for an operation that accepts neither one matrix nor two. True if
-    keras.ops has no such name (the name of a layer). For `tile`: whether it accepts the dtype. The answer is cached.
+    It is tried on a 2x2 matrix (or two of them), once. It is exact if the dtype of the result has 64 bits or is bool.
+    For `tile`, the answer tells whether it accepts the dtype.
+
+    Returns True for dtypes of fewer bits, and for an operation that accepts neither one matrix nor two. Returns True
+    for a name that keras.ops lacks, such as a layer's.
     """
     if (name, dtype) not in _EXACT:
         _EXACT[name, dtype] = dtype in _PLAIN or _probe(name, dtype)

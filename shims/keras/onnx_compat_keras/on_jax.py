@@ -343,10 +343,10 @@ def _power_by_squaring(x: Array, y: Array) -> Array:
 
 
 def _keep_rounding(x: Array) -> Array:
-    """Return the values of x unchanged, through a jnp.where, so that XLA rounds them before a later subtraction.
+    """Return x unchanged, but through a jnp.where, so that XLA rounds its values before a later subtraction.
 
-    XLA rewrites the division of a mean as a product, and may fuse it with a subtraction without rounding. For huge numbers
-    the difference is then arbitrary.
+    XLA rewrites the division of a mean as a product, and may fuse the product with the subtraction without rounding.
+    For huge numbers, the difference is then arbitrary.
     """
     return jnp.where(jnp.isnan(x), jnp.asarray(jnp.nan, x.dtype), x)
 

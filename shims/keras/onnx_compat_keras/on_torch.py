@@ -178,8 +178,8 @@ class _Tensors(Windows):
     def bitcast(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
         """Reinterpret the bits of x, the first argument of the current node, as another dtype of the same width.
 
-        Some dtypes are stored in a wider dtype (uint16 in int32). Such an x is first cast to its own width, and such a result
-        is cast to its storage dtype.
+        Some dtypes are stored in a wider dtype, such as uint16 in int32. An x of these dtypes is first cast to its own
+        width. A result of these dtypes is then cast to its storage dtype.
         """
         (source,) = self.node.args
         assert isinstance(source, (Ref, Const))
@@ -277,11 +277,13 @@ class _Tensors(Windows):
     def gradient(
         self, *xs: torch.Tensor, bodies: Bodies, captures: Sequence[torch.Tensor], refusal: str
     ) -> Tuple[torch.Tensor, ...]:
-        """Return the gradient of the sum of the output of `bodies[0]` for each of `xs`, by torch.autograd.
+        """Return, for each of `xs`, the gradient of the sum of the output of `bodies[0]`, computed by torch.autograd.
 
-        The gradient of an x that is no float, or that the output does not depend on, is 0. If torch raises RuntimeError, as for
-        a kernel without a gradient, use the derivatives of `onnx_compat.autodiff`. They raise UnsupportedError with the reason
-        `refusal`, unless it is "". The tensors are cloned: torch does not differentiate tensors created in inference mode.
+        The gradient is 0 for an x that is no float, or on which the output does not depend. If torch raises
+        RuntimeError, as for a kernel without a gradient, the derivatives of `onnx_compat.autodiff` compute the result.
+
+        These raise UnsupportedError with the reason `refusal`, if `refusal` is not empty. The tensors are cloned
+        because torch does not differentiate tensors created in inference mode.
         """
         with torch.inference_mode(False), torch.enable_grad():
             variables = [x.clone().requires_grad_(x.is_floating_point()) for x in xs]

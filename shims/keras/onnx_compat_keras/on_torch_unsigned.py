@@ -118,10 +118,10 @@ class Unsigned64(Windows):
         return super().cast(x, dtype)
 
     def _to_float(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
-        """Convert uint64, stored in int64, to a float or complex dtype.
+        """Convert a uint64 tensor x, which is stored as int64, to a float or complex dtype.
 
-        A number from 2**63 on is converted as 2 * float(half). The last bit of the half is also set if the bit that is shifted
-        out is 1 (sticky bit), so the rounding is correct.
+        A number of 2**63 or more is halved, converted and doubled. If the halving shifts out a 1, the last bit of the
+        half is set (sticky bit), so that the result is rounded correctly.
         """
         half = torch.bitwise_or(_half(x), torch.bitwise_and(x, 1))
         plain, doubled = (super(Unsigned64, self).cast(part, dtype) for part in (x, half))

@@ -131,9 +131,10 @@ def _convolve(
 def _combine_windows(
     combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], x: torch.Tensor, window: Window
 ) -> torch.Tensor:
-    """Reduce each window of a channels-last tensor by `combine` (maximum or addition). The pads of the window are ignored.
+    """Reduce each window of the channels-last tensor x by `combine` (maximum or addition). The window's pads are ignored.
 
-    For each spatial axis, the strided slices for its kernel positions are combined. So a k x k pool takes 2 k slices.
+    Each spatial axis is reduced by itself: the strided slices at its kernel positions are combined. A k x k pool takes
+    2 k slices.
     """
     for axis, (taps, stride, dilation, _) in enumerate(zip(*window), 1):
         count = max((int(x.shape[axis]) - (taps - 1) * dilation - 1) // stride + 1, 0)

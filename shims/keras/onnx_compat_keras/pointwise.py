@@ -8,7 +8,7 @@ __all__ = ["Pointwise", "namespace_function"]
 
 
 def namespace_function(name: str) -> Any:
-    """Return an emitter method that returns `self.call_namespace(name, *operands)` for its operands."""
+    """Return an emitter method that passes its operands to `self.call_namespace(name, *operands)`, and returns the result."""
 
     def call_function(self: "Pointwise", *operands: Handle) -> Handle:
         return self.call_namespace(name, *operands)

@@ -29,8 +29,10 @@ class Body(abc.ABC):
     def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
         """Return the outputs for these inputs. Weights, inputs and outputs are tensors of the back end.
 
-        `weights`: the result of `weights()`, or tracers in its place. On TensorFlow and torch, a Keras model reads its own
-        variables instead. `entropy`: the seed for random primitives that have no seed; None lets the back end choose it.
+        weights: the result of `weights()`, or tracers in its place. A Keras model on TensorFlow or torch ignores them,
+        and reads its variables.
+        inputs: a tensor for each input, in order.
+        entropy: the seed for random primitives without a seed. For None, the back end chooses the seed.
         """
 
 

@@ -18,10 +18,10 @@ __all__ = ["load", "save"]
 
 
 def save(program: Program, path: str) -> None:
-    """Write the functional Keras model of a program to a `.keras` file.
+    """Write the functional Keras model of a program to the `.keras` file `path`, and replace an old file.
 
-    An old file is replaced. Raises ConversionError, with the node if a node is the cause, if a functional model cannot express
-    the program.
+    Raises ConversionError if a functional model cannot express the program. If a node is the cause, the error names the
+    node.
     """
     try:
         model = functional(program)
@@ -44,8 +44,8 @@ def save(program: Program, path: str) -> None:
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load a `.keras` file in safe mode, which runs no code of the file. Return (compiled model, input ports, output ports).
 
-    Raises InvalidModelError if Keras cannot load the file, or if the file has no functional model. The compiled model leaves the
-    device to Keras, and its `native` is the loaded model.
+    `native` of the compiled model is the loaded Keras model. Keras chooses the device. Raises InvalidModelError if
+    Keras cannot load the file, or if it has no functional model.
     """
     try:
         with wide():

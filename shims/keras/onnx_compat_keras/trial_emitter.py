@@ -17,11 +17,12 @@ __all__ = ["trial_emitter"]
 
 
 def trial_emitter(arrays: Arrays) -> Emitter:
-    """Return an emitter of a subclass of `type(arrays)` whose methods only check that their node is supported.
+    """Return an emitter whose methods only check that their node is supported. It computes no values.
 
-    The handles of the emitter are specs. It computes no values. The method of the current node's primitive raises
-    UnsupportedError if the node is not supported. Else it returns a tuple of the specs of the node's results. The method of
-    another primitive, which computes a size, returns its first argument; None without arguments.
+    Its class is a subclass of `type(arrays)`, and its handles are specs. The method of the current node's primitive
+    returns a tuple of the specs of the node's results. It raises UnsupportedError if the node is not supported.
+
+    The method of another primitive, which computes a size, returns its first argument, or None without arguments.
     """
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in declared_natives(arrays).values())]

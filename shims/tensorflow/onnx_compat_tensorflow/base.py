@@ -19,8 +19,9 @@ _OTHER_RESULT_DTYPE = frozenset("Equal NotEqual Less LessEqual ArgMax ArgMin IsN
 class Base(Emitter):
     """The base class of emitters whose handles are TensorFlow tensors.
 
-    `read_variable` maps the array of a constant to the value of its tf.Variable; to None for an array without a variable.
-    Such an array, and every array without `read_variable`, becomes a constant of the graph.
+    `read_variable`: a function from the array of a constant to the value of its tf.Variable. It returns None for an
+    array without a variable. An array without a variable becomes a constant of the graph, and so does every array if
+    `read_variable` is omitted.
     """
 
     #: The inputs of the model, if none of them is ever empty; else the empty set.
@@ -41,9 +42,11 @@ class Base(Emitter):
     def op(self, name: str, *tensors: TfTensor, **attributes: Any) -> Any:
         """Apply the raw op `name` to tensors of the same dtype, and return its result: a tensor or a named tuple of tensors.
 
-        `attributes`: its other parameters. If `Features.route` returns a `Route` for the dtype, convert the tensors by it, and
-        convert the first result back. The results of comparisons, IsNan, IsInf, ArgMax and ArgMin are not converted back.
-        float32 has no route. Raises UnsupportedError if the op has neither a kernel for the dtype nor a route.
+        `attributes`: other parameters of the op. If the op has no kernel for the dtype, a `Route` (see
+        `Features.route`) converts the tensors to another dtype, and the first result back. The results of comparisons,
+        IsNan, IsInf, ArgMax and ArgMin are not converted back.
+
+        Raises UnsupportedError if the op has neither a kernel for the dtype nor a route.
         """
         dtype = tensors[0].dtype.base_dtype
         if dtype.name == "float32":

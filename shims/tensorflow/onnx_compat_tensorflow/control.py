@@ -25,9 +25,10 @@ class Control(Base):
     device: Optional[str] = None
 
     def _on_device(self, body: F) -> F:
-        """Wrap the function of a branch or a loop so that its operations are placed on `self.device`, if it is not None.
+        """Wrap the function of a branch or a loop, so that its operations are placed on `self.device`.
 
-        In TensorFlow 2.0, an enclosing tf.device has no effect on nested functions.
+        The wrapper is needed because an enclosing tf.device has no effect on nested functions in TensorFlow 2.0.
+        Without a device, TensorFlow chooses it.
         """
 
         @functools.wraps(body)
@@ -123,9 +124,12 @@ class Control(Base):
     def _stack_elements(self, array: TfTensorArray, rounds: TfTensor, length: Sizes, spec: Spec) -> TfTensor:
         """Stack the elements of a TensorArray along a new first axis.
 
-        `rounds` and `length`: the number of elements as a tensor and as recorded. `spec`: of the result. TensorArray.stack
-        fails for an array without elements whose element shape has unknown sizes. For that case, known at run time only, a
-        cond returns an empty tensor, in which the unknown sizes are 0.
+        rounds: the number of elements, as a tensor.
+        length: the number of elements, as recorded in the program.
+        spec: the type of the result.
+
+        TensorArray.stack fails for an array without elements, if the shape of an element has unknown sizes. A cond then
+        returns an empty tensor at run time, in which the unknown sizes are 0.
         """
         sizes = static_shape(spec.shape[1:])
         if None not in sizes or length.known:

@@ -50,11 +50,13 @@ class Convolution(Windows):
     def _convolve_dilated(
         self, convolve: Callable[..., TfTensor], dilations: str, strides: Ints, window: Window, x: TfTensor, w: TfTensor
     ) -> TfTensor:
-        """Compute a dilated convolution with strides 1 by `convolve`, then keep every stride-th element.
+        """Compute a dilated convolution with strides of 1 by `convolve`, then keep every stride-th element.
 
-        `convolve` is a function of tf.nn that accepts no strides together with dilations. `dilations` is the name of its
-        parameter for dilations, `strides` its argument for strides, all ones. The strides that count are in `window`. The
-        padding is computed for stride 1, because SAME with strides pads less.
+        convolve: a function of tf.nn that accepts no strides together with dilations.
+        dilations: the name of the function's parameter for dilations.
+        strides: the function's argument for strides, all ones. The strides of the result are in `window`.
+
+        The padding is computed for a stride of 1, because SAME with strides pads less.
         """
         x, padding, steps = self.pad_for_kernel(x, _with_unit_strides(window), explicit=False)
 

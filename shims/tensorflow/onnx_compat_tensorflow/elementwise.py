@@ -122,10 +122,13 @@ class Elementwise(Base):
         return self._remainder("TruncateMod", x, y)
 
     def _quotient(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
-        """Divide integers by `op`: TruncateDiv or FloorDiv. A divisor 0 counts as 1; a signed x / -1 is computed as -x.
+        """Divide integers by the op `op`, TruncateDiv or FloorDiv, in a way that cannot end the process.
 
-        The kernels end the process for a division by 0 and for the least integer divided by -1. A divisor that is a constant
-        without 0 and -1 is used as it is. uint64 is divided by `_unsigned_quotient` if `op` has no kernel for it.
+        The kernels end the process for a division by 0, and for the least integer divided by -1. A divisor of 0 is
+        therefore replaced by 1, and a signed x / -1 is computed as -x. A constant divisor without 0 and -1 is used
+        unchanged.
+
+        If `op` has no kernel for uint64, `_unsigned_quotient` divides uint64.
         """
         if x.dtype == self.tf.uint64 and not self.features.can_run(op, "uint64", 2):
             return self._unsigned_quotient(x, self._divisor(y))

@@ -63,10 +63,11 @@ class EagerEmitter(GraphEmitter):
 
 
 def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the emitter method of a primitive: run it in the name scope of its node, and set the static shapes of its results.
+    """Wrap the emitter method of the primitive `name`, so that its operations are in the name scope of their node.
 
-    The wrapper does this only on a graph emitter, and only in the first call for a node whose primitive is `name`. In another
-    call, as by the method of another primitive, the wrapper only calls the method.
+    The wrapper also sets the static shapes of the node's results. It does this on a graph emitter, in the first call
+    for a node whose primitive is `name`. Other calls, such as calls by the method of another primitive, only call
+    `method`.
     """
 
     @functools.wraps(method)

@@ -14,9 +14,12 @@ _TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_cor
 def _is_bilinear_enlargement(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether ResizeBilinear can compute a Resize: linear mode of a float32 image of rank 4, from opset 11 on.
 
-    Only height and width may change. They must be static and over 1, and must not shrink. The new height and width must be
-    known integers, from known scales or static sizes. False for a coordinate mode outside of `_TRANSFORMATIONS`, and with
-    antialias, axes, exclude_outside or a keep_aspect_ratio_policy other than "stretch".
+    Further conditions:
+
+    - Only height and width change. They are static and over 1, and do not shrink.
+    - The new height and width are known integers, from known scales or static sizes.
+    - The coordinate mode is in `_TRANSFORMATIONS`.
+    - The node uses none of antialias, axes, exclude_outside, and a keep_aspect_ratio_policy other than "stretch".
     """
     x = inputs[0]
     if x.rank != 4 or x.dtype.name != "float32" or node.opset < 11 or attributes.get("mode") != "linear":

@@ -68,10 +68,10 @@ class Features:
 
     # -- behaviours ----------------------------------------------------------------------------------------------------
     def holds(self, behaviour: str, dtype: str = "float32") -> bool:
-        """Whether a graph of `BEHAVIOURS`, such as "Maximum keeps NaN", returns the expected numbers and signs in this dtype.
+        """Whether the test graph `behaviour` of `BEHAVIOURS`, such as "Maximum keeps NaN", returns the expected numbers and signs.
 
-        Numbers are compared by np.allclose, signs only if no NaN is expected. False if `run` returns None. Raises KeyError for
-        a name that `BEHAVIOURS` lacks.
+        The graph runs in `dtype`. Numbers are compared by np.allclose, signs only if no NaN is expected. Returns False
+        if the graph cannot run (see `run`). Raises KeyError for a name that `BEHAVIOURS` lacks.
         """
         build, feeds, expected = BEHAVIOURS[behaviour]
 
@@ -87,7 +87,8 @@ class Features:
     def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
         """Build a graph by `build(*tensors)`, run it on the CPU with `arrays` as the tensors, and return its first result.
 
-        Returns None if an OpError, a TypeError or a ValueError is raised, or if the inferred shape contradicts the result's.
+        Returns None if this raises an OpError, a TypeError or a ValueError. Returns None also if the shape of the
+        result contradicts the shape that TensorFlow inferred.
         """
         tf = self.tf
         graph = tf.Graph()

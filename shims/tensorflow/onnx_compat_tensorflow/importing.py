@@ -15,7 +15,7 @@ __all__ = ["import_or_reason", "import_tensorflow", "silence_stderr"]
 
 
 def import_tensorflow() -> TensorFlow:
-    """Return the module `tensorflow`. If it is not imported yet, import it without warnings and output on standard error.
+    """Return the module `tensorflow`. The first import is made without warnings and output on standard error.
 
     Raises any error of the import; the captured output is then written to standard error.
     """

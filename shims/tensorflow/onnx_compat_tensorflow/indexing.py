@@ -75,10 +75,10 @@ class Indexing(Elementwise):
         return self.raw.Cast(x=self.scatter_nd(both[0], indices, both[1], name), DstT=x.dtype)
 
     def _combine_updates(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
-        """Compute scatter_nd with the reduction "mul", "max" or "min" by a segment reduction. NaN in an update is kept.
+        """Return x with `updates` combined into its slices at `indices`, as scatter_nd with "mul", "max" or "min" does.
 
-        The updates of each slice of x are reduced first, and the result is then combined with the slice. A slice without
-        updates is unchanged in the result.
+        A segment reduction combines the updates of each slice of x, and the result is then combined with the slice. A
+        slice without updates is unchanged. A NaN in an update is kept.
         """
         raw, tf = self.raw, self.tf
         depth = self.shape_list(indices)[-1] or 0

@@ -107,10 +107,13 @@ def trial(op: str, operands: int, dtype: np.dtype) -> List[np.ndarray]:
 
 
 class Route(NamedTuple):
-    """A way around a missing kernel: the dtype in which the op is applied, and how its operands are converted.
+    """A way to apply an op without a kernel for a dtype: in the dtype `dtype`, after a conversion of the operands.
 
-    `conversion` is "cast", "bits" or "order". "cast" leads to a dtype that represents every value. "bits" reinterprets the
-    bits. "order" also flips the highest bit, so that unsigned numbers keep their order as signed numbers.
+    `conversion` is
+
+    - "cast": to a dtype that represents every value
+    - "bits": the bits are reinterpreted
+    - "order": the bits are reinterpreted and the highest bit is flipped, so that unsigned numbers keep their order
     """
 
     dtype: str

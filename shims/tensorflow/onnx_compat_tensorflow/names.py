@@ -17,11 +17,16 @@ def scope(name: str) -> str:
 
 
 def operation_names(names: Iterable[str]) -> Dict[str, str]:
-    """Return {name: operation name}, with distinct operation names. TensorFlow accepts ASCII letters, digits and "_./-".
+    """Return a dict {name: operation name} with distinct operation names that TensorFlow accepts.
 
-    Other characters become "_". A name that does not begin with a letter gets the prefix "value". TensorFlow compares names
-    without regard to case, so "x" and "X" become "x" and "X_1". Names with other characters come last: "a b" and "a_b" become
-    "a_b_1" and "a_b". Every other name stays as it is.
+    TensorFlow accepts ASCII letters, digits and "_./-", and compares names without regard to case.
+
+    - Other characters become "_".
+    - A name that does not begin with a letter gets the prefix "value".
+    - A repeated name gets a number: "x" and "X" become "x" and "X_1".
+    - Names with other characters are assigned last: "a b" and "a_b" become "a_b_1" and "a_b".
+
+    Every other name is unchanged.
     """
     return _distinct(names, r"[^A-Za-z0-9_./-]", "value")
 

@@ -44,7 +44,8 @@ class Pooling(Windows):
     ) -> TfTensor:
         """Reduce each window of a channels-last x by `combine` (maximum or addition). The pads of the window are ignored.
 
-        For each spatial axis, the strided slices for its kernel positions are combined. So a k x k pool takes 2 k slices.
+        Each spatial axis is reduced by itself: the strided slices at its kernel positions are combined. A k x k pool
+        takes 2 k slices.
         """
         for axis, (taps, stride, dilation) in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
             size = self.dim(x, axis)

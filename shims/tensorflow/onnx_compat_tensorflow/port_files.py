@@ -55,10 +55,10 @@ def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
 
 
 def read_ports(folder: str) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
-    """Return (inputs, outputs) that `write_ports` wrote to a SavedModel folder; None if the folder has no such file.
+    """Return (inputs, outputs) from the port file of a SavedModel folder, which `write_ports` wrote.
 
-    Both are lists of (key in the signature, port) pairs. A damaged file raises ValueError, KeyError,
-    TypeError, or UnsupportedError for an unknown dtype.
+    Each is a list of (key in the signature, port) pairs. Returns None if the folder has no port file. Raises
+    ValueError, KeyError or TypeError for a damaged file. Raises UnsupportedError for an unknown dtype.
     """
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path):

@@ -44,9 +44,10 @@ def is_installed() -> bool:
 
 
 def interpolation() -> Interpolation:
-    """Return the `Interpolation` of this process. It is detected at the first call, and cached.
+    """Return the `Interpolation` of this process, which is detected at the first call and cached.
 
-    Its `function` is that of TensorFlow Probability if the function works and is faster here, else None. `reason` says why.
+    `function` is batch_interp_regular_nd_grid of TensorFlow Probability, if it works and is faster on this TensorFlow.
+    Otherwise it has the value None, and `reason` says why.
     """
     with _LOCK:
         if not _CACHE:

@@ -30,8 +30,8 @@ class Shape(Base):
     def slice(self, x: TfTensor, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> TfTensor:
         """Slice x, the first argument of the current node, by StridedSlice.
 
-        Bits of begin_mask stand for starts of 0, bits of end_mask for ends at the size, both for positive steps only. So
-        TensorFlow does not compute a symbolic size for a bound at the edge.
+        For positive steps, a start of 0 becomes a bit of begin_mask, and an end at the size becomes a bit of end_mask.
+        TensorFlow then computes no symbolic size for a bound at the edge.
         """
         (source, *_) = self.node.args
         assert isinstance(source, (Ref, Const))

@@ -33,10 +33,11 @@ class Windows(Linear, Shape):
     """Helper methods of the emitter methods for convolutions and pools."""
 
     def apply_on_plane(self, window: Window, apply: Callable[..., Any], x: TfTensor, *weights: TfTensor) -> TfTensor:
-        """Return `apply(window, x, *weights)`; compute a single spatial axis as a plane with an axis of length 1 before it.
+        """Return `apply(window, x, *weights)`. A single spatial axis is computed as a plane.
 
-        For a plane, x, the weights and the window of the call have that axis, and it is removed from the result. The
-        window then has the stride of the single axis twice, because some kernels take no unequal strides.
+        For the plane, x, the weights and the window get a spatial axis of length 1 before the single axis. It is
+        removed from the result. The window of the plane has the stride of the single axis for each axis, because some
+        kernels accept no unequal strides.
         """
         if len(window.strides) != 1:
             return apply(window, x, *weights)
@@ -59,8 +60,9 @@ class Windows(Linear, Shape):
     def with_nonempty_batch(self, convolve: Callable[[TfTensor], TfTensor], x: TfTensor) -> TfTensor:
         """Return convolve(x), correct also for a batch without images.
 
-        Some releases return a wrong shape for an empty batch, or end the process. There, if the batch may be empty, an image of
-        zeros is appended before the call, and its result removed. The batch size is that of the current node's first argument.
+        Some releases return a wrong shape for an empty batch, or end the process. On these, if the batch may be empty,
+        an image of zeros is appended to x, and its result is removed. The batch size is that of the current node's
+        first argument.
         """
         if self.features.holds("empty Conv2D"):
             return convolve(x)
@@ -72,9 +74,11 @@ class Windows(Linear, Shape):
         return convolve(self.raw.ConcatV2(values=[x, image], axis=0))[:-1]
 
     def _may_be_empty(self, batch: Extent) -> bool:
-        """Whether the batch size may be 0: an int if it is 0, a symbolic size unless it is a product of input sizes.
+        """Whether the batch size may be 0.
 
-        These are sizes of tensors in `model_inputs`, which are never 0. A size of an input outside of it may be 0.
+        - An int may be if it is 0.
+        - A symbolic size may not be if it is a product of sizes of tensors in `model_inputs`, which are never empty.
+        - Any other symbolic size may be 0.
         """
         if not isinstance(batch, Dim):
             return batch == 0
@@ -88,9 +92,14 @@ class Windows(Linear, Shape):
     ) -> Tuple[Any, str, Window]:
         """Return (x, padding mode of the kernel, window for the kernel).
 
-        The mode is "VALID" without padding, "SAME" if `same` and if SAME pads as the window does, else "EXPLICIT" if
-        `explicit`. In these cases x and the window are returned unchanged. Otherwise x is padded with `value`, the mode is
-        "VALID", and the returned window has no pads.
+        The first of these cases that holds gives the result:
+
+        - The window has no padding: the mode is "VALID".
+        - `same` is true, and SAME pads as the window does: the mode is "SAME".
+        - `explicit` is true: the mode is "EXPLICIT".
+        - Otherwise x is padded with `value`, the mode is "VALID", and the returned window has no pads.
+
+        In the first three cases, x and the window are unchanged.
 
         explicit: whether the kernel has the mode "EXPLICIT".
         value: the number to pad with: 0, or the least number for a maximum.

@@ -68,8 +68,8 @@ def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
 def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
     """Load a frozen GraphDef. Return (compiled model, input ports, output ports).
 
-    In a file without ports, the inputs are the placeholders, and the outputs are the results that no operation reads. Raises
-    ConversionError for a file that is missing, or that TensorFlow cannot parse or import.
+    If the file has no ports, the inputs are the placeholders, and the outputs are the results that no operation reads.
+    Raises ConversionError if the file is missing, or if TensorFlow cannot parse or import it.
     """
     frozen = tf.compat.v1.GraphDef()
     try:
@@ -106,8 +106,8 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
 def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
     """Return (inputs, outputs) of a graph without ports: the placeholders, and the results that no operation reads.
 
-    Both are lists of (tensor, port) pairs in the order of the operations. An operation with several results
-    has an output only if no operation reads any of these results; the output is the first of them.
+    Each is a list of (tensor, port) pairs in the order of the operations. If an operation has several results and no
+    operation reads any of them, only its first result is an output.
     """
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]
@@ -137,8 +137,8 @@ def save_saved_model(built: BuiltGraph, path: str) -> None:
 def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
     """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
 
-    In a folder without a port file, the ports are made of the signature's keys and tensors. Raises ConversionError if TensorFlow
-    cannot load the folder, or if it has no such signature.
+    If the folder has no port file, the ports have the keys of the signature, and the dtypes and shapes of its tensors.
+    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature.
     """
     graph = tf.Graph()
     session = session_for(tf, graph)

@@ -19,11 +19,12 @@ __all__ = ["BuiltGraph", "SessionModel", "session_devices", "session_for"]
 
 
 class BuiltGraph:
-    """The TensorFlow graph of a program, with its placeholders (`inputs`) and its `outputs`.
+    """The TensorFlow graph of a program, with its placeholders (`inputs`) and its result tensors (`outputs`).
 
-    The placeholders and outputs have the names of the ONNX model, or similar names that TensorFlow accepts. `device`: None
-    leaves the choice to TensorFlow. Raises UnsupportedError if the weights exceed `GRAPH_LIMIT` (1.9 GB), or for a node that
-    TensorFlow has no kernel for.
+    The placeholders and results have the names of the ONNX model, or similar names that TensorFlow accepts. For a
+    `device` of None, TensorFlow chooses the device.
+
+    Raises UnsupportedError if the weights exceed `GRAPH_LIMIT` (1.9 GB), or if TensorFlow has no kernel for a node.
     """
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:

@@ -21,14 +21,16 @@ _SMALL = 1 << 16
 
 
 class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types, so the base class is Any
-    """A tf.Module of a program. Call it with the model's inputs, by position or by ONNX name; it returns a list of tensors.
+    """A tf.Module of a program. Call it with the model's inputs, by position or by ONNX name.
 
-    The list has the outputs in the order of the model. A missing input raises KeyError. Weights are constants of the graph,
-    which TensorFlow optimises best. If the constants exceed `GRAPH_LIMIT` (1.9 GB), weights over 64 KB are variables.
+    A call returns a list of the outputs, as tensors, in the order of the model. A missing input raises KeyError.
 
-    device: None leaves the choice to TensorFlow.
-    empty: the module must accept inputs without elements. Convolutions then append an image of zeros to the batch, if their
-        kernels fail for an empty batch.
+    Weights are constants of the graph, because TensorFlow optimises constants best. If the constants exceed
+    `GRAPH_LIMIT` (1.9 GB), weights over 64 KB are variables.
+
+    device: the device to compute on. For None, TensorFlow chooses it.
+    empty: the module must accept inputs without elements. If the convolution kernels fail for an empty batch,
+    convolutions append an image of zeros to the batch.
     """
 
     def __init__(self, program: Program, features: Features, device: Optional[str] = None, empty: bool = False) -> None:

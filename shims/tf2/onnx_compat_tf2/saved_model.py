@@ -64,8 +64,8 @@ def _restore_names(path: str, names: Dict[str, str]) -> None:
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
 
-    In a folder without a port file, the ports are made of the signature's keys and tensors. Raises ConversionError if TensorFlow
-    cannot load the folder, or if it has no such signature.
+    If the folder has no port file, the ports have the keys of the signature, and the dtypes and shapes of its tensors.
+    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature.
     """
     try:
         native = tf.saved_model.load(path)

@@ -13,10 +13,10 @@ __all__ = ["Elementwise", "clip_bound"]
 
 
 def clip_bound(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
-    """Return a function that converts the bound `value` of `clip` to a numpy array of rank 0 and of the dtype.
+    """Return a function of a rounding that gives the bound `value` of `clip` as a numpy array of rank 0 and of the dtype.
 
-    Its argument is a rounding: `clip_bound(low, dtype)(math.ceil)`. For an integer dtype, the bound is clamped to the dtype's
-    range, then rounded. For a float dtype, the argument is not used.
+    Example: `clip_bound(low, dtype)(math.ceil)`. For an integer dtype, the bound is clamped to the dtype's range and
+    then rounded by this function. For a float dtype, the rounding is not used.
     """
 
     def bound(rounding: Callable[[float], float]) -> np.ndarray:

@@ -33,10 +33,10 @@ class Indexing:
         return self.xp.take_along_axis(x[key], indices, axis)
 
     def _rows(self, indices: Array, shape: Sequence[int]) -> Array:
-        """Return the row-major position in an array of this shape, as int64, for each coordinate vector of `indices`.
+        """Return an int64 vector: for each coordinate vector of `indices`, its row-major position in an array of this shape.
 
-        The last axis of `indices` has the coordinates, which are not negative. The result is a vector; for an empty `shape`,
-        it is all zeros.
+        The last axis of `indices` has the coordinates, which are not negative. If `shape` is empty, all positions are
+        zero.
         """
         strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
         if not shape:

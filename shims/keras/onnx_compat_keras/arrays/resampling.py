@@ -26,11 +26,15 @@ _CENTRED = ("half_pixel", "pytorch_half_pixel")
 
 
 def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a Resize enlarges the spatial axes of a float32 image by integer factors, in a mode of Keras' UpSampling layers.
+    """Whether a Resize enlarges a float32 image by integer factors, in a mode that Keras' UpSampling layers have.
 
-    These modes are nearest in one to three axes, asymmetric with floor or half_pixel with round_prefer_*, and linear in two
-    axes with half_pixel. pytorch_half_pixel counts as half_pixel. The factors must be known and at least 1, and for batch and
-    channels 1. False before opset 11, and with antialias or axes.
+    pytorch_half_pixel is treated as half_pixel. The modes are
+
+    - nearest with one to three spatial axes: asymmetric with floor, or half_pixel with round_prefer_*
+    - linear with two spatial axes: half_pixel
+
+    The factors must be known: 1 for batch and channels, and at least 1 for the spatial axes. Returns False before opset
+    11, and with antialias or axes.
     """
     x = inputs[0]
     space = x.rank - 2
@@ -49,10 +53,14 @@ def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Att
 
 
 def _factors(x: Tensor, inputs: Sequence[Any]) -> Optional[List[int]]:
-    """Return the factor of each logical axis of x from the inputs of a Resize: from `scales` if known, else from `sizes`.
+    """Return a list with the integer factor of each logical axis of x, from the inputs of a Resize.
 
-    None if a factor is unknown or not an integer, and for `sizes` of an x with an empty axis. None too without an entry for
-    each axis.
+    The factors are read from `scales` if this input is known. Otherwise they are computed from `sizes` and the sizes of
+    x. Returns None if
+
+    - a factor is unknown or not an integer,
+    - the input does not have an entry for each axis,
+    - they are computed from `sizes`, and an axis of x is empty.
     """
     scales, sizes = (list(inputs[2:4]) + [None, None])[:2]
     if scales is not None and scales.known and scales.value.size == x.rank:

@@ -40,10 +40,10 @@ def is_known(*handles: Handle) -> bool:
 
 
 class Operations:
-    """A proxy of `keras.ops` that names each new operation after the current ONNX node.
+    """A proxy of `keras.ops`: an operation that is called through it is named after the current ONNX node.
 
-    Reading a name that `keras.ops` lacks raises UnsupportedError. If `checked`, a call first calls `Base.check`, which raises
-    UnsupportedError if Keras would compute the operation in fewer bits.
+    Raises UnsupportedError for a name that `keras.ops` lacks. If `checked`, a call raises UnsupportedError if Keras
+    would compute the operation in fewer bits (see `Base.check`).
     """
 
     def __init__(self, emitter: "Base", checked: bool = True) -> None:
@@ -88,10 +88,13 @@ class Base(Emitter):
 
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
-        """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly in a dtype of `types()`.
+        """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly in each dtype of `types()`.
 
-        These are carried dtypes, dtypes that Keras lacks (see `has_type`), complex dtypes, uint64, float64 outside of
-        TensorFlow, and dtypes for which `is_exact` returns False.
+        Keras cannot do this for
+
+        - carried dtypes, complex dtypes, uint64, and dtypes that Keras lacks (see `has_type`),
+        - float64, except on TensorFlow,
+        - a dtype for which `is_exact` returns False.
         """
         for dtype in self.types():
             if not dtype.native:
@@ -105,9 +108,10 @@ class Base(Emitter):
                 )
 
     def restore_dtype(self, result: Handle) -> Handle:
-        """Return `result` cast to the dtype of the node's first output, if that is an integer dtype other than int64.
+        """Return `result` cast to the dtype of the node's first output, if this is an integer dtype other than int64.
 
-        Else return `result` unchanged. On some back ends, Keras returns a wider integer dtype than it declares.
+        For another dtype, return `result` unchanged. The cast is needed because Keras returns a wider integer dtype
+        than it declares on some back ends.
         """
         dtype = self.node.outputs[0].spec.dtype
         if dtype.kind not in "iu" or dtype.name == "int64":
@@ -121,9 +125,9 @@ class Base(Emitter):
 
     # -- names and layers --------------------------------------------------------------------------------------------
     def name(self, result: Handle) -> Handle:
-        """Give the operation that computed `result` a name from the current node, unless it is in `names`. Return `result`.
+        """Name the operation that computed `result` after the current node, and return `result`.
 
-        A handle that is no symbolic tensor is returned unchanged.
+        Does nothing if the operation is in `names` already, or if `result` is no symbolic tensor.
         """
         history = getattr(result, "_keras_history", None)
         if history is not None and id(history.operation) not in self.names.operations:
@@ -145,10 +149,12 @@ class Base(Emitter):
     ) -> Any:
         """Create a layer `keras.layers.<kind>(**config)`, call it on `inputs`, and return the result.
 
-        `weights`: the layer's weights, set after the call, which builds the layer; None keeps the initial weights. `call`:
-        keywords of the call. The layer computes in the dtype `self.computed`; None: the dtype of the node's first output. Its
-        dtype policy is that of `policy`.
-        Raises UnsupportedError as `check` does.
+        weights: arrays that replace the initial weights after the call. None keeps the initial weights.
+        call: keyword arguments of the call.
+        config: arguments of the layer.
+
+        The layer computes in the dtype `self.computed` or, if this has the value None, in the dtype of the node's first
+        output. Raises UnsupportedError as `check` does.
         """
         self.check(kind)
         dtype = self.computed or self.node.outputs[0].spec.dtype
@@ -168,9 +174,10 @@ class Base(Emitter):
         return self.constant_tensor(handle) if isinstance(handle, Known) else handle
 
     def operand(self, handle: Handle) -> Handle:
-        """Return a handle as an argument of an operation: a constant of at most 16 elements as a literal, else a tensor.
+        """Return a handle as an argument of an operation: a literal for a constant of at most 16 elements, else a tensor.
 
-        The literal is an array; for a scalar it is a Python number, unless it is an integer that int32 cannot hold.
+        The literal of a scalar is a Python number, if int32 can hold it or it is no integer. Any other literal is an
+        array.
         """
         if isinstance(handle, Known) and handle.array.size <= _LITERAL:
             array = handle.array
@@ -192,9 +199,13 @@ class Base(Emitter):
     def constant_tensor(self, known: Known) -> Handle:
         """Return a constant as a symbolic tensor: row 0 of an Embedding layer with a single row, reshaped.
 
-        Of the layers of Keras, only Embedding can store any array exactly. An array of bools, or of integers of at most 2**24
-        in magnitude, is stored as float32, not trainable, and cast. Any other array keeps its dtype, and is trainable. An
-        array gets a single layer, also if it is used twice. Raises UnsupportedError for an empty array.
+        Embedding is the only layer of Keras that can store any array exactly.
+
+        - An array of bools, or of integers of at most 2**24 in magnitude, is stored as float32, not trainable, and
+          cast.
+        - Any other array is stored in its dtype, and is trainable.
+
+        An array that is used twice has a single layer. Raises UnsupportedError for an empty array.
         """
         if id(known.array) not in self._held:
             array, dtype = known.array, known.dtype

@@ -18,9 +18,12 @@ __all__ = ["functional"]
 def functional(program: Program) -> KerasModel:
     """Return a functional Keras model that computes a program, built of layers and operations of Keras only.
 
-    Raises UnsupportedError if the program has no input, or if Keras lacks the dtype of an input or output. Raises it, with the
-    node, if Keras cannot express a node exactly. Any other error of Keras becomes an UnsupportedError too. Warns about each
-    input or output that gets another name in Keras.
+    Warns about each input or output that has another name in Keras. Raises UnsupportedError if
+
+    - the program has no input,
+    - Keras lacks the dtype of an input or output,
+    - Keras cannot express a node exactly; the error names the node,
+    - Keras raises any other error.
     """
     if not program.inputs:
         raise UnsupportedError("a functional Keras model needs an input")
@@ -59,10 +62,10 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
 
 
 def _declare_dtype(emitter: Symbolic, result: Handle, port: Port) -> SymbolicTensor:
-    """Return a result as a tensor that declares the dtype of its output `port`; if it declares another dtype, cast it.
+    """Return `result` as a tensor that declares the dtype of its output `port`. It is cast if it declares another dtype.
 
-    `load` reads the declared dtype from the file. On JAX and torch, Keras declares int32 for arithmetic on int64, although it
-    computes in int64.
+    `load` reads the declared dtype from the file. On JAX and torch, Keras declares int32 for arithmetic on int64,
+    although it computes in int64.
     """
     tensor = emitter.tensor(result)
     return tensor if tensor.dtype == port.dtype.name else emitter.unchecked_ops.cast(tensor, port.dtype.name)

@@ -77,9 +77,9 @@ class Elementwise(Pointwise, Sizing):
         return self._extreme("maximum", *self.operands(x, y))
 
     def _extreme(self, name: str, x: Handle, y: Handle) -> Handle:
-        """Return the elementwise `name` of x and y: "maximum" or "minimum".
+        """Return the elementwise maximum or minimum of x and y. `name` is "maximum" or "minimum".
 
-        For int64, it is computed by `less` and `where` if keras.ops.<name> computes in fewer bits.
+        If keras.ops.<name> computes int64 in fewer bits, `less` and `where` compute the result.
         """
         if self.out.dtype.name != "int64" or self.back_end == "tensorflow" or is_exact(name, "int64"):
             return getattr(self.ops, name)(x, y)
@@ -103,9 +103,9 @@ class Elementwise(Pointwise, Sizing):
         return chosen
 
     def _slope(self) -> Optional[np.ndarray]:
-        """Return the constant a if the current node is where(x < 0, x * a, x) of a float, a leaky or parametric ReLU.
+        """Return the constant a if the current node is where(x < 0, x * a, x) of a float x: a leaky or parametric ReLU.
 
-        Else return None. a is as for `_factor_of`.
+        Returns None for any other node. See `_factor_of` for the form of a.
         """
         condition, scaled, x = self.node.args
         test = condition.node if isinstance(condition, Ref) else None
@@ -216,10 +216,10 @@ class Elementwise(Pointwise, Sizing):
 
 
 def _is_taken_for_bias(x: Sequence[Optional[int]], y: Sequence[Optional[int]]) -> bool:
-    """Whether `keras.ops.add` may add x and y, of these shapes, along a wrong axis.
+    """Whether `keras.ops.add` may add tensors of the shapes `x` and `y` along a wrong axis.
 
-    Keras 3.15 on TensorFlow calls `tf.nn.bias_add` if all axes of y but one have length one. It compares that length with
-    the second and the last axis of x: [2, 4, 1] + [4] gives [2, 4, 1].
+    If all axes of y but one have length 1, Keras 3.15 on TensorFlow calls `tf.nn.bias_add`. It compares the length of
+    that axis with the second and the last axis of x. Example: [2, 4, 1] + [4] gives [2, 4, 1].
     """
     long_axes = [axis - len(y) for axis, size in enumerate(y) if size != 1]
     if len(x) < 2 or len(long_axes) != 1:

@@ -83,10 +83,11 @@ class Recurrent(Base):
 def _weights(
     kind: str, w: np.ndarray, r: np.ndarray, b: Optional[Known], direction: int, hidden: int, options: Mapping[str, Any]
 ) -> Tuple[np.ndarray, ...]:
-    """Return (kernel, recurrent kernel, bias) of a Keras layer for a direction: gates reordered, matrices transposed.
+    """Return (kernel, recurrent kernel, bias) of a Keras layer for one direction: gates reordered, matrices transposed.
 
-    w and r are ONNX's matrices of this direction, [gates * hidden, ...]; b has the biases of all directions, None for zeros.
-    ONNX has two biases. Keras has their sum, except for a GRU with the option reset_after, which has both, stacked.
+    `w` and `r` are ONNX's matrices of this direction, [gates * hidden, ...]. `b` has the two biases of ONNX for all
+    directions, or may be None for zeros. The bias of Keras is the sum of the two biases. For a GRU with the option
+    reset_after, it is the two biases, stacked.
     """
     order = _GATES[kind]
 

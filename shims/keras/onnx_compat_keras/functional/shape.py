@@ -70,11 +70,12 @@ class Shape(Sizing):
         return None if values.count(-1) > 1 or (-1 in values and 0 in values) else tuple(map(int, values))
 
     def _gather_rows(self, x: Handle, shape: Sizes) -> Handle:
-        """Return x reshaped, by a gather, to a shape with at least one size that is only known at run time.
+        """Return x reshaped to `shape`, which has at least one size that is only known at run time, by a gather.
 
-        x is reshaped to a table, whose rows have the known trailing sizes. The rows are gathered by a tensor of row numbers
-        that has the leading sizes. Raises UnsupportedError if a known size is 0, or if a size is a computed number and no
-        size of an axis.
+        x is first reshaped to a table, whose rows have the known sizes at the end of `shape`. A tensor of row numbers,
+        which has the other sizes, then gathers the rows.
+
+        Raises UnsupportedError if a known size is 0, or if a size is a computed number instead of the size of an axis.
         """
         values = shape.scalars
         lead = max(k for k, value in enumerate(values) if not isinstance(value, (int, np.integer))) + 1
@@ -136,10 +137,11 @@ class Shape(Sizing):
         return self.ops.concatenate(parts, axis=axis)
 
     def _can_concatenate(self, parts: List[Handle], axis: int) -> bool:
-        """Whether a Concatenate layer can join the tensors: distinct float tensors, equal shapes except along `axis`.
+        """Whether a Concatenate layer can join the tensors `parts` along `axis`.
 
-        False for axis 0, and for integers: the layer declares the dtype of its policy for its result, float32. An unknown
-        size counts as equal to another unknown size.
+        It can join distinct float tensors whose shapes are equal except along `axis`. An unknown size equals any other
+        unknown size. Returns False for axis 0. Returns False for integers, because the layer declares float32, the
+        dtype of its policy, for its result.
         """
         if self.out.dtype.kind != "f" or len({id(part) for part in parts}) < len(parts) or axis == 0:
             return False
@@ -164,9 +166,9 @@ class Shape(Sizing):
         return x if all(part == slice(None) for part in key) else cut(self.ops, x, tuple(key))
 
     def _is_axis_length(self, x: Handle, axis: int, end: Extent) -> bool:
-        """Whether `end`, the end of a slice, is provably the length of the axis of the node's first argument.
+        """Whether `end`, the end of a slice, is provably the length of this axis of the node's first argument.
 
-        False if that argument is a constant.
+        Returns False if this argument is a constant.
         """
         source = self.node.args[0]
         return isinstance(source, Ref) and is_equal(source.spec.shape[axis], end)

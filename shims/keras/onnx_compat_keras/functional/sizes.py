@@ -122,8 +122,11 @@ class Sizing(Base):
     def ones_vector(self, length: Scalar) -> Handle:
         """Return an int32 tensor of ones of the shape [length], which represents the size `length`: an int or a `Length`.
 
-        The tensor of a `Length` is cached. Raises UnsupportedError for 0. A quotient raises it unless the divisor is an int
-        above 0, and a minimum unless an operand is an int of at least 0.
+        The tensor of a `Length` is cached. Raises UnsupportedError if
+
+        - the length is 0,
+        - the length is a quotient, and the divisor is no int above 0,
+        - the length is a minimum, and no operand is an int of at least 0.
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))

@@ -10,11 +10,11 @@ __all__ = ["cut"]
 
 
 def cut(ops: KerasOps, x: SymbolicTensor, key: Sequence[Any]) -> Handle:
-    """Return `x[key]`, by ops.get_item; by ops.take along each indexed axis if this Keras cannot load a saved get_item.
+    """Return `x[key]`. `key` has ints, slices and at most one Ellipsis.
 
-    `key`: ints, slices and at most one Ellipsis.
-
-    Raises UnsupportedError if `take` is used, and a slice other than `:`, `:1` and `0:1` is of an axis of unknown length.
+    ops.get_item computes it. If this Keras cannot load a saved get_item, ops.take computes it along each indexed axis.
+    ops.take needs a known length of an axis, except for the slices `:`, `:1` and `0:1`. Raises UnsupportedError if it
+    is unknown.
     """
     if keeps_keys():
         return ops.get_item(x, tuple(key))

@@ -110,8 +110,9 @@ class Windows(Shape, Base):
     def _padding_for_layer(self, x: Handle, window: Window) -> Tuple[Any, str]:
         """Return (x as a tensor, padding mode of the layer).
 
-        Without padding, the mode is "valid". If the mode "same" pads as the window requires, it is "same". In both cases x is
-        not padded. For another padding, x is padded with zeros, and the mode is "valid".
+        - If the window has no padding, the mode is "valid".
+        - If the mode "same" pads as the window requires, the mode is "same".
+        - Otherwise x is padded with zeros here, and the mode is "valid".
         """
         x = self.tensor(x)
         if not window.is_padded:
@@ -213,11 +214,11 @@ def _check_pool(window: Window) -> None:
 
 
 def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
-    """Return (filter, window) for a Keras layer, which accepts strides or dilations, not both.
+    """Return (filter, window) for a Keras layer, which does not accept strides together with dilations.
 
-    The filter is [spatial..., input channels, output channels]. With both, the dilations are built into the filter by zeros
-    between its taps. The returned window then has the kernel of this filter, and dilations of 1. Otherwise both are returned
-    unchanged.
+    The filter is [spatial..., input channels, output channels]. With strides and dilations, zeros between the taps of
+    the filter replace the dilations. The returned window then has the kernel of the larger filter, and dilations of 1.
+    Otherwise the filter and the window are returned unchanged.
     """
     if all(stride == 1 for stride in window.strides):
         return filters, window
@@ -225,10 +226,10 @@ def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray,
 
 
 def _spread(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
-    """Build the dilations into a filter by zeros between its taps. Return (filter, window).
+    """Return (filter, window) in which zeros between the taps of the filter replace the dilations.
 
-    The filter is [spatial..., channels...]. The returned window has the kernel of the larger filter, and dilations of 1.
-    Without dilations, both are returned unchanged.
+    The filter is [spatial..., channels...]. The returned window has the kernel of the larger filter, and dilations of
+    1. Without dilations, the filter and the window are returned unchanged.
     """
     if not window.is_dilated:
         return filters, window
