@@ -83,9 +83,10 @@ def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
 
 
 def _delegated_ops(operators: Sequence[_PlannedOp], delegates: Sequence[_PlannedOp]) -> Set[int]:
-    """Return the indices of those `operators` that the ops DELEGATE replaced.
+    """Return the indices of those `operators` that run in a delegate. `delegates` are the ops DELEGATE of the same plan.
 
-    The plan still lists these operators. They are found by going back from the outputs of each delegate to its inputs.
+    The plan still lists the operators that a DELEGATE replaces. They are found backwards, from the outputs of each
+    DELEGATE to its inputs.
     """
     producers = {int(index): op for op in operators for index in op["outputs"]}
     delegated: Set[int] = set()

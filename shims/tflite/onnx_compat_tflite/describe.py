@@ -69,10 +69,10 @@ def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[
 
 
 def _signature_rows(model: fb.ModelSpec) -> Iterator[Row]:
-    """Yield a row for each input, then for each output, of each signature.
+    """Yield, for each signature, a row for each input, then a row for each output.
 
-    If the first subgraph has no signature, the ports of this subgraph come first, with the key "" and the names of
-    their tensors.
+    If the first subgraph has no signature, its inputs and outputs come first, with the key "" and the names of their
+    tensors.
     """
     signatures = list(model.signatures)
     if not any(signature.subgraph == 0 for signature in signatures):
@@ -109,10 +109,11 @@ def _subgraph(number: int, graph: fb.SubGraph, model: fb.ModelSpec) -> Row:
 
 
 def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
-    """Return a row for each op and version in the file, with its count in all subgraphs; the most frequent first.
+    """Return a row for each op and version in the file, with the number of operators in all subgraphs; most frequent first.
 
-    A custom op is named "CUSTOM <code>". The field "delegated" counts the operators of the first subgraph that run in the
-    delegate: delegates get no other subgraph. All rows have None if the runtime does not report them.
+    A custom op is named "CUSTOM <code>". The field "delegated" is the number of operators that run in the delegate.
+    They are in the first subgraph, because delegates get no other subgraph. The field has the value None if the runtime
+    does not report these operators.
     """
     counts: Counter[Tuple[str, int]] = Counter(_code(op) for graph in model.subgraphs for op in graph.operators)
     main = model.subgraphs[0].operators
@@ -210,9 +211,9 @@ def _largest(model: fb.ModelSpec) -> List[Row]:
 
 
 def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
-    """Return {tensor index: "OP result"}: the first operator that reads the tensor, and the name of its first result.
+    """Return a dict tensor index -> "OP result": the first operator that reads the tensor, and the name of its first result.
 
-    A tensor that no operator reads is missing. The key None stands for omitted inputs.
+    The dict lacks a tensor that no operator reads. It may have the key None, for omitted inputs.
     """
     readers: Dict[Optional[int], str] = {}
     for operator in graph.operators:

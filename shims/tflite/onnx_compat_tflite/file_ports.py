@@ -86,9 +86,11 @@ def _keeps_first_axis(graph: fb.SubGraph, operator: fb.OperatorSpec) -> bool:
 def supports_empty_windows(kernels: Kernels) -> bool:
     """Whether convolutions, pools and reductions of an empty tensor run on a runtime, and return an empty result.
 
-    True for the newest runtimes (the last column of `kernel_facts`), and for those without GELU: the runtimes before
-    tflite-runtime 2.9. `kernels` must be those of a given runtime: `Kernels()`, for all runtimes, lacks GELU and gives
-    True, which is not the worst case.
+    Returns True for the newest runtimes (the last column of `kernel_facts`), and for the runtimes before tflite-runtime
+    2.9, which have no GELU.
+
+    `kernels` must be those of a single runtime. For `Kernels()`, which stands for all runtimes, the result is not the
+    worst case.
     """
     return kernels.accepts("REDUCE_MAX", "float32", "none") or not kernels.has("GELU")
 
@@ -109,7 +111,7 @@ def open_window_outputs(model: fb.ModelSpec) -> List[int]:
 def resizes_inside_branches(model: fb.ModelSpec) -> bool:
     """Whether a subgraph other than the first, such as a branch or a loop body, has a tensor with an open size.
 
-    If an input of the model is a string tensor, the tensors of the first subgraph count too.
+    If the model has an input of strings, the result is True also for an open size in the first subgraph.
     """
     main = model.subgraphs[0]
     graphs = model.subgraphs[0 if any(main.tensors[index].dtype == "string" for index in main.inputs) else 1 :]

@@ -153,10 +153,12 @@ def _verify_quantization(tensor: fb.TensorSpec) -> None:
 
 
 def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:
-    """Raise VerificationError unless an IF or WHILE fits its subgraphs, or any other op its rule in `RULES`.
+    """Check an operator: IF and WHILE against their subgraphs, any other op by its rule in `RULES`.
 
-    Options that are subgraph indices must be in range for every op. Otherwise ops without a rule pass. A rule can raise
-    other exceptions for an operator that lacks inputs, options or axes.
+    An op without a rule passes. For every op, options that are subgraph indices must be in range.
+
+    Raises VerificationError if the check fails. A rule may raise other exceptions if the operator lacks inputs, options
+    or axes.
     """
     for name, value in operator.options.items():
         if "subgraph" in name:

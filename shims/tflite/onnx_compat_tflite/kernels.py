@@ -116,10 +116,10 @@ class Kernels:
         return step is not None and (step == 0 or step <= self._step())
 
     def _step(self) -> int:
-        """Return the number of the column of VERSIONS that describes the runtime; 0, the oldest, for all runtimes.
+        """Return the number of the column of VERSIONS that describes the runtime. 0 is the oldest runtime.
 
-        It is the last column for which the runtime loads each op version of this column and of the columns before. The
-        runtime is tested once.
+        It is the last column for which the runtime loads all op versions of the columns up to it. The runtime is tested
+        once. If the kernels stand for all runtimes, the result is 0.
         """
         if self._runtime_step is None:
             has_step = (all(self._loads(*use) for use in new_versions) for new_versions in _STEPS)
@@ -149,10 +149,10 @@ class Kernels:
         return self._quirks
 
     def _loads(self, operator: str, version: int) -> bool:
-        """Whether the runtime has a kernel for this op version: it loads a model of the op. The answer is cached.
+        """Whether the runtime has a kernel for this version of the op. The runtime loads a tiny model; the answer is cached.
 
-        A kernel that refuses the model for another reason counts as present. Always False if the file is for all
-        runtimes.
+        Returns True also if the kernel refuses the model for another reason than its version. Returns False if the
+        kernels stand for all runtimes.
         """
         if self._interpreter is None:
             return False

@@ -45,10 +45,11 @@ class Precautions(NamedTuple):
 
 
 class InterpretedModel(Compiled):
-    """A TFLite model that runs: `native` is its interpreter, which `run` may replace.
+    """A TFLite model that runs. `native` is the interpreter, which `run` may replace.
 
-    `source`: {"model_content": bytes} or {"model_path": path}. If the runtime does not load the model with the
-    delegate, the model runs without it. Raises UnsupportedError if the runtime loads the model neither way.
+    `source` is {"model_content": bytes} or {"model_path": path}. If the runtime cannot load the model with the
+    delegate, the model runs without the delegate. Raises UnsupportedError if the runtime cannot load the model without
+    the delegate.
     """
 
     def __init__(
@@ -140,10 +141,10 @@ class InterpretedModel(Compiled):
         return [self._read_output(index, port) for index, port in zip(self._output_indices, self._outputs)]
 
     def _check_window_outputs(self, shapes: List[Tuple[int, ...]]) -> None:
-        """Raise UnsupportedError if a tensor of `window_outputs` would be empty for these input shapes.
+        """Raise UnsupportedError if the result of a convolution or pool would be empty for inputs of these shapes.
 
-        Each such tensor is the result of a convolution or pool. The sizes come from a new interpreter without XNNPACK,
-        which allocates its tensors and does not run.
+        The results are those in `window_outputs`. Their sizes come from a new interpreter without XNNPACK, which
+        allocates its tensors and does not run.
         """
         interpreter = self._runtime.interpreter(True, **self._source)
         for index, shape in zip(self._input_indices, shapes):
@@ -181,10 +182,10 @@ class InterpretedModel(Compiled):
 
 
 def encode_input(array: np.ndarray) -> np.ndarray:
-    """Return an array that `set_tensor` accepts: contiguous, strings as UTF-8 bytes, a scalar string with dtype S.
+    """Return an array that `set_tensor` accepts: contiguous, and with strings as UTF-8 bytes.
 
-    An array that is not of objects keeps its dtype. An array of objects holds strings: another element is converted by
-    `str`. Except for a scalar, the result is then an array of `bytes` objects.
+    An array of objects holds strings; an element of another type is converted by `str`. It becomes an array of `bytes`
+    objects or, for a scalar, an array of dtype S. Any other array keeps its dtype.
     """
     if array.dtype != object:
         return np.ascontiguousarray(array).reshape(array.shape)

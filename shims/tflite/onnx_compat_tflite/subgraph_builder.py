@@ -104,7 +104,7 @@ class Graph:
     def add_input(self, name: str, dtype: str, dims: Sequence[Any]) -> Handle:
         """Append an input tensor to the subgraph and return its handle.
 
-        Later calls of `name_tensor` do not rename it.
+        The name is final: `name_tensor` does not rename an input.
         """
         handle = self._add_tensor(name, dtype, dims)
         self.spec.inputs.append(handle.index)
@@ -116,10 +116,10 @@ class Graph:
         self.spec.tensors[handle.index].is_variable = True
 
     def name_tensor(self, handle: Handle, name: str) -> None:
-        """Rename a tensor to `name`, the name of its value in the model, unless it is an input or was renamed before.
+        """Rename a tensor to `name`, the name of its value in the model.
 
-        A name that is not printable is ignored: readers of files decode names as UTF-8. The handle must not be a
-        constant.
+        Does nothing if the tensor is an input or was renamed before. Does nothing if `name` is not printable, because
+        readers of files decode names as UTF-8. The handle must not be a constant.
         """
         if handle.index not in self._named_tensors and name.isprintable():
             self._named_tensors.add(handle.index)
@@ -180,9 +180,14 @@ class Graph:
         name: Optional[str] = None,
         **options: Any,
     ) -> List[Handle]:
-        """Append an operator with a result for each (dtype, shape) of `results`, and return the handles of the results.
+        """Append an operator, and return the handles of its results.
 
-        A constant among `inputs` gets a tensor at its first use (see `tensor_index`); None stands for an omitted input.
+        builtin: the op, such as "SPLIT".
+        inputs: a handle for each input, or None for an omitted input. A constant gets a tensor at its first use (see
+        `tensor_index`).
+        results: the (dtype, sizes) of each result.
+        name: the beginning of the result tensors' names; without it, the name of the subgraph.
+        options: the options of the op, such as `axis=1`.
         """
         tensor_indices = [None if handle is None else self.tensor_index(handle) for handle in inputs]
         stem = "%s/%s" % (name or self.spec.name, builtin.lower())
@@ -213,10 +218,10 @@ class Graph:
         return self.spec.add(fb.TensorSpec(name, storage_type(array), array.shape, array))
 
     def _add_empty_constant(self, array: np.ndarray) -> int:
-        """Append operators that compute a tensor without elements, and return its index: RESHAPE(SLICE([0], size 0)).
+        """Append the operators RESHAPE(SLICE([0], size 0)), which compute a tensor without elements; return its index.
 
-        No runtime treats a buffer without bytes as a constant. A dtype that SLICE lacks on some runtimes is sliced as
-        another dtype, and converted by CAST or BITCAST.
+        The operators are needed because no runtime treats a buffer without bytes as a constant. If SLICE lacks the
+        dtype on some runtimes, another dtype is sliced, and converted by CAST or BITCAST.
         """
         dtype = storage_type(array)
         element = np.full(1, "" if dtype == "string" else 0, _SLICED_AS.get(dtype, array.dtype))

@@ -150,10 +150,10 @@ class TensorDump(OpenedFile):
         return tensors
 
     def _run_graph(self, graph: fb.SubGraph, feed: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
-        """Run `graph` in place of the first subgraph; return its outputs, dequantised, None for an output without data.
+        """Run `graph` in place of the first subgraph, and return its outputs, dequantised. An output without data becomes None.
 
-        `feed` has (tensor index, array) of each input, in the order of the inputs. `experimental_preserve_all_tensors`
-        is no substitute for outputs: some runtimes overwrite inputs of kernels with that option too. Raises
+        `feed` has a (tensor index, array) pair for each input, in order. Values are read as outputs because
+        `experimental_preserve_all_tensors` does not preserve all: some runtimes overwrite inputs of kernels. Raises
         UnsupportedError if the run fails.
         """
         content = fb.to_bytes(fb.ModelSpec([graph, *self._model.subgraphs[1:]]))
@@ -176,9 +176,9 @@ class TensorDump(OpenedFile):
 
 
 def _read_tensor(interpreter: Interpreter, detail: TensorDetail, tensor: fb.TensorSpec) -> Optional[np.ndarray]:
-    """Return the value of an output, dequantised; None if the runtime has no data for it.
+    """Return the value of an output, dequantised. Returns None if the runtime has no data for the output.
 
-    An output without elements is an empty array of its stored dtype. Strings are `str`, in an object array.
+    An output without elements is an empty array of its stored dtype. Strings are an object array of `str`.
     """
     shape = tuple(detail["shape"])
     if 0 in shape:
@@ -214,9 +214,9 @@ def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
 
 
 def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """Return round(array / scale) + zero_point, clipped to the tensor's dtype, for an array of floats.
+    """Return round(array / scale) + zero_point, clipped to the tensor's dtype, for a float array and a quantised tensor.
 
-    Returns the array itself if the tensor is not quantised or of floats, or if the array is not of floats.
+    Returns `array` unchanged if the tensor is not quantised or stores floats, or if the array is not of floats.
     """
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind != "f" or tensor.dtype.startswith("float"):

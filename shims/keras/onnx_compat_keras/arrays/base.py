@@ -65,9 +65,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.array(array, dtype) if held is None else held
 
     def hold(self, held: Dict[int, Array]) -> None:
-        """Set the existing handles that `constant` returns: {id(constant array): handle}.
+        """Set the handles that `constant` returns for existing constants.
 
-        They replace those of an earlier call. Other constants get a new handle at each use.
+        `held` is a dict id of a constant's array -> handle. It replaces the dict of an earlier call. Other constants
+        get a new handle at each use.
         """
         self.held = held
 
@@ -84,7 +85,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         return self.values(handle, self.dtype_of(handle))
 
     def dtype_of(self, handle: Array) -> DType:
-        """Return the dtype of the array itself, also if it stores another dtype (int32 that stores uint16)."""
+        """Return the dtype in which the array `handle` is stored, which may be wider than the dtype of its values.
+
+        Example: int32 for an array that stores uint16.
+        """
         raise NotImplementedError
 
     def finish(self, handle: Array, dtype: DType) -> Array:

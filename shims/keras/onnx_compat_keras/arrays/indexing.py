@@ -69,10 +69,12 @@ class Indexing:
         return self.xp.reshape(self.scatter_rows(table, rows, new, reduction), tuple(sizes))
 
     def scatter_rows(self, table: Array, rows: Array, new: Array, reduction: str) -> Array:
-        """Return a copy of the matrix `table` with `new` written to its rows `rows`, or combined with them by `reduction`.
+        """Return a copy of the matrix `table` in which the rows with the numbers `rows` are replaced by, or combined with, `new`.
 
-        `table` is [n, width], `rows` has numbers from 0 to n - 1, and `new` is [len(rows), width]. `reduction`: "none", "add",
-        "mul", "max" or "min". With "none", the last of several updates of a row is kept.
+        table: [n, width].
+        rows: numbers from 0 to n - 1.
+        new: [len(rows), width].
+        reduction: "none" replaces rows, and the last update of a row is kept. "add", "mul", "max" and "min" combine.
         """
         raise NotImplementedError
 

@@ -41,9 +41,10 @@ def prelu(builder: Builder, x: Handle, slope: Handle) -> Handle:
 
 @primitive
 def softplus(builder: Builder, x: Handle) -> Handle:
-    """Emit softplus: max(x, 0) + log(1 + e) with e = e^-|x|, where log(1 + e) = 2 atanh(e / (e + 2)).
+    """Emit softplus: max(x, 0) + log(1 + e) with e = e^-|x|.
 
-    The argument is at most 1/3, so an odd polynomial suffices. A NaN passes through max(x, 0).
+    log(1 + e) is computed as 2 atanh(e / (e + 2)). The argument of atanh is at most 1/3, so an odd polynomial suffices.
+    A NaN passes through max(x, 0).
     """
     exponential = elementwise.unary(builder, "EXP", elementwise.neg(builder, elementwise.abs(builder, x)))
     ratio = division.div(builder, exponential, elementwise.add(builder, exponential, builder.like(x, 2)))

@@ -46,10 +46,11 @@ def bitcast(builder: Builder, x: Handle, dtype: DType) -> Handle:
 
 @primitive
 def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the bitwise AND: by LOGICAL_AND of the bits, or by remainders.
+    """Emit the bitwise AND of x and y.
 
-    By remainders (`_mask_bit_range`) if the dtype is signed and an operand is a constant of one element whose set bits are
-    adjacent (`_run_of_bits`).
+    - If the dtype is signed and an operand is a constant with one run of set bits (`_run_of_bits`), the result is
+      computed by remainders (`_mask_bit_range`).
+    - Otherwise it is computed by LOGICAL_AND of the single bits.
     """
     for value, mask in ((x, y), (y, x)):
         bit_range = _run_of_bits(mask)
@@ -99,8 +100,8 @@ def _combine_bits(builder: Builder, x: Handle, y: Handle, logical: str) -> Handl
 def _to_bits(builder: Builder, x: Handle, count: int) -> Handle:
     """Return the lowest `count` bits of an integer x as booleans along a new last axis, the lowest bit first.
 
-    Bit k is x mod 2^(k + 1) >= 2^k. `count` is 64, for an int64 x, or at most 62: 2^63 is no int64, so bits 62 and 63 are
-    compared without a remainder.
+    `count` is 64, for an int64 x, or at most 62. Bit k is computed as x mod 2^(k + 1) >= 2^k. Bits 62 and 63 are
+    computed by comparisons without a remainder, because 2^63 is no int64.
     """
     column = reshaping.insert_axis(builder, x, 0)
     if count < 64:

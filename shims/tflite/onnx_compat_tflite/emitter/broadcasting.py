@@ -23,8 +23,9 @@ def add_op(
 ) -> Handle:
     """Append an operator over operands that broadcast together, and return its result in their common shape.
 
-    The operands are aligned by `align_operands`. The result has `dtype`, by default that of the last operand. `options` are
-    those of the operator. The kernel is not checked for the dtype.
+    `align_operands` first gives the operands shapes that the kernel can broadcast. The result has `dtype`, by default
+    the dtype of the last operand. `options` are the options of the op. Whether the kernel accepts the dtype is not
+    checked.
     """
     aligned, restore = align_operands(builder, operands)
     result = builder.add_op(
@@ -155,7 +156,11 @@ def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
 
 
 def _merge_dims(dims: Sequence[Any], groups: Sequence[Sequence[int]], rank: int) -> Tuple[Any, ...]:
-    """Return the sizes, padded by leading ones to `rank`, with each group of axes merged: None for a group with a None."""
+    """Return the sizes `dims` with each group of axes merged to one axis.
+
+    `groups` has lists of axes. They count from the axes of a shape of this `rank`, to which `dims` is first padded by
+    leading ones. The merged size of a group is None if a size of the group is None.
+    """
     full = (1,) * (rank - len(dims)) + tuple(dims)
     return tuple(product([full[axis] for axis in group]) for group in groups)
 

@@ -176,18 +176,19 @@ class Builder:
         return Handle.of(int32_array(values))
 
     def placeholder(self, spec: Spec) -> Handle:
-        """Append an input to the innermost open subgraph, and return it: it stands for an unknown value of this type.
+        """Append an input to the innermost open subgraph, and return its handle.
 
-        Symbolic sizes become unknown. Raises UnsupportedError if the runtime has no tensors of the dtype.
+        The input has the dtype and shape of `spec`; symbolic sizes become unknown. Raises UnsupportedError if the
+        runtime has no tensors of the dtype.
         """
         dims = tuple(size if is_static(size) else None for size in spec.shape)
         return self.graph.add_input("scratch", self.require_type(storage_type(spec.dtype.numpy)), dims)
 
     # -- shapes --------------------------------------------------------------------------------------------------------
     def dim(self, handle: Handle, axis: int) -> Any:
-        """Return the size of an axis, which is not negative: an int if it is known, else an int32 scalar.
+        """Return the size of an axis: an int if it is known, else an int32 scalar tensor.
 
-        The scalar is computed once per subgraph.
+        `axis` is not negative. A scalar is computed once per subgraph.
         """
         size = handle.dims[axis]
         if isinstance(size, int):

@@ -16,7 +16,10 @@ __all__ = [
 
 
 def _compare(builtin: str) -> Callable[[Builder, Handle, Handle], Handle]:
-    """Return a function that emits a boolean operator of two operands, in a wider dtype if the kernel lacks that of x."""
+    """Return a function of (builder, x, y) that emits the comparison or logical op `builtin`, with a boolean result.
+
+    If the kernel lacks the dtype of x, the operands are converted to a wider dtype.
+    """
 
     @widen_for(builtin)
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
@@ -88,9 +91,9 @@ def logical_xor(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def where(builder: Builder, condition: Handle, x: Handle, y: Handle) -> Handle:
-    """Emit SELECT_V2: the element of x where the boolean `condition` is true, that of y elsewhere.
+    """Emit SELECT_V2: the result has the element of x where the boolean `condition` is true, and else the element of y.
 
-    x and y have the same dtype; all three broadcast.
+    x and y have the same dtype. The shapes of `condition`, x and y broadcast.
     """
     return _select(builder, x, y, condition)
 

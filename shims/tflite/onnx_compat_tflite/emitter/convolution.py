@@ -32,11 +32,14 @@ def conv(
     groups: int,
     padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a convolution; float16 is computed in float32. `padding`: SAME, in place of the pads of the window, or None.
+    """Emit a convolution. float16 is computed in float32.
 
-    If the channels of the filter are known, the number of channels is set in the handle x, in place. Raises UnsupportedError
-    for another dtype than float32 and float16, and for more than three spatial axes. It is raised, too, for unknown channels
-    or kernel sizes that the op needs.
+    `padding`: None for the pads of the window, "SAME" for the kernel's own padding.
+
+    Side effect: if the channels of the filter are known, the handle x gets the number of channels.
+
+    Raises UnsupportedError for another dtype than float32 and float16, and for more than three spatial axes. Raises
+    UnsupportedError if the op needs a number of channels or a kernel size that is unknown.
     """
 
     def convolve(builder: Builder, x: Handle, w: Handle, bias: Handle, *where: Any) -> Handle:

@@ -15,9 +15,10 @@ __all__ = ["arange", "count_to", "grid"]
 
 @primitive
 def arange(builder: Builder, start: Handle, stop: Handle, step: Handle) -> Handle:
-    """Return start, start + step, ... up to `stop`, exclusive, in start's dtype; empty if the step leads away from `stop`.
+    """Return start, start + step, ... up to `stop`, exclusive, in start's dtype.
 
-    The elements are counted in int32, then scaled: the kernel adds the step repeatedly, and sums up its rounding.
+    The result is empty if the step leads away from `stop`. The elements are counted in int32 and then scaled, because
+    the kernel adds the step repeatedly, so that rounding errors grow.
     """
     distance = stop if _is_number(start, 0) else elementwise.sub(builder, stop, start)
     if np.dtype(start.dtype).kind == "f":
@@ -52,8 +53,8 @@ def count_to(builder: Builder, length: Union[int, Handle]) -> Handle:
 def grid(builder: Builder, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
     """Return the positions 0, 1, 2 and so on along an axis of x, in int32, with length 1 along all other axes.
 
-    The result is a constant if the size is known. `rank` is the rank of the result, by default the rank of x. The positions
-    lie along the same `axis`, which is not negative.
+    `rank` is the rank of the result, by default the rank of x. The positions are along the same `axis` of the result;
+    it is not negative. If the size is known, the result is a constant.
     """
     length = builder.dim(x, axis)
     shape = [1] * (x.rank if rank is None else rank)

@@ -27,7 +27,10 @@ def unary(builder: Builder, builtin: str, x: Handle) -> Handle:
 
 
 def _unary(builtin: str) -> Unary:
-    """Return a function that emits a unary operator, in a wider dtype if the kernel lacks that of x."""
+    """Return a function of (builder, x) that emits the unary op `builtin`.
+
+    If the kernel lacks the dtype of x, the function computes in a wider dtype.
+    """
 
     @widen_for(builtin)
     def emit(builder: Builder, x: Handle) -> Handle:
@@ -52,7 +55,10 @@ def _precise(builtin: str) -> Unary:
 
 
 def _binary(builtin: str) -> Binary:
-    """Return a function that emits a binary operator with broadcasting, in a wider dtype if the kernel lacks that of x."""
+    """Return a function of (builder, x, y) that emits the binary op `builtin` with broadcasting.
+
+    If the kernel lacks the dtype of x, the function computes in a wider dtype.
+    """
 
     @widen_for(builtin)
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:

@@ -84,9 +84,9 @@ def clip(builder: Builder, x: Handle, low: Optional[float] = None, high: Optiona
 
 
 def _clip_keeping_nan(builder: Builder, x: Handle, low: Optional[float], high: Optional[float]) -> Handle:
-    """Clip a float32 x by MAXIMUM and MINIMUM, then restore NaN by a single SELECT_V2, for kernels that lose NaN.
+    """Clip a float32 x by MAXIMUM and MINIMUM, then restore NaN by a SELECT_V2, for kernels that lose NaN.
 
-    A bound of None does not limit. The pass `hard_activations` recognises this form.
+    `low` and `high` are the bounds, or None without a bound. The pass `hard_activations` recognises this form.
     """
     bounded = x
     if low is not None:

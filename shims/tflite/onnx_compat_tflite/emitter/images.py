@@ -210,10 +210,11 @@ def upsample_image(builder: Builder, x: Handle, *inputs: Handle, **attributes: A
 
 
 def _add_resize(builder: Builder, x: Handle, factors: Sequence[Any], attributes: Attributes) -> Handle:
-    """Append the resize op that agrees with ONNX, and return its result. `_accepts_resize` must hold for the node.
+    """Append the resize op that computes the same positions as ONNX, and return its result.
 
-    x is channels last. `factors` are the scales of the axes N, C, H, W, or None for each of them. A result size that is
-    unknown while tracing is computed as a multiple of the input's size.
+    x is channels last, and `_accepts_resize` must hold for the node. `factors` has the scale of each of the axes N, C,
+    H, W, or None for an unknown scale. If a size of the result is unknown while tracing, it is computed at run time as
+    a multiple of the input's size.
     """
     before, after, origin = x.dims[1:3], builder.out.shape[1:3], builder.node.origin
     height, width = (_scaled_axis(*axis) for axis in zip(before, after, factors[2:]))

@@ -70,10 +70,10 @@ def _add_reduction(builder: Builder, builtin: str, x: Handle, axes: Sequence[int
 def _reduce_as_images(
     builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool, run: _AxisRun
 ) -> Handle:
-    """Reduce x by `builtin`, MEAN or SUM, in two steps over images [N, 1, width, channels], of a single row each.
+    """Reduce x along `axes` by `builtin`, MEAN or SUM, in two steps over images [N, 1, width, channels].
 
-    The images are [outer * first, 1, second, inner], then [outer, 1, first, inner]: see `_AxisRun`. `run` describes
-    `axes`, apart from axes of length 1.
+    `run` has the sizes of x, with `axes` merged and factored (see `_AxisRun`). The images of the first step are [outer
+    * first, 1, second, inner]. Those of the second step are [outer, 1, first, inner].
     """
     rows = run.outer * run.first if isinstance(run.outer, int) else None
     images = reshaping.reshape_to(builder, x, (rows, 1, run.second, run.inner))

@@ -109,11 +109,13 @@ def _add_mirror_pad(builder: Builder, x: Handle, ends: Handle, dims: Sequence[An
 
 
 def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int) -> Handle:
-    """Reflect x at the ends of an axis of known length; return x if `before` and `after` are 0.
+    """Reflect x at the ends of an axis of known length, by `before` and `after` elements. If both are 0, return x.
 
-    A row has the elements along the axes after this axis. For rows of `_ROW_ELEMENTS` or more, a GATHER returns all
-    rows of the result. Else only the reflected rows are gathered, and concatenated with x: a GATHER takes the same time
-    for each row, however short it is.
+    A row of x has the elements along the axes after this axis. A GATHER takes the same time for a short row as for a
+    long row:
+
+    - For rows of `_ROW_ELEMENTS` or more, a GATHER gives all rows of the result.
+    - For shorter rows, only the reflected rows are gathered, and concatenated with x.
     """
     if not before and not after:
         return x

@@ -80,9 +80,11 @@ def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
 def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding: str) -> Handle:
     """Append a pool operator over a channels-last x with two spatial axes, and return its result.
 
-    `padding` is VALID or SAME; the pads of the window are not read, and `_is_dense` must hold for it. Without an operator,
-    return x for 1x1 windows with stride 1. For an empty x and known sizes of the result, return a constant without
-    elements.
+    `padding` is "VALID" or "SAME". The pads of the window are not read; `_is_dense` must hold for the window. No
+    operator is appended in these cases:
+
+    - For 1x1 windows with a stride of 1, the result is x.
+    - For an empty x and known sizes of the result, the result is a constant without elements.
     """
     kernel, strides = window.kernel, window.strides
     if all(size == 1 for size in (*kernel, *strides)):  # a step of `_pool_3d` without an effect

@@ -41,12 +41,16 @@ _BATCH_FIRST = (0, 2, 1, 3)
 
 
 def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
-    """Whether the kernel serves a layer: one with few cells, or (`alone`) a single sequence whose weights fit a cache.
+    """Whether the kernel of LSTM or RNN computes a layer, and is faster than a scan.
 
-    Few are at most `_UNROLLED_CELLS` over all sequences of the batch if the scan is short enough to be unrolled, else
-    `_LOOP_CELLS`. `nodes` is the number of nodes of an unrolled step. The weights of a direction fit a cache of
-    `_CACHED_BYTES`. False for another dtype than float32, unknown weights, an unknown batch, and a known number of
-    steps below 2.
+    It is faster in these cases:
+
+    - There are few cells, over all sequences of the batch: at most `_UNROLLED_CELLS` if the scan is short enough to be
+      unrolled, else `_LOOP_CELLS`.
+    - `alone` is true, the batch is one sequence, and the weights of a direction take at most `_CACHED_BYTES`.
+
+    `nodes` is the number of nodes of an unrolled step. Returns False for another dtype than float32, unknown weights,
+    an unknown batch, and a known number of steps below 2.
     """
     steps, batch = layer.x.shape[:2]
     if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_static(batch):
@@ -183,9 +187,10 @@ def _final_states(
 
 
 def _final_state(builder: Builder, result: Handle, state: Handle) -> Handle:
-    """Return the content of the variable `state` after the kernel, as [1, batch, cells], for an unknown number of steps.
+    """Return the content of the variable `state` after the kernel, as a tensor [1, batch, cells].
 
-    It is concatenated behind `result`, the result of the kernel, and sliced off: so the operators run after the kernel.
+    `result` is the result of the kernel. The variable is concatenated after `result` and sliced off again, so that it
+    is read after the kernel has run. This is needed if the number of steps is unknown.
     """
     if state.rank == result.rank:
         return _slice_last_rows(builder, joining.concatenate(builder, result, [state], 0), 1)
@@ -210,10 +215,10 @@ def _reshape_rows(builder: Builder, x: Handle, dims: Sequence[int]) -> Handle:
 
 
 def _join_directions(builder: Builder, parts: Sequence[Sequence[Handle]]) -> Tuple[Handle, ...]:
-    """Return the results of all directions: Y [steps, batch, directions, cells], then the final states.
+    """Return (Y, final states...) of all directions. Y is [steps, batch, directions, cells].
 
-    `parts` has for each direction its steps [steps, batch, cells], then its final states. The final states of the
-    directions are joined along their first axis.
+    `parts` has an entry for each direction: its steps [steps, batch, cells], then its final states. The final states of
+    the directions are joined along their first axis.
     """
     steps, *states = [_concatenate_parts(builder, tensors, 2 if k == 0 else 0) for k, tensors in enumerate(zip(*parts))]
     rows, batch, cells = [size if isinstance(size, int) else -1 for size in parts[0][0].dims]
@@ -225,7 +230,7 @@ def _concatenate_parts(builder: Builder, parts: Sequence[Handle], axis: int) -> 
 
 
 def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:
-    """Return the sizes (steps, batch, cells) of the result of a direction, with None for a symbolic number of steps."""
+    """Return the sizes (steps, batch, cells) of the result of a direction. A symbolic number of steps becomes None."""
     return (X.dims[0] if isinstance(X.dims[0], int) else None, X.dims[1], R.dims[2])
 
 

@@ -78,9 +78,9 @@ def insert_axis(builder: Builder, x: Handle, offset: int) -> Handle:
 
 
 def prepend_axes(builder: Builder, x: Handle, rank: int) -> Handle:
-    """Reshape x to a rank: insert axes of length 1 before its axes. Return x if it has the rank.
+    """Reshape x to a rank, by axes of length 1 before its axes.
 
-    The rank must not be below that of x.
+    If x has this rank, returns x. The rank must not be less than the rank of x.
     """
     if x.rank == rank:
         return x

@@ -61,9 +61,10 @@ def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
 
 
 def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
-    """Append ADD or MUL of two sizes or vectors, and return the result. Operands of different dtypes become int64.
+    """Append ADD or MUL (`builtin`) of two sizes or vectors of sizes, and return the result.
 
-    If both are constants, the result is a constant, without an operator. For MUL by the constant 1 as y, it is x.
+    If x and y are constants, the result is a constant, without an operator. If y is the constant 1 of a MUL, the result
+    is x. If the dtypes differ, the operands are cast to int64.
     """
     x, y = promote(builder, x, y)
     if x.is_constant and y.is_constant:

@@ -74,7 +74,7 @@ def _prepend_row_axis(builder: Builder, row: Handle) -> Handle:
 def can_drop_spare_rows(builder: Builder, ref: Ref) -> bool:
     """Whether the runtime can write a stacked result `ref` into a buffer with spare rows, and slice these rows off.
 
-    It must have DYNAMIC_UPDATE_SLICE and STRIDED_SLICE for the dtype, and STRIDED_SLICE for the rank.
+    It can if its DYNAMIC_UPDATE_SLICE accepts the dtype, and its STRIDED_SLICE accepts the dtype and the rank.
     """
     feature = "rank 6" if ref.spec.rank > 5 else "plain"
     return builder.accepts("DYNAMIC_UPDATE_SLICE", subgraph_inputs.stored_type(ref)) and builder.accepts(

@@ -45,8 +45,8 @@ def scan(
 ) -> Tuple[Handle, ...]:
     """Emit a scan, unrolled or as a loop: return the final states, then the stacked results of all steps.
 
-    The body runs once for each of `length` rows of the tensors `xs`. With `reverse` the last row is read first. In any
-    case the results are in the order of the rows of `xs`.
+    `state` has the initial states. The body runs once for each of `length` rows of the tensors `xs`. With `reverse`, it
+    starts at the last row. The stacked results are always in the order of the rows of `xs`.
     """
     known = length.known
     if known is not None and (0 < known[0] <= _ALWAYS_UNROLLED or _can_unroll(builder, known[0])):

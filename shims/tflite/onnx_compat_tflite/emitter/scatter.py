@@ -199,9 +199,10 @@ def _merge_duplicates(
 
 
 def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: str) -> Handle:
-    """Combine all rows of equal index into the first of these rows; the other rows of the index get partial results.
+    """Combine all rows of equal index into the first of these rows.
 
-    `ordered` has the sorted index of each row. A round combines each row with the row 1, 2, 4, ... positions after it.
+    `ordered` has the index of each row; it is sorted. A round combines each row with the row 1, 2, 4, ... positions
+    after it. The rows after the first row of an index get partial results.
     """
     length = ordered.dims[0]
     if isinstance(length, int):

@@ -36,10 +36,10 @@ def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
 
 
 def slice_tensor(builder: Builder, x: Handle, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Handle:
-    """Slice x along all axes, with bounds as in numpy: by SLICE if all steps are 1 and all lengths are known.
+    """Slice x along all axes. `starts`, `ends` and `steps` have an entry for each axis, with the rules of numpy.
 
-    See `slice_known` and `_slice_size` for the exact conditions. Other slices become STRIDED_SLICE. Raises
-    UnsupportedError if more than five axes remain that the kernel of the runtime does not slice.
+    The op is SLICE if all steps are 1 and all lengths are known; else STRIDED_SLICE. See `slice_known` and
+    `_slice_size` for the exact conditions. Raises UnsupportedError if the kernel does not accept the rank.
     """
     begin, end = starts.known, ends.known
     if x.is_constant:
@@ -179,9 +179,11 @@ def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int
 
 
 def _slice_length(extent: Size, begin: int, end: int, step: int) -> Any:
-    """Return the number of elements of a slice.
+    """Return the number of elements of a slice of an axis. `extent` is the length of the axis.
 
-    If the length of the axis is no int, returns `extent` for the whole axis (0 to 2^31 - 1, step 1), else None.
+    - If `extent` is an int, the result is an int.
+    - If the slice is the whole axis (0 to 2^31 - 1, step 1), the result is `extent`.
+    - Otherwise the result is None.
     """
     if isinstance(extent, int):
         return len(range(*slice(begin, None if step < 0 and end < -extent else end, step).indices(extent)))

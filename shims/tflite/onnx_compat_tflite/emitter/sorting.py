@@ -77,9 +77,10 @@ def add_top_k(builder: Builder, x: Handle, k: Handle) -> Tuple[Handle, ...]:
 
 
 def _reverse_order(builder: Builder, x: Handle) -> Handle:
-    """Map the elements of x to numbers of the opposite order, for the k smallest. The function is its own inverse.
+    """Map the elements of x to numbers in the opposite order, so that the k largest are the k smallest of x.
 
-    It is -x for floats, -1 - x for signed integers, the greatest number - x for unsigned. No integer overflows.
+    A float becomes -x, a signed integer -1 - x, and an unsigned integer the greatest number - x. No integer overflows.
+    Applied twice, the function gives x.
     """
     if np.dtype(x.dtype).kind == "f":
         return elementwise.neg(builder, x)

@@ -142,10 +142,10 @@ def _to_corners(builder: Builder, boxes: Handle) -> Handle:
 
 
 def _has_area(builder: Builder, corners: Handle) -> Handle:
-    """Return booleans [image, box, 1]: true for a box with a positive area below 2^127, and finite sides.
+    """Return booleans [image, box, 1]: true for a box with a positive area below 2^127 and with finite sides.
 
-    Only such a box overlaps with itself. Some kernels clamp infinity to the largest number, so the sides must be below
-    that number.
+    `corners` has the boxes. The sides must be below the largest float32, because some kernels clamp infinity to it.
+    Only a box for which the result is true overlaps with itself.
     """
     high, low = slicing.slice_axis(builder, corners, 2, 2, 4), slicing.slice_axis(builder, corners, 2, 0, 2)
     sides = elementwise.abs(builder, elementwise.sub(builder, high, low))
@@ -160,11 +160,15 @@ def _has_area(builder: Builder, corners: Handle) -> Handle:
 
 
 def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
-    """Return [scores, indices], both [image, class, k]: the k highest scores of each class in descending order.
+    """Return [scores, indices], each [image, class, k]: the k highest scores of each class in descending order.
 
-    k is the same for all classes, at least 1, and covers all scores above the threshold. Without a threshold, k is the
-    number of boxes; also if the scores of a class above it are more than 1 / `_SORTED_SHARE` of the boxes. A score that
-    is not above the threshold becomes -inf.
+    k is the same for all classes.
+
+    - Without a threshold, k is the number of boxes.
+    - With a threshold, k is the highest number of scores of a class above the threshold, at least 1. If it exceeds 1 /
+      `_SORTED_SHARE` of the boxes, k is the number of boxes.
+
+    A score that is not above the threshold becomes -inf.
     """
     k = runtime_sizes.scalar(builder, scores.dims[2])
     if threshold is not None:

@@ -25,11 +25,13 @@ def conv_transpose(
     groups: int,
     beyond: Optional[Ints] = None,
 ) -> Handle:
-    """Emit a transposed convolution: without `beyond` the full result, without cropping; else with the padding SAME.
+    """Emit a transposed convolution. Without `beyond`, the result is not cropped; with `beyond`, the padding is SAME.
 
-    `beyond` is the length of the result less stride times length of the input, for each spatial axis (see
-    `conv_transpose_same`). The pads of the window are not read. Raises UnsupportedError for another dtype than float32
-    and float16, more than three spatial axes, or unknown sizes of the filter or of the channels.
+    `beyond`: for each spatial axis, the length of the result less stride times length of the input (see
+    `conv_transpose_same`). The pads of the window are not read.
+
+    Raises UnsupportedError for another dtype than float32 and float16, and for more than three spatial axes. Raises
+    UnsupportedError for unknown sizes of the filter or of the channels.
     """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, conv_transpose, x, w, bias, window=window, groups=groups, beyond=beyond)

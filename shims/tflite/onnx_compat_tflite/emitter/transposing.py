@@ -17,8 +17,11 @@ __all__ = ["swap_last_axes", "transpose"]
 def transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
     """Permute the axes of x: axis k of the result is axis perm[k] of x.
 
-    The identity returns x; a constant gives a constant, a view of its array. Above rank 5, axes are merged if
-    `is_viewable` holds for x.dims. Raises UnsupportedError if it does not hold and the kernel has no such rank.
+    - If `perm` changes nothing, the result is x.
+    - If x is a constant, the result is a constant, a view of its array.
+    - Above rank 5, axes are merged if RESHAPE can express the shape (`is_viewable`).
+
+    Raises UnsupportedError if RESHAPE cannot express the shape and the kernel does not accept the rank.
     """
     if x.is_constant:
         return Handle.of(x.array.transpose(perm))
@@ -65,9 +68,7 @@ def _transpose_merged(builder: Builder, x: Handle, perm: Sequence[int]) -> Handl
 def _transpose_stepwise(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
     """Permute in two calls of `transpose`: move axis perm[1] directly after axis perm[0], then permute all axes.
 
-    In the second call, these two axes are merged.
-
-    The first step has at most four groups of axes.
+    The first call has at most four groups of axes. The second call can merge the axes perm[0] and perm[1].
     """
     first, second = perm[:2]
     order = [axis for axis in range(x.rank) if axis != second]

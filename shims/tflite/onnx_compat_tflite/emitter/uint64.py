@@ -73,8 +73,8 @@ def is_viewed(builder: Builder, x: Handle) -> bool:
 def div(builder: Builder, x: Handle, y: Handle) -> Handle:
     """Divide uint64, rounded down. x / 0 is undefined. `is_viewed` must hold for x.
 
-    The quotient of x / 2 and y is doubled, then 1 is added where the remainder allows it. For y from 2^63 on, the quotient
-    is 0 or 1.
+    For y below 2^63, the quotient of x / 2 and y is doubled, and 1 is added if the remainder is large enough. For y
+    from 2^63 on, the quotient is 0 or 1.
     """
     dividend, divisor = int64_views.view_as(builder, x, "int64"), int64_views.view_as(builder, y, "int64")
     zero = builder.like(dividend, 0)
@@ -94,7 +94,10 @@ def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def limit_shift(builder: Builder, y: Handle) -> Handle:
-    """Return min(y, 64) if `is_viewed` holds for y, so that int64 kernels read the shift as positive; else y."""
+    """Return min(y, 64) for a shift y of uint64 that is viewed as int64 (`is_viewed`); return any other y unchanged.
+
+    The limit is needed because int64 kernels would read a large shift as negative.
+    """
     return extremes.minimum(builder, builder.like(y, 64), y) if is_viewed(builder, y) else y
 
 

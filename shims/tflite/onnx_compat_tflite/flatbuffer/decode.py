@@ -46,7 +46,7 @@ class _Decoder:
         self._budget = 16 * len(data) + (1 << 16)
 
     def table(self, table: Table, start: int) -> Dict[str, Any]:
-        """Return {field name: value} of the table that begins at byte `start`, as `decode` does."""
+        """Return the table of the type `table` that begins at byte `start`, as a dict {field name: value}. See `decode`."""
         self._spend(8 + 8 * len(table.fields))
         offsets, size = self._vtable(start)
         result: Dict[str, Any] = {}

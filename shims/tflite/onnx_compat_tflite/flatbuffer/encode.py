@@ -86,9 +86,10 @@ class _Encoder:
         return len(self.out)
 
     def table(self, table: Table, values: Mapping[str, Value]) -> int:
-        """Append a table with these field values, then the tables and vectors that it refers to. Return its position.
+        """Append a table with these field values, then the tables and vectors that it refers to. Return its byte position.
 
-        The position of each `Later` value is added to `holes`. Raises ConversionError as `encode` does.
+        `table` is the type of the table. The position of each `Later` value is added to `holes`. Raises ConversionError
+        as `encode` does.
         """
         unknown = values.keys() - table.by_name.keys()
         if unknown:
@@ -146,9 +147,9 @@ class _Encoder:
         return [_Slot(field.slot, SCALARS[_base(field.type)], value, field)]
 
     def _vtable(self, offsets: Dict[int, int], size: int) -> int:
-        """Return the position of the vtable with these offsets by slot; append it if no equal vtable exists.
+        """Return the byte position of a vtable with these offsets. If there is no equal vtable, append it.
 
-        `size`: bytes of the table that the vtable describes.
+        `offsets`: a dict slot -> offset of the field in its table. `size`: the number of bytes of the table.
         """
         count = max(offsets) + 1 if offsets else 0
         content = struct.pack(

@@ -21,11 +21,11 @@ _OPAQUE = ("string", "resource", "variant")
 
 
 def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]], int]":
-    """Return (little-endian numpy dtype that stores the elements, size in bytes of a constant of this shape).
+    """Return (little-endian numpy dtype in which elements are stored, size in bytes of a constant of this shape).
 
-    A type that numpy lacks is stored in unsigned integers of its width: bfloat16 in uint16. Types below a byte are
-    packed, the first element in the low bits, and stored in uint8. Returns (None, 0) for "string", "resource" and
-    "variant", which have no fixed width.
+    - A dtype that numpy lacks is stored as unsigned integers of the same width: bfloat16 as uint16.
+    - A dtype of less than a byte is stored as uint8, with several elements in a byte, the first in the low bits.
+    - The dtypes "string", "resource" and "variant" have no fixed width: returns (None, 0).
     """
     if dtype in _OPAQUE:
         return None, 0

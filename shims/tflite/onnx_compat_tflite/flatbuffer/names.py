@@ -8,10 +8,10 @@ __all__ = ["ENUMS", "OPERATORS", "PLACEHOLDER", "Enum"]
 
 
 class Enum(NamedTuple):
-    """An enumeration: names with the numbers 0, 1, 2, …, stored as the scalar type `base`.
+    """An enumeration: `names` have the numbers 0, 1, 2, …, which are stored as the scalar type `base`.
 
-    `number` accepts a name or a number; it raises ConversionError for an unknown name. `name` returns the number itself
-    if no name has this number.
+    `numbers` is a dict name -> number. `number(value)` returns the number of a name, or a number unchanged. It raises
+    ConversionError for an unknown name. `name(number)` returns the name, or the number itself without a name.
     """
 
     base: str

@@ -80,10 +80,15 @@ def _option(name: str, version: int) -> Rule:
 
 
 def _hybrid(plain: int, per_channel: int, asymmetric: int = 1) -> Rule:
-    """Return a rule on ops with a float32 input 0 and int8 weights as input 1, which quantise the input at run time.
+    """Return the rule for the version of ops with a float32 input 0 and int8 weights as input 1.
 
-    Such ops require the greatest of these versions: `plain`; `per_channel` if the weights have several scales;
-    `asymmetric` if the option asymmetric_quantize_inputs is set. Other ops require 1.
+    These ops quantise the input at run time. They need the greatest of these versions:
+
+    - `plain`
+    - `per_channel`, if the weights have several scales
+    - `asymmetric`, if the option asymmetric_quantize_inputs is set
+
+    The rule gives 1 for ops with other dtypes.
     """
 
     def rule(use: _Use) -> int:

@@ -85,9 +85,9 @@ def to_bytes(model: ModelSpec, outside: bool = False) -> bytes:
 
 
 class _Layout(NamedTuple):
-    """The content of a file: the encoded tables, then each constant at its byte position in `starts`.
+    """The content of a file: the encoded `tables`, then each of `constants` at its byte position in `starts`.
 
-    `has_lengths`: constants are flatbuffer vectors, each after its length in 4 bytes.
+    `has_lengths`: the constants are flatbuffer vectors, so that each is preceded by its length in 4 bytes.
     """
 
     tables: bytearray

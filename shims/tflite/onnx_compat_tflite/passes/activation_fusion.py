@@ -84,11 +84,11 @@ def _find_producers(
 ) -> Optional[List[fb.OperatorSpec]]:
     """Return the operators that compute the inputs of `reader` at `positions`, each after the operators before it.
 
-    The operators are ops of `fusing`, and ops of `_MOVES` with float32 results; moves are followed backwards. The last
-    operator writes the input at the last position.
+    They are ops of `fusing`, and moves (ops of `_MOVES` with float32 results) after these. The last operator writes the
+    input at the last position. Returns None if
 
-    Returns None if an input comes from another op, or from an operator with an activation. Returns None too if one of
-    these tensors is an output, or is read more than once.
+    - an input comes from another op, or from an operator with a fused activation,
+    - an input or a tensor before a move is an output, or is read more than once.
     """
     producers: List[fb.OperatorSpec] = []
     for position in positions:

@@ -36,10 +36,14 @@ class _Scale(NamedTuple):
 
 
 class _Operand(NamedTuple):
-    """The operators that compute an operand of a product: layer, then `before` (moves), then scale, then `behind` (moves).
+    """The operators that compute an operand of a product, in this order: layer, moves, scale, moves.
 
-    Both lists of moves begin with the move that is nearest to the product. Without a layer, `layer` is None
-    and `before` is empty. Without a scale, `scale` is None and `behind` holds all moves.
+    layer: the FULLY_CONNECTED, or None.
+    before: the moves before the scale; empty without a layer or without a scale.
+    scale: the scale, or None.
+    behind: the moves between the scale and the product; without a scale, all moves.
+
+    The lists of moves begin with the move that is nearest to the product.
     """
 
     layer: Optional[fb.OperatorSpec]
@@ -114,10 +118,10 @@ def _set_scale(graph: GraphRewriter, operand: _Operand, number: float) -> None:
 
 
 def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) -> None:
-    """Remove the scale of an operand, unless it holds the joined scale; let operators with changed results write new tensors.
+    """Remove the scale of an operand, unless it now is the joined scale; give new tensors to operators with other results.
 
-    `is_scaled`: the joined scale was applied to this operand, in its layer or, without a layer, in its scale. New
-    tensors are needed because the old names belong to values of the model.
+    `is_scaled`: the joined scale was applied to this operand, in its layer or, without a layer, in its scale. Operators
+    whose results changed write new tensors, because the old names belong to values of the model.
     """
     changed = list(operand.behind)
     if is_scaled and operand.layer is not None:

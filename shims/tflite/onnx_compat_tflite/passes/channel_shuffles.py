@@ -144,9 +144,9 @@ def _is_channelwise(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 def _place_channels(graph: GraphRewriter, shuffle: _Shuffle) -> Optional[_Placement]:
     """Return, as a `_Placement`, the position at which the first convolution writes each channel.
 
-    The positions are ordered by (group of the first convolution, group of the last convolution). Each such pair of
-    groups gets as many positions as the largest pair needs; unused positions become zero channels. Returns None if
-    there are too many zero channels; see `_MAX_GROWTH`.
+    The positions are ordered by (group of the first convolution, group of the last convolution). Each such pair gets as
+    many positions as the pair with the most channels. Unused positions become zero channels. Returns None if there are
+    too many of them (see `_MAX_GROWTH`).
     """
     channels = len(shuffle.order)
     read = _channels_read(graph, shuffle.last)

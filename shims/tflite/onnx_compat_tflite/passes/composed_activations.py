@@ -50,8 +50,8 @@ def _example(target: Emitter) -> Program:
 def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Replace composed activations by primitives of the TFLite emitter. Return the new region and the number of rewrites.
 
-    Only activations whose kernel the target runtime has are replaced, under the conditions of this module. Without a
-    rewrite, the region itself is returned. `target` must be a TFLiteEmitter.
+    Applies under the conditions of this module. An activation is replaced only if the target runtime has its kernel.
+    Without a rewrite, returns `region` itself. `target` must be a TFLiteEmitter.
     """
     assert isinstance(target, TFLiteEmitter)
     finders = [find for builtin, find in _FINDERS if target.builder.kernels.accepts(builtin, "float32")]
@@ -81,7 +81,10 @@ def _find_activation(node: Node, finders: Sequence[Callable[[Node], _Match]]) ->
 
 # -- looking at values -----------------------------------------------------------------------------------------------------
 def _producer(arg: Arg, *primitives: str) -> Optional[Node]:
-    """Return the node that computes `arg`, if it applies one of these primitives; else None."""
+    """Return the node that computes `arg`, if it applies one of these primitives.
+
+    Returns None for another node, and for an argument that no node computes.
+    """
     node = arg.node if isinstance(arg, Ref) else None
     return node if node is not None and node.primitive in primitives else None
 
@@ -147,10 +150,11 @@ def _is_power(product: _Product, number: float, x: Arg, exponent: int) -> bool:
 
 # -- the activations -------------------------------------------------------------------------------------------------------
 def _match_gelu(node: Node) -> _Match:
-    """Return gelu as a `_Match` if the node, a mul or div, computes x / 2 * (1 + erf(x / sqrt 2)); else None.
+    """Return gelu as a `_Match` if the node computes x / 2 * (1 + erf(x / sqrt 2)).
 
-    Also matches the approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), with the parameter
-    `approximate` True. The factors may be in any order, and multiplied or divided in any way that `_product` expands.
+    The approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) gives a match with the parameter
+    `approximate` True. The node is a mul or div. The factors may be in any order that `_product` expands. Returns None
+    for any other node.
     """
     if node.primitive not in ("mul", "div"):
         return None
@@ -196,10 +200,15 @@ def _bounds(clip: Node) -> Tuple[Any, Any]:
 
 
 def _match_leaky_relu(node: Node) -> _Match:
-    """Return leaky_relu as a `_Match`, with the parameter `alpha`, if the node computes it with a scalar slope; else None.
+    """Return leaky_relu as a `_Match`, with the parameter `alpha`, if the node computes it with a scalar slope a.
 
-    The form max(x, a * x) requires 0 < a <= 1. The other forms are where(x < 0, a * x, x) and max(x, 0) - a * max(-x,
-    0), with any a.
+    The forms are
+
+    - max(x, a * x) with 0 < a <= 1
+    - where(x < 0, a * x, x)
+    - max(x, 0) - a * max(-x, 0)
+
+    Returns None for any other node.
     """
     for x, share in (node.args, node.args[::-1]) if node.primitive == "maximum" else ():
         product = _product(share)
@@ -219,7 +228,10 @@ def _slope_below_zero(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Return (x, slope) if the node is where(less(x, 0), slope * x, x) with a constant slope of any shape; else None."""
+    """Return (x, slope) if the node is where(less(x, 0), slope * x, x), with a constant slope of any shape.
+
+    Returns None for any other node.
+    """
     if node.primitive != "where":
         return None
     condition, share, x = node.args
@@ -247,7 +259,10 @@ def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _relu_input(arg: Arg) -> Any:
-    """Return x if `arg` is computed as max(x, 0), a clip with the lower bound 0 and no upper bound; else None."""
+    """Return x if `arg` is computed as max(x, 0): a clip with the lower bound 0 and no upper bound.
+
+    Returns None for any other argument.
+    """
     node = _producer(arg, "clip")
     return node.args[0] if node is not None and _bounds(node) == (0, None) else None
 

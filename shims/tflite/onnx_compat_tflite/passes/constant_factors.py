@@ -38,8 +38,8 @@ def _example() -> fb.ModelSpec:
 def constant_factors(graph: GraphRewriter, context: Context) -> int:
     """Constant folding across operators: multiply consecutive constant factors, and distribute a factor over a sum.
 
-    Rewrites MUL and DIV of a MUL or DIV, then MUL of an ADD of a MUL, under the conditions of this module. Returns the
-    number of rewrites.
+    First rewrite: MUL or DIV of a MUL or DIV. Second rewrite: MUL of an ADD of a MUL. Applies under the conditions of
+    this module. Returns the number of rewrites.
     """
     count = 0
     for op in graph.operators:
@@ -131,9 +131,10 @@ def _constant_operand(graph: GraphRewriter, op: fb.OperatorSpec, *builtins: str)
 def _unshared_producer(
     graph: GraphRewriter, op: fb.OperatorSpec, source: int, *builtins: str
 ) -> Optional[fb.OperatorSpec]:
-    """Return the operator of `builtins` that computes the tensor `source`, if only `op` reads the tensor; else None.
+    """Return the operator that computes the tensor `source`, if it is one of `builtins` and only `op` reads the tensor.
 
-    Returns None for an operator with a fused activation, and for an output, too.
+    Returns None for another op, for an operator with a fused activation, and if the tensor is an output or has other
+    readers.
     """
     producer = graph.producer(source, *builtins)
     if producer is None or not graph.is_only_read_by(source, op) or not is_unfused(producer):

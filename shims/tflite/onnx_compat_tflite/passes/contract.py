@@ -137,7 +137,8 @@ class ExampleGraph:
     def model(self, *outputs: int, bodies: Sequence["ExampleGraph"] = ()) -> fb.ModelSpec:
         """Set the outputs of this subgraph to `outputs`, and return a model with this subgraph as the first.
 
-        `bodies` are the subgraphs that it calls; they follow in this order, and are numbered from 1.
+        `bodies` are the subgraphs that this subgraph calls. They follow it in the model, so the first of them has the
+        index 1.
         """
         self.finish(*outputs)
         return fb.ModelSpec([self.spec, *[body.spec for body in bodies]])

@@ -74,9 +74,9 @@ def _rewrite(graph: GraphRewriter, transpose: fb.OperatorSpec) -> bool:
 
 
 def _adjacent_reshapes(graph: GraphRewriter, transpose: fb.OperatorSpec) -> List[Optional[fb.OperatorSpec]]:
-    """Return [RESHAPE before, RESHAPE after] a TRANSPOSE, if both exist and no other operator reads the tensors between them.
+    """Return [RESHAPE before, RESHAPE after] a TRANSPOSE.
 
-    Otherwise, and if such a tensor is an output, returns [None, None].
+    Returns [None, None] if one of them does not exist, or if a tensor between them is an output or has other readers.
     """
     before = graph.producer(transpose.inputs[0], "RESHAPE")
     readers = [] if before is None else graph.readers(transpose.outputs[0])

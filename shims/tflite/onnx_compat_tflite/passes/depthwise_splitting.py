@@ -97,10 +97,10 @@ def _split_axis(length: int, most: int) -> List[Sequence[int]]:
 
 
 def _build_sum(graph: GraphRewriter, op: fb.OperatorSpec, parts: Sequence[_Part]) -> List[fb.OperatorSpec]:
-    """Return the convolutions of the parts and the ADDs of their sum, which replace `op`, in the order of execution.
+    """Return the convolutions of `parts` and the ADDs of their sum, which replace `op`, in the order of execution.
 
-    The first part has the bias, the last ADD has the fused activation and writes the result of `op`. Constants and
-    tensors are appended to the subgraph; the operators are not.
+    The first convolution has the bias. The last ADD has the fused activation, and writes the result of `op`. Constants
+    and tensors are appended to the subgraph, but the operators are not inserted.
     """
     x, filter_, bias = op.inputs
     (output,) = op.outputs

@@ -35,8 +35,8 @@ def _example() -> fb.ModelSpec:
 def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
     """Replace each TRANSPOSE_CONV whose stride is its filter size by a 1x1 CONV_2D and a DEPTH_TO_SPACE or RESHAPE.
 
-    Applies under the conditions of this module. A RELU, RELU6 or RELU_N1_TO_1 that is the only reader is erased, and
-    fused into the CONV_2D. Returns the number of replaced TRANSPOSE_CONVs.
+    Applies under the conditions of this module. If the only reader is a RELU, RELU6 or RELU_N1_TO_1, this activation is
+    erased, and fused into the CONV_2D. Returns the number of replaced TRANSPOSE_CONVs.
     """
     count = 0
     result: List[fb.OperatorSpec] = []

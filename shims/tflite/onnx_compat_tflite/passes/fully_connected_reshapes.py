@@ -26,8 +26,13 @@ def _example() -> fb.ModelSpec:
 def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
     """Let each FULLY_CONNECTED read the input x of the RESHAPE to rank 2 before it; return the number of skipped RESHAPEs.
 
-    x must have two or more axes, and the reshaped tensor rows of the length of the weights' rows. The option
-    keep_num_dims must not be set. The RESHAPE stays.
+    Conditions:
+
+    - x has two or more axes.
+    - The rows of the reshaped tensor have the length of the weights' rows.
+    - The option keep_num_dims is not set.
+
+    The RESHAPE is not erased.
     """
     count = 0
     for op in graph.operators:

@@ -98,9 +98,10 @@ def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
 
 
 def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> Optional[int]:
-    """Return the operand of `op` beside the scalar constant `number` (within a relative 1e-5).
+    """Return the tensor index of the operand of `op` whose other operand is the scalar constant `number`.
 
-    Returns None if no operand is this constant, or if `op` has a fused activation.
+    The constant may differ by a relative 1e-5. Returns None if no operand is this constant, or if `op` has a fused
+    activation.
     """
     if not is_unfused(op):
         return None
@@ -142,9 +143,10 @@ def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int], clamped: int) -> bool:
-    """Replace `op` by HARD_SWISH(x) if the tensor `clamped` is computed as RELU6(x + 3).
+    """Replace `op` by HARD_SWISH(x) if the tensor `clamped` is computed as RELU6(x + 3); return whether it was replaced.
 
-    Returns whether `op` was replaced: False, too, if x is omitted (None), or the rank of the result is not that of x.
+    `x` and `clamped` are tensor indices. Returns False also if x is omitted (None), or if the result has another rank
+    than x.
     """
     if x is None or _plus_three(graph, clamped) != x or len(graph.sizes(x)) != len(graph.sizes(op.outputs[0])):
         return False
@@ -153,9 +155,10 @@ def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int
 
 
 def _divided_by_six(graph: GraphRewriter, op: Optional[fb.OperatorSpec]) -> Optional[int]:
-    """Return the tensor x if the operator computes x / 6 or x * (1/6) (within a relative 1e-5); else None.
+    """Return the tensor index of x if the operator computes x / 6 or x * (1/6), within a relative 1e-5.
 
-    `op` is a MUL, a DIV or None. Returns None, too, for an operator with a fused activation.
+    `op` is a MUL or a DIV, or may be None. Returns None for another number, for an operator with a fused activation,
+    and without an operator.
     """
     if op is None or op.builtin == "MUL":
         return None if op is None else _other_operand(graph, op, 1 / 6)

@@ -69,9 +69,10 @@ def _shape(graph: GraphRewriter, index: int) -> fb.OperatorSpec:
 
 
 class _Buffers:
-    """Alias analysis: the tensors that may share a buffer after the operators that `assign` has recorded.
+    """Alias analysis: which tensors may share a buffer.
 
-    A buffer is identified by its first tensor, the tensor for which the runtime allocates it.
+    `assign` records operators, in the order of execution. A buffer is identified by its first tensor, the tensor for
+    which the runtime allocates it.
     """
 
     def __init__(self, graph: GraphRewriter, operators: List[fb.OperatorSpec]) -> None:

@@ -52,10 +52,10 @@ def loop_invariants(graph: GraphRewriter, context: Context) -> int:
 
 
 def _read_values(graph: GraphRewriter, loop: fb.OperatorSpec, test: GraphRewriter, body: GraphRewriter) -> List[int]:
-    """Return the positions of the loop-carried values to keep, in ascending order. `test` is the subgraph of the condition.
+    """Return the positions of the loop-carried values to keep, in ascending order.
 
-    A value is kept if it is read after the loop or is an output. It is kept too if the condition or another kept value
-    depends on it.
+    `test` is the subgraph of the condition. A value is kept if it is read after the loop, is an output, or if the
+    condition or another kept value depends on it.
     """
     kept = {position for position, index in enumerate(loop.outputs) if graph.readers(index) or graph.is_output(index)}
     kept |= _input_positions(test, test.outputs)

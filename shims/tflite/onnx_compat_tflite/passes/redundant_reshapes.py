@@ -77,7 +77,10 @@ def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return x if the CAST `op` reads a CAST of x to a dtype that represents every value of x; else None."""
+    """Return x if `op` is a CAST(CAST(x)) whose inner CAST is to a dtype that represents every value of x.
+
+    x is a tensor index. Returns None for any other operator.
+    """
     inner = graph.producer(op.inputs[0], "CAST")
     if inner is None or inner.inputs[0] is None:
         return None
@@ -86,9 +89,10 @@ def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional
 
 
 def _copied_tensor(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the input of a RESHAPE to the same shape, or of a CAST to the same dtype; None for any other operator.
+    """Return the input of an operator that changes nothing: a RESHAPE to the same shape, or a CAST to the same dtype.
 
-    None, too, for a RESHAPE with several open sizes, or with an open size and a size of zero: the sizes may differ.
+    Returns None for any other operator. Returns None for a RESHAPE with several open sizes, or with an open size and a
+    size of zero. The sizes of such tensors may differ at run time.
     """
     source = op.inputs[0] if op.builtin in ("RESHAPE", "CAST") else None
     if source is None:

@@ -155,7 +155,8 @@ class GraphRewriter:
     ) -> int:
         """Append a tensor without data, for the result of an operator, and return its index.
 
-        `signature`: the shape with -1 for open sizes; None if `shape` is static or has the -1 itself.
+        `signature`: the shape with -1 for open sizes. It may be None if no size is open, or if `shape` has the -1
+        itself.
         """
         return self._graph.add(fb.TensorSpec(name, dtype, shape, shape_signature=signature, quantization=quantization))
 
@@ -275,11 +276,13 @@ class GraphRewriter:
         self.replace_reads(old, new)
 
     def bypass(self, op: fb.OperatorSpec, source: int) -> bool:
-        """Let readers of the result of `op` read `source`, a tensor of the same value; return whether a reader changed.
+        """Let readers of the result of `op` read the tensor `source`, which has the same value; return whether a reader changed.
 
-        If the result is no output, `op` stays, without readers; False if there was no reader. If the result is an
-        output, the producer of `source` writes the output instead, `op` is removed, and the method returns True. That
-        is impossible, and nothing is edited, if `source` is an input, a constant, a variable or another output: False.
+        - If the result is no output, `op` is not erased, but has no readers. Returns False if there was no reader
+          before.
+        - If the result is an output, the operator that writes `source` now writes the output, and `op` is erased.
+          Returns True.
+        - If `source` is then an input, a constant, a variable or an output, nothing is changed. Returns False.
         """
         result = op.outputs[0]
         if result not in self._graph.outputs:
@@ -309,8 +312,8 @@ class GraphRewriter:
     def erase_dead_code(self) -> int:
         """Erase operators on which no output depends, then unused tensors; return the number of erased operators.
 
-        The remaining operators keep their order, and all inputs of the subgraph stay. Remaining tensors may get new
-        indices, so indices that a caller holds become invalid.
+        The order of the other operators, and all inputs of the subgraph, are kept. Tensors may get new indices, so
+        indices that a caller has stored become invalid.
         """
         graph = self._graph
         before, needed = len(graph.operators), set(graph.outputs)

@@ -135,9 +135,9 @@ def _is_only_reshaped(graph: GraphRewriter, index: int) -> bool:
 
 
 def _add_part(graph: GraphRewriter, source: int, part: int, count: int) -> int:
-    """Append a tensor with the shape of `source`, but with its last axis divided by `count`; return its index.
+    """Append a tensor with the shape of `source`, but with the last axis divided by `count`; return its index.
 
-    `part`: the old result of the SPLIT, whose name begins the new name.
+    `part`: the old result of the SPLIT. Its name begins the new name.
     """
     whole, name = graph.tensor(source), graph.tensor(part).name + "/flat"
     shape, signature = (

@@ -46,8 +46,8 @@ def _example() -> fb.ModelSpec:
 def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
     """Let convolutions read an image directly, with larger filters and strides, and not its SPACE_TO_DEPTH copy.
 
-    Applies under the conditions of this module. The operators of the copy stay. Returns the number of changed
-    convolutions.
+    Applies under the conditions of this module. The operators that make the copy are not erased. Returns the number of
+    changed convolutions.
     """
     count = 0
     for conv in graph.operators:
@@ -156,9 +156,10 @@ def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
 
 
 def _can_stride(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
-    """Whether a convolution keeps its windows with larger filters and strides.
+    """Whether a convolution would have the same windows on the image, with larger filters and strides.
 
-    True for constant float32 filters, no dilation, no groups, and VALID padding or SAME padding that is equal on both sides.
+    Returns True if the filters are constant float32, there is no dilation and there are no groups. The padding must be
+    VALID, or SAME that is equal on each side.
     """
     filters, sizes = graph.constant(conv.inputs[1]), graph.sizes(conv.inputs[0] or 0)
     if filters is None or np.asarray(filters).dtype != np.float32 or np.shape(filters)[3] != sizes[3]:

@@ -25,7 +25,7 @@ _INNER_PREFIX = "inner graph %d: "
 def check_library(kind: str) -> None:
     """Raise MissingDependencyError if ai-edge-quantizer or a package that it needs cannot be imported.
 
-    `kind` is the scheme, for the message.
+    `kind` is the requested kind of quantisation, for the message.
     """
     try:
         _module("quantizer")
@@ -127,9 +127,10 @@ def _variables(graph: fb.SubGraph) -> Set[int]:
 
 
 def _float_rules(graph: fb.SubGraph, tensors: Set[int]) -> List[Dict[str, Any]]:
-    """Return recipe rules that keep each operator in float32 that reads or writes one of these tensors.
+    """Return rules for the recipe of the library, by which operators stay float32 that read or write one of `tensors`.
 
-    The library matches a rule's pattern against the names of an operator's outputs, each followed by a semicolon.
+    A rule has a pattern. The library matches it against the names of an operator's outputs, each followed by a
+    semicolon.
     """
     operators = [op for op in graph.operators if tensors.intersection((*op.inputs, *op.outputs)) and op.outputs]
     return [_float_rule("^%s;" % re.escape(graph.tensors[op.outputs[0]].name), "*") for op in operators]

@@ -74,9 +74,9 @@ def measure_ranges(
 def _allocate(
     interpreter: Interpreter, indices: Sequence[int], arrays: Sequence[np.ndarray], shapes: List[Tuple[int, ...]]
 ) -> List[Tuple[int, ...]]:
-    """Resize the inputs `indices` to the shapes of `arrays` and allocate all tensors; return these shapes.
+    """Resize the inputs with the tensor indices `indices` to the shapes of `arrays`, and allocate all tensors.
 
-    Nothing is done if the shapes equal `shapes`, those of the previous sample.
+    `shapes` are the shapes of the previous sample. If they are equal, nothing is done. Returns the shapes of `arrays`.
     """
     new_shapes = [array.shape for array in arrays]
     if new_shapes != shapes:

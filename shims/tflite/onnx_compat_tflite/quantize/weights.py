@@ -91,10 +91,13 @@ def _store(model: fb.ModelSpec, kind: str, block: Optional[int], builtins: Seque
 
 
 def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]:
-    """Return the constants that operators read only as weights, with the axis of the output channels, sorted by tensor index.
+    """Return the constants that operators read only as weights, with the axis of their output channels.
 
-    Every reader must be an op of `builtins` that reads them as packable weights (see `_channel_axis`). All readers must
-    have the same channel axis. Outputs are left out.
+    They are sorted by tensor index. A constant is left out if
+
+    - it is an output,
+    - an op that is not in `builtins` reads it, or an op reads it in another way than as weights (see `_channel_axis`),
+    - its readers have different channel axes.
     """
     axes: Dict[int, Optional[int]] = dict.fromkeys(graph.outputs)
     for operator in graph.operators:

@@ -246,10 +246,10 @@ def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, w
 def _operand_of_product(
     region: QuantizedRegion, index: Optional[int], number: Optional[float], parameters: QuantParams
 ) -> Operand:
-    """Return the float tensor `index`, x in a product x * number, as an integer operand. `parameters`: those of the product.
+    """Return, as `_operand` does, the float tensor x (`index`) of a product x * `number`, for a product of these `parameters`.
 
-    The scale of x is that of the product, divided by the number. So x and the product have the same integers. Returns
-    None unless the number is positive and an integer kernel computes x.
+    The scale of x becomes the scale of the product divided by the number, so that x and the product have the same
+    integers. Returns None if the number is unknown or not positive, or if no integer kernel computes x.
     """
     if index is None or number is None or not number > 0:
         return None
@@ -351,9 +351,9 @@ def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPar
 
 
 def _total(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[fb.OperatorSpec]:
-    """Return the SUM whose result the DIV `op` divides by the number of summed elements; else None.
+    """Return the SUM whose result the DIV `op` divides by the number of summed elements.
 
-    None, too, if that number is unknown, or the sum is an output or has several readers.
+    Returns None if there is no such SUM, if the number is unknown, or if the sum is an output or has several readers.
     """
     total = region.graph.producer(op.inputs[0], "SUM")
     if total is None or not region.has_single_reader(total.outputs[0]):

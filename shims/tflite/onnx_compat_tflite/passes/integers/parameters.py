@@ -130,9 +130,11 @@ def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams
 def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndarray, np.ndarray]]:
     """Return (int8 integers, scales) with integers * scales == rows, to recover weights that were dequantized.
 
-    `rows` is a matrix; the integers have its shape. The scales are a vector with an element for each row. If `whole` is
-    true and one scale serves all rows, the vector has a single element. Returns None if no scales reproduce the rows
-    (within a relative 2**-21). Returns None, too, for rows without elements, with NaN or infinity, and for zeros alone.
+    `rows` is a float matrix; the integers have its shape. The scales are a vector with one scale for each row. With
+    `whole`, they are a vector of a single scale, if a single scale is possible. Returns None if
+
+    - no scales reproduce the rows (within a relative 2**-21),
+    - the rows have no elements, have NaN or infinity, or are all zeros.
     """
     rows = np.asarray(rows, np.float32)
     if not rows.size or not np.isfinite(rows).all() or not rows.any():

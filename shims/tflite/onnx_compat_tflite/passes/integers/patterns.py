@@ -34,10 +34,10 @@ class Dequantized(NamedTuple):
 
 
 def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
-    """Return {integer tensor: the QuantizeLinear that writes it, as a `Quantized`} for a subgraph.
+    """Return a dict integer tensor -> `Quantized`: the QuantizeLinears of a subgraph, by the tensors that they write.
 
-    A QuantizeLinear has the form in the module docstring and per-tensor parameters that integer kernels accept (see
-    `_has_kernel`). Its scale is positive and its float tensor is float32.
+    A QuantizeLinear is a group of operators of the form in the module docstring. Its parameters are per tensor, with a
+    positive scale, and integer kernels accept them (see `_has_kernel`). Its float tensor is float32.
     """
     quantized_tensors = {}
     for last in graph.operators:
@@ -73,10 +73,10 @@ def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) ->
 
 
 def find_dequantized(graph: GraphRewriter) -> Dict[int, Dequantized]:
-    """Return {float tensor: the DequantizeLinear that writes it, as a `Dequantized`} for a subgraph.
+    """Return a dict float tensor -> `Dequantized`: the DequantizeLinears of a subgraph, by the tensors that they write.
 
-    A DequantizeLinear has the form in the module docstring and per-tensor parameters that integer kernels accept (see
-    `_has_kernel`). Its scale is positive and its result is float32.
+    A DequantizeLinear is a group of operators of the form in the module docstring. Its parameters are per tensor, with
+    a positive scale, and integer kernels accept them (see `_has_kernel`). Its result is float32.
     """
     dequantized_tensors = {}
     for last in graph.operators:

@@ -132,9 +132,10 @@ class QuantizedRegion:
     def add_shaped(
         self, like: int, parameters: QuantParams, shape: Sequence[int], signature: Optional[Sequence[int]]
     ) -> int:
-        """Append an integer tensor with these parameters and this shape, named after the tensor `like`; return its index.
+        """Append an integer tensor with these parameters and this shape, and return its index.
 
-        `signature`: the shape with -1 for open sizes; None without open sizes.
+        `like`: the tensor whose name begins the new name. `signature`: the shape with -1 for open sizes, or None
+        without open sizes.
         """
         name = "%s/%s_%d" % (self.graph.tensor(like).name, parameters.dtype, self.graph.tensor_count)
         return self.graph.add_tensor(name, parameters.dtype, shape, signature, parameters.quantization)

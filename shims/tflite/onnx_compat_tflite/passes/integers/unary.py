@@ -46,10 +46,10 @@ def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]
 
 
 def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of LEAKY_RELU for MAXIMUM(x, MUL(x, slope)) with 0 < slope <= 1; None for any other MAXIMUM.
+    """Return a Writer of LEAKY_RELU for a MAXIMUM(x, MUL(x, slope)) with 0 < slope <= 1.
 
-    The operands of the MAXIMUM may be in any order, those of the MUL in this order only. None, too, if x has no
-    integers, or of another dtype than the result.
+    The operands of the MAXIMUM may be in any order, those of the MUL only in this order. Returns None for any other
+    MAXIMUM, and if x has no integers of the result's dtype.
     """
     for x, part in (op.inputs, list(op.inputs)[::-1]):
         product = region.graph.producer(part, "MUL")
