@@ -53,7 +53,7 @@ def _torch_devices() -> List[str]:
 
 
 def jax_device(device: Optional[str]) -> BackEndDevice:
-    """Return the jax.Device with a name of `devices()`; None for None, which leaves the choice to JAX."""
+    """Return the jax.Device with a name of `devices()`. Returns None for None: JAX then chooses the device."""
     if device is None:
         return None
     import jax

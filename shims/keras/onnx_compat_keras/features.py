@@ -36,7 +36,7 @@ def wide() -> ContextManager[Any]:
 
 
 def tensorflow_emitter() -> Optional[Any]:
-    """Return the package onnx_compat_tensorflow, which has the TensorFlow emitters; None if it is not installed."""
+    """Return the package onnx_compat_tensorflow, which has the TensorFlow emitters. Returns None if it is not installed."""
     try:
         return importlib.import_module("onnx_compat_tensorflow")
     except ImportError:
@@ -60,7 +60,10 @@ def _version(module: str) -> str:
 
 
 def find_obstacle() -> Optional[str]:
-    """Return the reason why the shim cannot use the imported Keras, as text for the user; None if it can use it."""
+    """Return the reason why the shim cannot use the imported Keras, as text for the user.
+
+    Returns None if the shim can use it.
+    """
     name = back_end()
     if name not in BACK_ENDS:
         return "Keras runs on the back end '%s'; this shim knows %s (set KERAS_BACKEND)" % (name, ", ".join(BACK_ENDS))
@@ -108,7 +111,7 @@ def _probe(name: str, dtype: str) -> bool:
 
 
 def _result_dtype(call: Callable[[Any, Any], Any], function: Optional[Callable[..., Any]], x: Array) -> Optional[str]:
-    """Return the dtype of `call(function, x)`; None if the call raises."""
+    """Return the name of the dtype of `call(function, x)`. Returns None if the call raises."""
     import keras
 
     try:

@@ -365,7 +365,7 @@ def _in_wide(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JaxExecutor(JaxArrays):
-    """Execute each primitive eagerly on `device`; None leaves the choice to JAX.
+    """Execute each primitive eagerly on `device`. For None, JAX chooses the device.
 
     Each call of a public method runs inside `wide()`: 64-bit dtypes are enabled during the call only.
     """

@@ -64,7 +64,7 @@ class Runner(Compiled):
 
     @property
     def native(self) -> KerasModel:
-        """The Keras model of the body, built when it is first read; None if the runner has no Keras model."""
+        """The Keras model of the body, built when it is first read. It may be None: some runners have no Keras model."""
         if self._native is None and self._model is not None:
             self._native = build_on(self.device, self._model)
         return self._native

@@ -115,9 +115,10 @@ class Base(Emitter):
     def derive_constant(
         self, handle: TfTensor, rewrite: Key, compute: Callable[[np.ndarray], np.ndarray]
     ) -> Optional[Any]:
-        """Return a constant tensor with the value `compute(known_value(handle))`; None where `known_value` returns None.
+        """Return a constant tensor with the value `compute(known value of handle)`.
 
-        The computed array is cached by the identity of the known array and the key `rewrite`, such as ("swap channels",).
+        Returns None if the value is not known (see `known_value`). The computed array is cached by the known array and
+        the key `rewrite`, such as ("swap channels",).
         """
         known = self.known_value(handle)
         if known is None:

@@ -149,7 +149,7 @@ class Elementwise(Base):
         return self.op(op, x, safe)
 
     def _divisor(self, y: TfTensor) -> TfTensor:
-        """Return the integer divisors y with 0 replaced by 1. In a signed dtype, -1 is replaced by 1 too."""
+        """Return the integer divisors y with 0 replaced by 1. In a signed dtype, -1 is replaced by 1 as well."""
         unfit = self.equal(y, self._zero(y))
         if not y.dtype.is_unsigned:
             unfit = self.raw.LogicalOr(x=unfit, y=self.equal(y, self.number(-1, y.dtype)))

@@ -27,7 +27,7 @@ def import_tensorflow() -> TensorFlow:
 
 
 def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
-    """Return (module `tensorflow`, ""); (None, reason as text for the user) if the import raises any error.
+    """Return (module `tensorflow`, ""). If the import raises any error, return (None, reason as text for the user).
 
     `extra` is the extra of onnx-compat that the reason tells the user to install, such as "tf2".
     """

@@ -88,9 +88,10 @@ _PLAIN = Kernel()
 
 
 def kernel(op: str) -> Kernel:
-    """Return the table entry of a raw op; for an op that is not in the table, an entry with the parameters x and y.
+    """Return the table entry of a raw op. For an op that is not in the table, the entry has the parameters x and y.
 
-    That entry serves ops with x alone too, such as `Exp`: `call` and `trial` use only the first parameters.
+    That entry also serves ops with the parameter x alone, such as `Exp`: `call` and `trial` use only as many parameters
+    as there are tensors.
     """
     return _KERNELS.get(op, _PLAIN)
 

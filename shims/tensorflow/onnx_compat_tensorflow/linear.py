@@ -56,10 +56,10 @@ class Linear(Elementwise):
         return self.raw.Conj(input=x) if x.dtype.is_complex else x
 
     def add_bias(self, x: TfTensor, bias: TfTensor, fused: bool = True) -> TfTensor:
-        """Add a bias of rank 1 along the last axis; for a bias of None, return x itself.
+        """Add a bias of rank 1 along the last axis. Without a bias (None), return x itself.
 
-        `fused`: use BiasAdd for floats, which TensorFlow may fuse with the product. `fused` must be False for a product over an
-        axis that may be empty: the fused kernel returns zeros without the bias.
+        `fused`: use BiasAdd for floats, which TensorFlow may fuse with the product. It must be False for a product over
+        an axis that may be empty, because the fused kernel then returns zeros without the bias.
         """
         if bias is None:
             return x

@@ -80,7 +80,7 @@ def _detect() -> Interpolation:
 def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
     """Whether `function` interpolates correctly between the pixels of a 2x2 image, and repeats the border outside of it.
 
-    False if `Features.run` returns None, because TensorFlow refuses the graph.
+    Returns False if TensorFlow cannot run the test graph (see `Features.run`).
     """
 
     def build(points: TfTensor, image: TfTensor) -> TfTensor:

@@ -26,7 +26,10 @@ class TensorFlowShim(Shim):
 
     @abc.abstractmethod
     def find_obstacle(self, tf: TensorFlow) -> Optional[str]:
-        """Return the reason why the shim cannot use this TensorFlow, as text for the user; None if it can use it."""
+        """Return the reason why the shim cannot use this TensorFlow, as text for the user.
+
+        Returns None if the shim can use it.
+        """
 
     @property
     def features(self) -> Features:

@@ -13,7 +13,10 @@ GRAPH_LIMIT = 1900 * 1000 * 1000
 
 
 def constants(program: Program) -> Dict[int, np.ndarray]:
-    """Return {id(array): array} of the constants that live nodes and outputs of a program read, in branches and loops too."""
+    """Return a dict id(array) -> array: the constants that live nodes and outputs of a program read.
+
+    Constants that branches and loop bodies read are included.
+    """
     return {id(array): array for array in _region_constants(program.region)}
 
 

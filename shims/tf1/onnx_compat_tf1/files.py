@@ -87,9 +87,9 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
 
 
 def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[TensorPorts, TensorPorts]]:
-    """Return (inputs, outputs) as `save_graphdef` stored them in node attributes; None if no node is marked as an output.
+    """Return (inputs, outputs) that `save_graphdef` stored in node attributes.
 
-    Both are lists of (tensor, port) pairs in the order of the model.
+    Each is a list of (tensor, port) pairs in the order of the model. Returns None if no node is marked as an output.
     """
     entries: Dict[str, List[Tuple[int, TfTensor, Port]]] = {"input": [], "output": []}
     for node in frozen.node:

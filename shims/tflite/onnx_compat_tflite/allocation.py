@@ -49,7 +49,7 @@ def allocate(interpreter: Interpreter) -> None:
 def _replace_open_sizes(sizes: List[int], trial: int) -> List[int]:
     """Return the sizes with each open size (-1) replaced by `trial`.
 
-    An open axis 0, the batch, becomes 1 if `trial` is over 128 and another axis is open too.
+    Exception: if `trial` is over 128 and several axes are open, an open axis 0 (the batch) becomes 1.
     """
     batch = trial if trial <= 128 or sizes.count(-1) < 2 else 1
     return [size if size != -1 else trial if axis else batch for axis, size in enumerate(sizes)]

@@ -84,7 +84,10 @@ def _import_runtime() -> Tuple[Optional[Runtime], str]:
 
 
 def _tensorflow_runtime() -> Tuple[Optional[Runtime], str]:
-    """Return (runtime, reason) of the TensorFlow that the user has imported; (None, reason) if it has no interpreter."""
+    """Return (runtime, reason) for the TensorFlow that the user has imported.
+
+    Returns (None, reason) if this TensorFlow has no interpreter.
+    """
     tensorflow = sys.modules["tensorflow"]
     lite = getattr(tensorflow, "lite", None)
     if lite is None or not hasattr(lite, "Interpreter"):

@@ -96,9 +96,9 @@ def supports_empty_windows(kernels: Kernels) -> bool:
 
 
 def open_window_outputs(model: fb.ModelSpec) -> List[int]:
-    """Return the index of the output tensor of each convolution and pool of the first subgraph with an open input size.
+    """Return the tensor index of the result of each convolution and pool of the first subgraph whose input has an open size.
 
-    An open batch or an open number of channels counts too.
+    The open size may be any size, also the batch or the number of channels.
     """
     main = model.subgraphs[0]
     return [

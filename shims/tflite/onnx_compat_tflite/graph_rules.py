@@ -46,9 +46,9 @@ class Use:
         return self.input(index).dtype
 
     def constant(self, index: int) -> Optional[List[int]]:
-        """Return the elements of a constant integer input as a flat list; None if the input is no constant.
+        """Return the elements of the constant integer input at position `index`, as a flat list.
 
-        Raises VerificationError if the operator lacks the input.
+        Returns None if the input is no constant. Raises VerificationError if the operator lacks the input.
         """
         buffer = self.input(index).buffer
         return None if buffer is None else [int(value) for value in np.asarray(buffer).reshape(-1)]

@@ -43,10 +43,10 @@ class TensorDump(OpenedFile):
         self.steps = [self._step(op) for op in self._main.operators]
 
     def _tensor_names(self, signature: Optional[fb.Signature]) -> List[str]:
-        """Return, by tensor index, the name of each tensor of the first subgraph.
+        """Return a list with the name of each tensor of the first subgraph.
 
-        An input or output of `signature` has its name there, any other tensor its own. With a signature of None, each
-        tensor has its own.
+        An input or output of `signature` has its name in the signature. Any other tensor has its own name. Without a
+        signature (None), every tensor has its own name.
         """
         names = [tensor.name for tensor in self._main.tensors]
         for ports in (signature.inputs, signature.outputs) if signature is not None else ():

@@ -51,10 +51,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         raise NotImplementedError
 
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
-        """Return the error to raise for an unsupported node; None if the node is supported for all values.
+        """Return the error to raise if a node is not supported for all values.
 
-        A node with a string argument or result is unsupported; tensors in a list argument are not checked. A back end
-        overrides this method to refuse more nodes.
+        Returns None for a supported node. A node with a string argument or result is not supported; tensors in a list
+        argument are not checked. A back end overrides this method to refuse more nodes.
         """
         specs = [arg.spec for arg in node.args if isinstance(arg, (Ref, Const))] + [ref.spec for ref in node.outputs]
         return self.unsupported_error("strings") if any(spec.dtype.kind == "s" for spec in specs) else None
@@ -117,7 +117,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
 
 
 def constants(region: Region) -> Dict[int, Const]:
-    """Return {id(array): `Const`} of the constants that live nodes and outputs of a region read, in inner regions too."""
+    """Return a dict id(array) -> `Const`: the constants that live nodes and outputs of a region read.
+
+    Constants that its branches and loop bodies read are included.
+    """
     by_identity: Dict[int, Const] = {}
     for node in region.live():
         _collect(node.args, by_identity)

@@ -59,7 +59,10 @@ class Elementwise(Pointwise):
         raise NotImplementedError
 
     def _divisor(self, y: Array) -> Array:
-        """Return the divisors y with 0 replaced by 1. For signed integers, -1 is replaced too: least integer / -1 overflows."""
+        """Return the divisors y with 0 replaced by 1.
+
+        For signed integers, -1 is replaced by 1 as well, because the least integer / -1 overflows.
+        """
         unfit = self.xp.equal(y, self.like(0, y))
         if self.is_signed(y):
             unfit = self.xp.logical_or(unfit, self.xp.equal(y, self.like(-1, y)))

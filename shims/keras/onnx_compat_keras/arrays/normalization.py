@@ -37,7 +37,7 @@ def _is_over_last_axis(node: GraphNode, inputs: Sequence[Any], attributes: Attri
 
 
 def first_result_only(node: Node, result: Array) -> Tuple[Array, ...]:
-    """Return (result, None, ...): a value for each output of a node of which only the first output is read."""
+    """Return (result, None, ...), with an entry for each output of the node. Only the first output is read."""
     return (result,) + (None,) * (len(node.outputs) - 1)
 
 

@@ -36,7 +36,10 @@ class Reduction:
     int64: Any
 
     def _empty_result(self, x: Array, axes: Sequence[int], keepdims: bool, value: float) -> Array:
-        """Return the result of a reduction of x over an empty axis, filled with `value`; None if no axis in `axes` is empty."""
+        """Return the result of a reduction of x over an empty axis: an array filled with `value`.
+
+        Returns None if no axis in `axes` is empty.
+        """
         if all(x.shape[axis] for axis in axes):
             return None
         kept = [1 if k in axes else int(n) for k, n in enumerate(x.shape) if keepdims or k not in axes]

@@ -22,7 +22,7 @@ _AxisSlice = Union[slice, str]
 
 
 def known_sizes(sizes: Sizes) -> Optional[Tuple[int, ...]]:
-    """Return the sizes as a tuple of ints; None if a size is only known at run time."""
+    """Return the sizes as a tuple of ints. Returns None if a size is only known at run time."""
     values = sizes.scalars
     return tuple(map(int, values)) if all(isinstance(v, (int, np.integer)) for v in values) else None
 

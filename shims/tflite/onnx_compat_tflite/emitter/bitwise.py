@@ -61,9 +61,10 @@ def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @widen_for("FLOOR_MOD", "SUB")
 def _mask_bit_range(builder: Builder, x: Handle, low: int, high: Optional[int]) -> Handle:
-    """Keep the bits `low` to `high` - 1 of a signed x, and clear the others; for `high` None, keep the bits from `low` on.
+    """Keep the bits `low` to `high` - 1 of a signed x, and clear the others.
 
-    The result is x mod 2^high less x mod 2^low, where x takes the place of x mod 2^high for `high` None.
+    Without `high` (None), all bits from `low` on are kept. The result is x mod 2^high - x mod 2^low. Without `high`, it
+    is x - x mod 2^low.
     """
     upper = x if high is None else broadcasting.add_op(builder, "FLOOR_MOD", [x, builder.like(x, 2**high)])
     if not low:

@@ -119,7 +119,7 @@ class Builder:
         return self.graph.add_many(builtin, inputs, results, self._operator_name(), **options)
 
     def _operator_name(self) -> Optional[str]:
-        """Return the name of the ONNX node; None if the builder has no node, or the node no origin."""
+        """Return the name of the ONNX node. Returns None if the builder has no node, or if the node has no origin."""
         return self._node.origin.node if self._node is not None and self._node.origin is not None else None
 
     def may_be_infinite(self, x: Handle) -> bool:
@@ -210,10 +210,10 @@ class Builder:
         return self.graph.cache[handle.index]
 
     def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
-        """Set sizes of a computed tensor from `dims`, in place, and return the handle. It must not be a constant.
+        """Set unknown sizes of a computed tensor to the sizes in `dims`, in place, and return the handle.
 
-        A size of the handle that is no int takes the value in `dims`; None in `dims` sets nothing. Nor does a `dims` of
-        another rank.
+        A size of the handle that is an int is not changed. None in `dims` sets nothing, and a `dims` of another rank
+        changes nothing. The handle must not be a constant.
         """
         if len(dims) == handle.rank:
             handle.dims = tuple(choose_known_size(a, b) for a, b in zip(handle.dims, dims))

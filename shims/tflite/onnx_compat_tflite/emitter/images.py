@@ -81,9 +81,10 @@ _KERNELS = [
 
 
 def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
-    """Return the sizes (before, after) for which a kernel is compared with ONNX: those of the axis if both are known.
+    """Return the sizes (before, after) for which a kernel is compared with ONNX.
 
-    Else they are `_TRIAL_SIZE`, and `_TRIAL_SIZE` times the factor.
+    They are the sizes of the axis, if both are known. Otherwise they are `_TRIAL_SIZE` and `_TRIAL_SIZE` times the
+    factor.
     """
     if is_static(scaled.before) and is_static(scaled.after):
         return int(scaled.before), int(scaled.after)
@@ -189,9 +190,10 @@ def _accepts_lrn(_: GraphNode, inputs: Sequence[Any], attributes: Attributes) ->
 
 @native("Resize", _accepts_resize, spatial=True)
 def resize_image(builder: Builder, x: Handle, *inputs: Optional[Handle], **attributes: Any) -> Handle:
-    """Emit Resize of a channels-last x by the kernel that agrees with ONNX. `_accepts_resize` must hold for the node.
+    """Emit Resize of a channels-last x by the kernel that computes the same positions as ONNX.
 
-    `inputs` are those after x: roi, scales and sizes (from opset 11 on), or the scales. Each may be None, if omitted.
+    `inputs` are the inputs after x: roi, scales and sizes from opset 11 on, before that the scales. An omitted input
+    may be None. `_accepts_resize` must hold for the node.
     """
     arrays = [x.array for x in inputs if x is not None and x.is_constant and x.dtype == "float32"]
     scales = next((array for array in arrays if array.size == 4), None)  # the roi has 8 elements, or none

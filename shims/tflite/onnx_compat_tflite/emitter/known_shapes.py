@@ -49,7 +49,7 @@ def _broadcast_size(sizes: Sequence[Any]) -> Any:
 
 
 def product(sizes: Sequence[Any]) -> Any:
-    """Return the product of sizes, which may be symbolic; None if a size is unknown. Raises TypeError without sizes."""
+    """Return the product of sizes, which may be symbolic. Returns None if a size is unknown. Raises TypeError without sizes."""
     return None if any(size is None for size in sizes) else functools.reduce(operator.mul, sizes)
 
 

@@ -97,7 +97,10 @@ def _is_dequantized(builder: Builder) -> bool:
 
 
 def _producer(node: Node) -> Optional[Node]:
-    """Return the node that computes the first argument of `node`; None for an input, a constant or no argument."""
+    """Return the node that computes the first argument of `node`.
+
+    Returns None if the argument is an input or a constant, or if there is no argument.
+    """
     return getattr(node.args[0], "node", None) if node.args else None
 
 

@@ -39,9 +39,11 @@ def reshape(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
 
 
 def reshape_to(builder: Builder, x: Handle, dims: Sequence[Any]) -> Handle:
-    """Return x in the shape `dims`: x itself if its shape is provably equal, a constant for a constant, else by RESHAPE.
+    """Return x in the shape `dims`.
 
-    One size may be symbolic or None, if x is no constant and no other size is zero.
+    - If the shape of x is provably `dims`, the result is x.
+    - If x is a constant, the result is a constant.
+    - Otherwise the result is computed by RESHAPE. One size may then be symbolic or None, if no other size is zero.
     """
     if is_same_shape(x.dims, dims):
         return x

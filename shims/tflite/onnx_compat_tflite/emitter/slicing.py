@@ -155,9 +155,10 @@ def _slice_size(extent: Size, begin: int, end: Size) -> Optional[int]:
 
 
 def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
-    """Return the end of a slice as an integer that holds for every length of the axis; None without such an integer.
+    """Return the end of a slice as an integer that is right for every length of the axis.
 
-    A negative integer counts from the end of the axis. `_OPEN_END` is the end of the axis.
+    A negative integer counts from the end of the axis. `_OPEN_END` is the end of the axis. Returns None if there is no
+    such integer.
     """
     if isinstance(end, int):
         return end

@@ -48,7 +48,7 @@ _SORTED_SHARE = 8  # up to 1/8 of the boxes, selecting the first k is faster tha
 
 
 def _known_scalar(x: Optional[Tensor]) -> Any:
-    """Return the number in a known tensor of a single element; None for another tensor."""
+    """Return the number in a known tensor of a single element. Returns None for any other tensor."""
     if x is None or x.value is None or not x.known or x.size != 1:
         return None
     return x.value.reshape(-1)[0]

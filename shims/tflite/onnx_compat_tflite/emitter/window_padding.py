@@ -25,7 +25,10 @@ def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
 
 
 def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any]:
-    """Return the spatial sizes of the result; None for an unknown size. For VALID, `space` includes the pads."""
+    """Return the spatial sizes of the result of a window op. An unknown size is None.
+
+    `space` has the spatial sizes of the input. For the padding "VALID", they include the pads.
+    """
     if padding == SAME:
         return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, window.strides)]
     return [window_count(*along) for along in zip(space, window.kernel, window.strides, window.dilations)]

@@ -103,9 +103,10 @@ class _Decoder:
     def _union(
         self, field: Field, start: int, offsets: Tuple[int, ...], size: int
     ) -> Optional[Tuple[str, Dict[str, Any]]]:
-        """Return (name, fields) of the table in a union field; None if the field is absent or its member is unknown.
+        """Return (name, fields) of the table in a union field. `fields` is a dict {field name: value}.
 
-        Raises InvalidModelError for a malformed table.
+        Returns None if the field is absent, or if the table's type is unknown. Raises InvalidModelError for a malformed
+        table.
         """
         kind = self._field_position(field.slot, 1, start, offsets, size)
         position = self._field_position(field.slot + 1, 4, start, offsets, size)

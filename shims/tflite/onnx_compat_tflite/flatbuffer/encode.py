@@ -62,7 +62,11 @@ Value = Any  # A field's value: a scalar, bytes, a sequence, a mapping of a tabl
 
 
 class _Slot(NamedTuple):
-    """A field as stored inside its table: a scalar, or the offset of its value. `code`: the format for `struct.pack`."""
+    """A field as stored inside its table: at the index `slot` of the vtable, `value` with the `struct` format `code`.
+
+    If the field is no scalar, `value` is its content, and the table stores the offset of the content. `field` is the
+    field in the schema.
+    """
 
     slot: int
     code: str

@@ -109,7 +109,10 @@ _OPTIONS = _options_by_operator()
 
 
 def options_table(operator: str) -> Optional[str]:
-    """Return the name of an op's options table, which may have no fields; None without a table (RELU), or if unknown."""
+    """Return the name of an op's options table, which may have no fields.
+
+    Returns None for an op without options, such as RELU, and for an unknown op.
+    """
     return _OPTIONS.get(operator)
 
 

@@ -66,9 +66,10 @@ def channel_scales(graph: GraphRewriter, context: Context) -> int:
 def _image_and_vector(graph: GraphRewriter, op: fb.OperatorSpec, builtin: str) -> Optional[Tuple[int, np.ndarray]]:
     """Return (index of the NHWC tensor, vector with a number for each channel), the operands of `op`.
 
-    A constant with a single number is repeated for each channel. Returns None if `op` is not the op `builtin`. Returns
-    None unless an operand is a float32 constant with one number or a number for each channel. The other operand must
-    have rank 4 and a known number of channels, and be no constant.
+    One operand is a float32 constant with a number for each channel, or a single number, which is repeated. The other
+    operand is no constant, and has rank 4 and a known number of channels.
+
+    Returns None for other operands, and if `op` is not the op `builtin`.
     """
     if op.builtin != builtin:
         return None

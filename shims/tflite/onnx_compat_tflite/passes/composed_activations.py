@@ -195,7 +195,7 @@ def _match_elu(node: Node) -> _Match:
 
 
 def _bounds(clip: Node) -> Tuple[Any, Any]:
-    """Return (lower bound, upper bound) of a clip node; None for a missing bound."""
+    """Return (lower bound, upper bound) of a clip node. A missing bound is None."""
     return clip.params.get("low"), clip.params.get("high")
 
 

@@ -145,10 +145,12 @@ def _unshared_producer(
 def _add_factor(
     graph: GraphRewriter, op: fb.OperatorSpec, array: np.ndarray, most: int, zeros: bool = False
 ) -> Optional[int]:
-    """Append `array` as a float32 constant, named after the result of `op`, and return its index.
+    """Append `array` as a float32 constant, named after the result of `op`, and return its tensor index.
 
-    Returns None, and appends nothing, if an element is infinite, NaN, denormal, or (without `zeros`) zero. Returns None
-    too if the array has more elements than both `most` and 4096.
+    Returns None, and appends nothing, if
+
+    - an element is infinite, NaN or denormal, or is zero (unless `zeros` is true),
+    - the array has more than `most` and more than 4096 elements.
     """
     array = np.asarray(array, np.float32)
     is_lost = (np.abs(array) < np.finfo(np.float32).tiny) & ~((array == 0) & zeros)

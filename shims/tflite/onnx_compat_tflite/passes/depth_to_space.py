@@ -91,8 +91,11 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
     """Return, as `_Blocks`, how the operators from `source` to `result` turn the channels into blocks of pixels.
 
     `transpose` is the TRANSPOSE between the two RESHAPEs. The channels are split into (row, column, c) or (c, row,
-    column). Returns None for any other permutation or sizes, and for blocks of a single pixel. Returns None too for a
-    permutation that is no constant, and for open sizes other than the batch.
+    column). Returns None if
+
+    - the permutation or the sizes are others, or a block is a single pixel,
+    - the permutation is no constant,
+    - a size other than the batch is open.
     """
     whole, wide, split = (list(graph.sizes(index)) for index in (source, result, transpose.inputs[0] or 0))
     perm = graph.constant(transpose.inputs[1])

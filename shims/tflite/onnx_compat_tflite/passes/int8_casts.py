@@ -108,9 +108,10 @@ class _Cast:
         self._put("CAST", [source], result, in_data_type=before, out_data_type=after)
 
     def _shape(self, source: int) -> int:
-        """Return a tensor with the shape of `source`, for a RESHAPE: a constant, if at most one size is open, else a SHAPE.
+        """Return the index of a tensor with the shape of `source`, for a RESHAPE.
 
-        A constant has -1 for the open size. If a size is open and another is 0, a SHAPE is appended too.
+        - If no size or one size is open, it is a constant, with -1 for the open size.
+        - If several sizes are open, or one is open and another is 0, it is the result of a SHAPE, which is appended.
         """
         sizes = list(self._graph.sizes(source))
         open_sizes = sum(size < 0 for size in sizes)

@@ -103,9 +103,10 @@ class GraphRewriter:
         return list(self._readers.get(index, []))
 
     def only_reader(self, index: int) -> Optional[fb.OperatorSpec]:
-        """Return the only operator that reads a tensor; None if it has no reader or several, or is an output.
+        """Return the only operator that reads a tensor.
 
-        An operator that reads the tensor twice counts as two readers.
+        Returns None if the tensor has no reader or several, or is an output. An operator that reads the tensor twice
+        counts as two readers.
         """
         readers = self._readers.get(index, [])
         return readers[0] if len(readers) == 1 and index not in self._graph.outputs else None
@@ -113,14 +114,14 @@ class GraphRewriter:
     def is_only_read_by(self, index: int, op: fb.OperatorSpec) -> bool:
         """Whether no operator other than `op` reads the tensor, and the tensor is no output.
 
-        True, too, for a tensor without readers, and for a tensor that `op` reads twice.
+        Returns True also for a tensor without readers, and for a tensor that `op` reads twice.
         """
         return all(reader is op for reader in self._readers.get(index, [])) and index not in self._graph.outputs
 
     def constant(self, index: Optional[int]) -> Any:
-        """Return the array of a constant tensor; None for any other tensor, and for an omitted input (None).
+        """Return the array of a constant tensor. For a quantized constant, the array has its integers.
 
-        For a quantized constant, the array has its integers.
+        Returns None for any other tensor, and for an omitted input (None).
         """
         return None if index is None else self._graph.tensors[index].buffer
 
@@ -300,9 +301,10 @@ class GraphRewriter:
 
     # -- inputs, outputs and dead code -------------------------------------------------------------------------------------
     def select_ports(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
-        """Keep only the inputs, and the outputs, of the subgraph at these positions, in this order; None keeps all.
+        """Keep only the inputs and the outputs of the subgraph at these positions, in this order.
 
-        Operators and tensors are not changed, and callers of the subgraph are not either.
+        For `inputs` of None, all inputs are kept; for `outputs` of None, all outputs. Operators, tensors and callers of
+        the subgraph are not changed.
         """
         if inputs is not None:
             self._graph.inputs = [self._graph.inputs[position] for position in inputs]

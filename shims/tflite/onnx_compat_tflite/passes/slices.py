@@ -70,10 +70,10 @@ def slices_to_split(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slice(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Slice]:
-    """Return a SLICE with constant bounds along a single axis as a `_Slice`; None for any other operator or dtype.
+    """Return a SLICE with constant bounds along a single axis as a `_Slice`.
 
-    None, too, for a SLICE of the whole tensor, or along several axes. The `length` is -1 if the size of the result is
-    open.
+    `length` is -1 if the size of the result is open. Returns None for any other operator or dtype, and for a SLICE of
+    the whole tensor or along several axes.
     """
     source = op.inputs[0] if op.builtin == "SLICE" else None
     if source is None or graph.tensor(source).dtype not in _TYPES:

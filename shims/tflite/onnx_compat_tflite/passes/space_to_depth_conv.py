@@ -67,11 +67,11 @@ def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]) -> Optional[_Samples]:
-    """Return as `_Samples` the image whose strided slices a CONCATENATION joins along the channels; None for other slices.
+    """Return, as `_Samples`, the image whose strided slices the CONCATENATION `joined` joins along the channels.
 
-    `order`: the axes of the image that the convolution reads as batch, rows, columns and channels. The image must be
-    float32 of rank 4, with known sizes but for the batch. The slices must have each of its pixels exactly once, with
-    all channels.
+    `order`: the axes of the image that the convolution reads as batch, rows, columns and channels. The slices must have
+    each pixel of the image exactly once, with all channels. The image must be float32 of rank 4, with known sizes but
+    for the batch. Returns None for other slices or images.
     """
     if len(order) != 4 or order[0] != 0 or joined.options.get("axis") not in (order[3], order[3] - 4):
         return None

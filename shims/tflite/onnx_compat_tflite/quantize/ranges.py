@@ -24,8 +24,10 @@ Range = Tuple[float, float]
 class Ranges(NamedTuple):
     """Calibration results for the float32 tensors of the first subgraph, by tensor index.
 
-    `limits`: tensor -> (least, largest value). `unbounded`: tensors, constants too, with an absolute value of HUGE or
-    more, or with NaN. A tensor that is unbounded in some samples may have limits of the other samples.
+    limits: a dict tensor -> (least, largest value).
+    unbounded: the tensors with an absolute value of HUGE or more, or with NaN; constants are included.
+
+    If a tensor is unbounded in some samples only, its limits are those of the other samples.
     """
 
     limits: Dict[int, Range]

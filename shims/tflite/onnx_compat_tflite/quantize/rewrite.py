@@ -73,9 +73,10 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
 def _calibrate(
     path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime, trial: Dict[str, np.ndarray]
 ) -> Optional[Ranges]:
-    """Return the ranges of the tensors over the samples of `how`; None if the scheme needs no calibration data.
+    """Return the ranges of the tensors over the samples of `how`, which must have a sample.
 
-    The inputs of the first sample are copied into the dictionary `trial`. There must be a sample.
+    Side effect: the inputs of the first sample are copied into the dict `trial`. Returns None if the scheme needs no
+    calibration data.
     """
     if not how.scheme.calibrated:
         return None

@@ -25,6 +25,6 @@ KEY = "onnx_compat.quantization"
 
 
 def scheme_of(model: fb.ModelSpec) -> Optional[Scheme]:
-    """Return the quantisation scheme that the metadata of a file names; None if the metadata names no known scheme."""
+    """Return the quantisation scheme that the metadata of a file names. Returns None without a known scheme."""
     kind = model.metadata.get(KEY, b"").decode("ascii", "replace")
     return next((scheme for scheme in (*SCHEMES, MODELS_OWN) if scheme.kind == kind), None)

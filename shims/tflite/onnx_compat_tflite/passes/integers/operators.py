@@ -178,9 +178,10 @@ def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Opera
 
 
 def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> Operand:
-    """Return a float constant as an integer operand of this dtype; None if no parameters represent it exactly.
+    """Return (parameters, function that returns the integer tensor's index) for a float constant.
 
-    The integer constant is appended when the function of the operand is called.
+    `dtype` is the integer dtype. The integer constant is appended when the function is called. Returns None if no
+    parameters of this dtype represent the constant exactly.
     """
     parameters = parameters_of_constant(array, dtype)
     if parameters is None:
@@ -287,7 +288,7 @@ def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams,
 
 
 def _product(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of BATCH_MATMUL; None where `_pair` returns None."""
+    """Return a Writer of the integer kernel of BATCH_MATMUL. Returns None in the cases of `_pair`."""
     return _pair(region, op, parameters, "NONE")
 
 

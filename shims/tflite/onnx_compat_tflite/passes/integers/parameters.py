@@ -153,10 +153,11 @@ def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndar
 
 
 def _find_scale(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
-    """Return a scale of which all elements of the vector `numbers` are integer multiples; None if no candidate fits.
+    """Return a scale of which all elements of the vector `numbers` are integer multiples.
 
-    The candidates are (largest absolute number) / count, for each of `counts` in order. The first that fits is refined
-    by `_exact_scale`. Returns 1 if all numbers are 0. There must be a number.
+    The candidates are (largest absolute number) / count, for each of `counts` in order. The first candidate of which
+    this is true is refined by `_exact_scale`. Returns None without such a candidate. Returns 1 if all numbers are 0.
+    There must be a number.
     """
     sizes = np.abs(numbers)
     largest = float(sizes.max())

@@ -127,6 +127,9 @@ def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str)
 
 
 def _source_of_cast(graph: GraphRewriter, index: Optional[int]) -> Optional[int]:
-    """Return the input of the CAST that writes the tensor `index`; None if no CAST writes it, and for an `index` of None."""
+    """Return the tensor that the CAST reads that writes the tensor `index`.
+
+    Returns None if no CAST writes the tensor, and if `index` has the value None.
+    """
     last = graph.producer(index, "CAST")
     return None if last is None else last.inputs[0]

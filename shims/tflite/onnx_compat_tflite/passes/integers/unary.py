@@ -68,7 +68,7 @@ def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPa
 
 
 def hard_swish(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of HARD_SWISH; None unless its input and result are int8."""
+    """Return a Writer of the integer kernel of HARD_SWISH. Returns None if the input or the result is not int8."""
     x = op.inputs[0]
     data = region.parameters_of(x)
     if data is None or x is None or not are_int8(data, parameters):

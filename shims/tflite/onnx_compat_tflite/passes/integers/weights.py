@@ -78,9 +78,14 @@ class _Weights:
     def write_in_type(
         self, region: QuantizedRegion, x: int, out: int, output: int, write: Callable[[int, int], None]
     ) -> None:
-        """Run `write(source, result)`, where source has the integers of the float tensor `x` and result becomes `output`.
+        """Run `write(source, result)`, which appends the kernel from the integer tensor `source` to the integer tensor `result`.
 
-        For uint8 weights, source and result are uint8 too, converted by QUANTIZE. `out`: the float tensor of the result.
+        `source` has the integers of the float tensor `x`. `out` is the float tensor of the result, and `output` its
+        integer tensor.
+
+        - For int8 weights, `result` is `output`.
+        - For uint8 weights, `source` and `result` are new uint8 tensors. A QUANTIZE before the kernel and another after
+          it convert them.
         """
         if self.array.dtype == np.int8:
             write(region.integers_of(x), output)
