@@ -63,7 +63,7 @@ def jax_device(device: Optional[str]) -> BackEndDevice:
 
 
 def torch_device(device: Optional[str]) -> BackEndDevice:
-    """Return the torch.device with a name of `devices()`; for None, the device on which Keras creates its variables."""
+    """Return the torch.device with a name of `devices()`. For None, return the device on which Keras creates its variables."""
     import torch
 
     if device is None:

@@ -48,9 +48,10 @@ class _Namespace:
 
     @staticmethod
     def power(x: Array, y: Array) -> Array:
-        """Return x ** y; for integers, y >= 0. Integers are multiplied in a loop, unless y is a numpy array with all y < 64.
+        """Return x ** y. For integers, y must not be negative.
 
-        jnp.power of integers reads only the low six bits of the exponent.
+        Integers are multiplied in a loop, because jnp.power of integers reads only the low six bits of y. jnp.power is
+        used if y is a numpy array with all y < 64.
         """
         is_small = isinstance(y, np.ndarray) and (not y.size or y.max() < 64)
         return jnp.power(x, y) if is_small or not jnp.issubdtype(x.dtype, jnp.integer) else _power_by_squaring(x, y)
@@ -281,10 +282,11 @@ class JaxArrays(Arrays):
         return (*state, *ys)
 
     def gradient(self, *xs: Array, bodies: Bodies, captures: Sequence[Array], refusal: str) -> Tuple[Array, ...]:
-        """Return the gradient of the sum of the output of `bodies[0]` for each of `xs`, by jax.grad.
+        """Return, for each of `xs`, the gradient of the sum of the output of `bodies[0]`, computed by jax.grad.
 
-        The gradient of an x that is no float is 0. If jax.grad raises ValueError, as for a loop of unknown length, use the
-        derivatives of `onnx_compat.autodiff`. They raise UnsupportedError with the reason `refusal`, unless it is "".
+        The gradient of an x that is no float is 0. If jax.grad raises ValueError, as for a loop of unknown length, the
+        derivatives of `onnx_compat.autodiff` compute the result. These raise UnsupportedError with the reason
+        `refusal`, if `refusal` is not empty.
         """
         xs = tuple(map(jnp.asarray, xs))
         floats = [k for k, x in enumerate(xs) if jnp.issubdtype(x.dtype, jnp.floating)]

@@ -105,7 +105,7 @@ class Base(Emitter):
     def known_value(self, handle: TfTensor) -> Optional[np.ndarray]:
         """Return the value of a tensor that is a constant of the graph, as an array.
 
-        None for any other tensor: a result, a weight that is a variable, an eager tensor.
+        Returns None for any other tensor: a result, a weight that is a variable, an eager tensor.
         """
         array = self._arrays.get(id(handle))
         if array is None and not self.concrete and getattr(getattr(handle, "op", None), "type", "") == "Const":

@@ -30,5 +30,8 @@ def logical_devices(tf: TensorFlow) -> List[str]:
 
 
 def placement(tf: TensorFlow, device: Optional[str]) -> ContextManager[Any]:
-    """Return a context manager that places operations on a device such as "gpu:0"; for None, it does nothing."""
+    """Return a context manager that places operations on a device such as "gpu:0".
+
+    If `device` has the value None, the context manager does nothing.
+    """
     return nullcontext() if device is None else tf.device("/device:" + device.upper())

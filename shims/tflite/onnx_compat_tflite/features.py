@@ -124,7 +124,7 @@ def _installed_version(package: str) -> str:
 
 
 def kernels() -> Kernels:
-    """Return the `Kernels` of the installed runtime; without a runtime, those that every supported runtime has.
+    """Return the `Kernels` of the installed runtime. Without a runtime, return the kernels that every supported runtime has.
 
     The first result is cached: a runtime that is imported later has no effect.
     """

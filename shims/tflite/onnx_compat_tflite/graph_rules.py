@@ -315,7 +315,7 @@ def _batch_matmul(use: Use) -> None:
 
 
 def _window_counts(use: Use, sizes: Sizes, kernel: Sizes) -> List[int]:
-    """Return the output height and width of a convolution or pool, -1 if unknown; at least 0.
+    """Return [height, width] of the output of a convolution or pool. An unknown size is -1; other sizes are at least 0.
 
     `sizes` and `kernel` are (height, width). Raises VerificationError if a stride is not positive.
     """

@@ -33,9 +33,10 @@ def check_graph(model: fb.ModelSpec, after: str) -> fb.ModelSpec:
 
 
 def verify_graph(model: fb.ModelSpec, after: str = "") -> None:
-    """Raise VerificationError if a model has a defect: see the module.
+    """Raise VerificationError if a model has a defect. The module docstring lists the defects.
 
-    The message names the step `after`, if given, and the subgraph and the operator of a defect in them.
+    The message names the subgraph and the operator of the defect. `after`: the step after which the model is verified,
+    such as "the pass 'x'". The message names the step if it is not empty.
     """
     for number, graph in enumerate(model.subgraphs):
         where = "the subgraph %d '%s'" % (number, graph.name)

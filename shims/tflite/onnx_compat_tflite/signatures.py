@@ -49,7 +49,7 @@ def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
 
 
 def _main_signature(model: fb.ModelSpec) -> fb.Signature:
-    """Return the signature of the first subgraph; without one, a new signature with the names of the tensors."""
+    """Return the signature of the first subgraph. If it has none, return a new signature with the names of its tensors."""
     main = model.subgraphs[0]
     signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
     if signature is not None:

@@ -115,7 +115,10 @@ class Elementwise(Pointwise, Sizing):
         return self._factor_of(scaled, x) if isinstance(zero, Const) and not zero.array.any() else None
 
     def _factor_of(self, scaled: Arg, x: Arg) -> Optional[np.ndarray]:
-        """Return the constant a if `scaled` is mul(x, a), in this order, and a has at most the rank of x; else None."""
+        """Return the constant a if `scaled` is mul(x, a), in this order, and a has at most the rank of x.
+
+        Returns None for any other argument.
+        """
         product = scaled.node if isinstance(scaled, Ref) else None
         if product is None or product.primitive != "mul" or product.args[0] is not x:
             return None

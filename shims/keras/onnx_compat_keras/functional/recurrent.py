@@ -68,7 +68,7 @@ class Recurrent(Base):
     def _initial(self, states: Handle, direction: int) -> Handle:
         """Return the initial state [batch, hidden] of a direction from `states`, which is [directions, batch, hidden].
 
-        None without `states`, and for a constant of zeros: the layer then begins with zeros.
+        Returns None if there are no `states`, or if they are a constant of zeros. The layer then begins with zeros.
         """
         if states is None or (isinstance(states, Known) and not states.array.any()):
             return None

@@ -22,9 +22,10 @@ __all__ = ["LENGTHS", "Counted", "Length", "Sizing"]
 
 @dataclass(frozen=True)
 class Length:
-    """A symbolic size: an `operation` ("mul", "add", "floordiv", "min") on two sizes, or "axis" of a tensor.
+    """A symbolic size: the result of an `operation` on `parts`.
 
-    `parts`: the two sizes, each an int or a Length; for "axis", the tensor and the axis.
+    - "mul", "add", "floordiv", "min": `parts` are two sizes, each an int or a Length.
+    - "axis": `parts` are a tensor and an axis, whose length is the size.
     """
 
     operation: str

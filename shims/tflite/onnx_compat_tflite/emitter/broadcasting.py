@@ -96,9 +96,10 @@ def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) 
 
 
 def _broadcast_beyond_empty(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
-    """Broadcast x by BROADCAST_TO, with 1 for a size 0 of `target` where x has length 1; slice the result to `target`.
+    """Broadcast x to the shape `target` by BROADCAST_TO, where a size of `target` may be 0.
 
-    BROADCAST_TO kernels write out of bounds where an axis of length 1 becomes empty.
+    The kernels write out of bounds if an axis of length 1 becomes empty. Such an axis is therefore broadcast to 1, and
+    the result is sliced to `target`.
     """
     source_shape = builder.shape_tensor(x)
     if x.rank < len(dims):
@@ -136,10 +137,10 @@ def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[i
 
 
 def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
-    """Return the axes of the result in groups: adjacent axes along which the same operands have size 1 form a group.
+    """Return the axes 0 to `rank` - 1 of the result in groups of adjacent axes, in order.
 
-    An axis along which all operands have size 1 joins any group. `rank` is that of the result. The groups hold the axes
-    0 to `rank` - 1, in order.
+    Along the axes of a group, the same operands have size 1. An axis along which all operands have size 1 can be in any
+    group. `rank` is the rank of the result.
     """
     groups: List[List[int]] = []
     last_pattern: Any = None

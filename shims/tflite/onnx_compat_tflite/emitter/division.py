@@ -125,7 +125,7 @@ def _safe_divisor(builder: Builder, y: Handle) -> Handle:
 
 
 def _divide_by_minus_one(builder: Builder, x: Handle, y: Handle, quotient: Handle) -> Handle:
-    """Return `quotient` with -x where y is -1; for a constant y without -1, `quotient` itself."""
+    """Return `quotient` with -x where y is -1. If y is a constant without -1, return `quotient` itself."""
     if y.is_constant and not (y.array == -1).any():
         return quotient
     is_minus_one = comparison.equal(builder, y, builder.like(y, -1))

@@ -53,13 +53,19 @@ _plain_minimum = _extreme("MINIMUM", "LOGICAL_AND")
 
 @primitive
 def maximum(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the elementwise maximum of x and y, which broadcast: NaN where an operand is NaN; for booleans logical OR."""
+    """Emit the elementwise maximum of x and y, which broadcast. The result is NaN where an operand is NaN.
+
+    For booleans, the result is the logical OR.
+    """
     return float64.propagate_nan(builder, _plain_maximum(builder, x, y), x, y)
 
 
 @primitive
 def minimum(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit the elementwise minimum of x and y, which broadcast: NaN where an operand is NaN; for booleans logical AND."""
+    """Emit the elementwise minimum of x and y, which broadcast. The result is NaN where an operand is NaN.
+
+    For booleans, the result is the logical AND.
+    """
     return float64.propagate_nan(builder, _plain_minimum(builder, x, y), x, y)
 
 

@@ -146,9 +146,9 @@ def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> 
 
 
 def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handle:
-    """Broadcast a grid to the shape of `indices` with length 1 along the last axis: a column to join to `indices`.
+    """Return a column that can be concatenated to `indices` along the last axis: `grid`, broadcast to all other axes.
 
-    The grid must broadcast to the shape of `indices` without its last axis.
+    The result has the shape of `indices`, with length 1 along the last axis. `grid` must broadcast to the other axes.
     """
     dims = indices.dims[:-1]
     column = (*dims, 1)

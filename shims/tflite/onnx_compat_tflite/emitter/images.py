@@ -104,7 +104,8 @@ def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> Resi
 def _is_decidable(scaled: ResizedAxis) -> bool:
     """Whether kernels can be compared with ONNX on this axis.
 
-    Both sizes must be known and positive; or the size `before` is symbolic, and the factor is 1, 2, 4 or 8.
+    They can if both sizes are known and positive. They can also if the size `before` is symbolic, and the factor is 1,
+    2, 4 or 8.
     """
     if is_static(scaled.before) and is_static(scaled.after):
         return bool(scaled.before > 0 and scaled.after > 0)
@@ -203,9 +204,9 @@ def resize_image(builder: Builder, x: Handle, *inputs: Optional[Handle], **attri
 
 @native("Upsample", _accepts_resize, spatial=True)
 def upsample_image(builder: Builder, x: Handle, *inputs: Handle, **attributes: Any) -> Handle:
-    """Emit Upsample of a channels-last x by the kernel that agrees with ONNX. `_accepts_resize` must hold for the node.
+    """Emit Upsample of a channels-last x by the kernel that computes the same positions as ONNX.
 
-    The scales are an attribute, or the constant that `inputs` holds.
+    `_accepts_resize` must hold for the node. The scales are an attribute, or a constant, the only element of `inputs`.
     """
     factors = attributes["scales"] if "scales" in attributes else inputs[0].array.reshape(-1).tolist()
     return _add_resize(builder, x, factors, attributes)

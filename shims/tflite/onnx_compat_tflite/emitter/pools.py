@@ -150,7 +150,10 @@ def _slice_every(builder: Builder, x: Handle, axis: int, start: int, stop: int, 
 
 
 def _can_merge_axes(x: Handle) -> bool:
-    """Whether RESHAPE can merge and split axes of x: all sizes are known; or all but the first, and these are not zero."""
+    """Whether RESHAPE can merge and split axes of x.
+
+    It can if all sizes are known. It can also if only the first size is unknown, and no other size is zero.
+    """
     return x.is_static or all(isinstance(size, int) and size for size in x.dims[1:])
 
 

@@ -18,7 +18,8 @@ __all__ = ["random_normal", "random_uniform"]
 def random_uniform(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
     """Emit a tensor of these sizes with uniform random numbers from 0 to 1, without 1, as `dtype`.
 
-    With a seed, each new interpreter draws the same sequence; without a seed (None), another sequence.
+    With a seed, each new interpreter draws the same sequence. Without a seed (None), each new interpreter draws another
+    sequence.
     """
     return _add_random(builder, "RANDOM_UNIFORM", sizes, dtype, seed)
 
@@ -27,15 +28,17 @@ def random_uniform(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[
 def random_normal(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
     """Emit a tensor of these sizes with random numbers of the standard normal distribution, as `dtype`.
 
-    With a seed, each new interpreter draws the same sequence; without a seed (None), another sequence.
+    With a seed, each new interpreter draws the same sequence. Without a seed (None), each new interpreter draws another
+    sequence.
     """
     return _add_random(builder, "RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
 
 
 def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
-    """Append a random operator of float32, and cast its result to `dtype`; without RANDOM_UNIFORM, map normal numbers.
+    """Append the random op `builtin` of float32, cast its result to `dtype`, and return the result.
 
-    Uniform float16 and bfloat16 numbers are limited to the largest number below 1.
+    If the runtime lacks RANDOM_UNIFORM, uniform numbers are computed from normal numbers. Uniform float16 and bfloat16
+    numbers are limited to the largest number below 1.
     """
     shape = builder.ints(*sizes.known) if sizes.known is not None else sizes.tensor
     options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}

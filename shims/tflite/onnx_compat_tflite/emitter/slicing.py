@@ -25,7 +25,10 @@ _OPEN_END = 2**31 - 1  # an end beyond every axis
 
 
 def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
-    """Group all axes in order: adjacent axes that do not change form a group, each other axis a group of its own."""
+    """Return the axes in groups, in order: adjacent axes that do not change form a group.
+
+    `changes` has for each axis whether it changes. An axis that changes forms a group of its own.
+    """
     runs: List[List[int]] = []
     for axis, is_changed in enumerate(changes):
         if runs and not is_changed and not changes[runs[-1][-1]]:

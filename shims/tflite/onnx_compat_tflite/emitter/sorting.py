@@ -16,10 +16,10 @@ __all__ = ["add_top_k", "argmax", "argmin", "sort_last", "top_k"]
 
 @primitive
 def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -> Tuple[Handle, ...]:
-    """Return the k largest elements along an axis, the largest first; without `largest` the k smallest, smallest first.
+    """Return (elements, int64 indices) of the k largest elements of x along an axis, the largest first.
 
-    The result is (elements, int64 indices). `sizes` holds k alone. Equal elements keep their order. A k beyond the axis
-    is an error of the kernel at run time.
+    Without `largest`, these are the k smallest elements, the smallest first. `sizes` has k as its only size. Equal
+    elements keep their order. If k exceeds the length of the axis, the kernel fails at run time.
     """
     (count,) = sizes.scalars
     # For a negative k, the kernel of LiteRT returns no elements. It refuses a k beyond the axis.
@@ -38,9 +38,10 @@ def top_k(builder: Builder, x: Handle, sizes: Sizes, axis: int, largest: bool) -
 
 
 def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> Tuple[Handle, Handle]:
-    """Return the k largest elements along the last axis, largest first; without `largest` the k smallest, smallest first.
+    """Return (elements, int32 indices) of the k largest elements of x along the last axis, the largest first.
 
-    The result is (elements, int32 indices). `k` is an int32 scalar. Equal elements keep their order.
+    Without `largest`, these are the k smallest elements, the smallest first. `k` is an int32 scalar. Equal elements
+    keep their order.
     """
     if not largest:
         values, indices = sort_last(builder, _reverse_order(builder, x), k)

@@ -24,9 +24,9 @@ class Later(NamedTuple):
 
 
 class Hole(NamedTuple):
-    """Bytes that the caller must fill with the value of `Later(key)`: `width` bytes from byte `position` on.
+    """`width` bytes at byte `position` of the flatbuffer, which the caller must fill with the value of `Later(key)`.
 
-    A width of 4 is for an offset relative to `position`, a width of 8 for a number.
+    If `width` is 4, the value is an offset relative to `position`. If it is 8, the value is a number.
     """
 
     position: int

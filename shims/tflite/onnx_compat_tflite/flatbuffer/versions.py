@@ -132,7 +132,7 @@ def _rescale_rule(use: _Use) -> int:
 
 
 def _plain16(version: int) -> Rule:
-    """Return a rule: an int16 input 0 without a scale, which is not quantised, requires this version, others 1."""
+    """Return a rule that gives `version` if input 0 is int16 without a scale, which is not quantised, and 1 otherwise."""
     return lambda use: version if use.dtype(0) == "int16" and not use.is_quantized() else 1
 
 

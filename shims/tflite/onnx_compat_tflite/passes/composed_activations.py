@@ -183,7 +183,7 @@ def _is_gelu_cubic(product: _Product, x: Ref) -> bool:
 
 
 def _match_elu(node: Node) -> _Match:
-    """Return elu as a `_Match` if the node computes max(x, 0) + (exp(min(x, 0)) - 1); else None."""
+    """Return elu as a `_Match` if the node computes max(x, 0) + (exp(min(x, 0)) - 1). Returns None for any other node."""
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, below = _producer(left, "clip"), _producer(_addend(_producer(right, "add", "sub"), -1), "exp")
         clipped = _producer(below.args[0], "clip") if below is not None else None
@@ -220,9 +220,10 @@ def _match_leaky_relu(node: Node) -> _Match:
 
 
 def _slope_below_zero(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Return (x, slope) if the node is of the form of `_slope_of_choice` or `_slope_of_sum`; else None.
+    """Return (x, slope) if the node computes x for x >= 0 and slope * x for x < 0.
 
-    Such a node computes x for x >= 0 and slope * x for x < 0. The slope is a constant of any shape.
+    The slope is a constant of any shape. The node must have the form of `_slope_of_choice` or `_slope_of_sum`. Returns
+    None for any other node.
     """
     return _slope_of_choice(node) or _slope_of_sum(node)
 
@@ -243,9 +244,10 @@ def _slope_of_choice(node: Node) -> Optional[Tuple[Ref, Const]]:
 
 
 def _slope_of_sum(node: Node) -> Optional[Tuple[Ref, Const]]:
-    """Return (x, slope) if the node is max(x, 0) - slope * max(-x, 0), as Keras exports it; else None.
+    """Return (x, slope) if the node is max(x, 0) - slope * max(-x, 0), as Keras exports it.
 
-    For a sum max(x, 0) + c * max(-x, 0), the slope is -c. The slope is a constant of any shape.
+    For a sum max(x, 0) + c * max(-x, 0), the slope is -c. The slope is a constant of any shape. Returns None for any
+    other node.
     """
     if node.primitive not in ("add", "sub"):
         return None
@@ -292,9 +294,10 @@ def _match_prelu(node: Node) -> _Match:
 
 
 def _match_softplus(node: Node) -> _Match:
-    """Return softplus as a `_Match` if the node computes it as onnx-compat composes it; else None.
+    """Return softplus as a `_Match` if the node computes it as onnx-compat composes it.
 
-    The node is an add of the form max(x, 0) + 2 * atanh(e / (e + 2)), in any order, with e = exp(-|x|).
+    The node is an add of the form max(x, 0) + 2 * atanh(e / (e + 2)), in any order, with e = exp(-|x|). Returns None
+    for any other node.
     """
     for left, right in (node.args, node.args[::-1]) if node.primitive == "add" else ():
         above, rest = _producer(left, "clip"), _product(right)
@@ -313,7 +316,7 @@ def _match_softplus(node: Node) -> _Match:
 
 
 def _match_mish(node: Node) -> _Match:
-    """Return mish as a `_Match` if the node computes x * tanh(softplus(x)); else None.
+    """Return mish as a `_Match` if the node computes x * tanh(softplus(x)). Returns None for any other node.
 
     The softplus has the form of `_match_softplus`.
     """

@@ -59,10 +59,10 @@ def _rewrite_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
-    """Return (x, low, high) if a MINIMUM computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)); else None.
+    """Return (x, low, high) if `op` computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)).
 
     x is a tensor index. `high` and `low` must be scalar constants, and the first operands, as the emitter writes them.
-    For RELU, `low` is 0.
+    For RELU, `low` is 0. Returns None for any other operator.
     """
     high = graph.number(op.inputs[0])
     lower = graph.producer(op.inputs[1], "MAXIMUM", "RELU")
@@ -88,9 +88,10 @@ def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb
 
 
 def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
-    """Return the tensor x if the tensor `index` is computed as x * (1/6) + 1/2; else None.
+    """Return the tensor index of x if the tensor `index` is computed as x * (1/6) + 1/2, by a MUL and an ADD.
 
-    The operators are a MUL and an ADD without activation, and the constants are within a relative 1e-5.
+    The constants may differ by a relative 1e-5. Returns None for any other tensor, and if an operator has a fused
+    activation.
     """
     total = graph.producer(index, "ADD")
     scaled = None if total is None else graph.producer(_other_operand(graph, total, 0.5), "MUL")
@@ -166,7 +167,10 @@ def _divided_by_six(graph: GraphRewriter, op: Optional[fb.OperatorSpec]) -> Opti
 
 
 def _plus_three(graph: GraphRewriter, index: int) -> Optional[int]:
-    """Return the tensor x if the tensor `index` is RELU6(x + 3), with the RELU6 fused or separate; else None."""
+    """Return the tensor index of x if the tensor `index` is computed as RELU6(x + 3).
+
+    The RELU6 may be fused into the ADD, or a separate operator. Returns None for any other tensor.
+    """
     six = graph.producer(index, "RELU6")
     total = graph.producer(six.inputs[0] if six is not None else index, "ADD")
     if total is None:

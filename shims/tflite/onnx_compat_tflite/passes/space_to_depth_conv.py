@@ -95,11 +95,11 @@ def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]
 
 
 def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], List[int]]:
-    """Return (source, starts, steps): the tensor `index` is `source` sliced from `starts` with `steps`, one of each per axis.
+    """Return (source, starts, steps): the tensor `index` is `source`, sliced with a start and a step per axis.
 
-    A chain of STRIDED_SLICEs gives one result. The ends are not returned. `source` is the input of the first
-    STRIDED_SLICE of the chain; without one it is `index`, with starts of 0 and steps of 1. A STRIDED_SLICE is not part
-    of the chain if
+    A chain of STRIDED_SLICEs gives one result; the ends are not returned. `source` is the input of the first
+    STRIDED_SLICE of the chain. Without a chain, `source` is `index`, with starts of 0 and steps of 1. The chain ends at
+    a STRIDED_SLICE if
 
     - its starts, ends or steps are no constants,
     - a start is negative, or a step is below 1,

@@ -53,8 +53,8 @@ def _example(target: Emitter) -> Program:
 def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Merge slices of transposed convolutions into `conv_transpose_same` nodes; return (region, number of rewrites).
 
-    Applies under the conditions of this module; without a rewrite, the region itself is returned. The parameter
-    `beyond` holds, for each spatial axis, result size - stride * input size.
+    Applies under the conditions of this module. Without a rewrite, the region itself is returned. The parameter
+    `beyond` of the new nodes has, for each spatial axis, result size - stride * input size.
     """
     uses = count_uses(region)
 

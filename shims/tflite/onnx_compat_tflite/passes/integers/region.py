@@ -98,10 +98,11 @@ class QuantizedRegion:
         return None if op.builtin == "PADV2" and self.graph.constant(op.inputs[2]) is None else op
 
     def without_guard(self, index: int) -> Optional[int]:
-        """Return the tensor t of a guard SELECT_V2(condition, y, t) that writes the tensor `index`; else None.
+        """Return the tensor t if a guard SELECT_V2(condition, y, t) writes the tensor `index`.
 
-        The operators of the guard are recorded, for `has_single_reader`. A guard restores NaN, which integers cannot
-        store, or corrects the last digits of a LOGISTIC. Any other SELECT_V2 gives None.
+        A guard restores NaN, which integers cannot store, or corrects the last digits of a LOGISTIC. Returns None for
+        any other SELECT_V2, and for any other operator. Side effect: the guard's operators are recorded for
+        `has_single_reader`.
         """
         guard = self.graph.producer(index, "SELECT_V2")
         test = None if guard is None else self.graph.producer(guard.inputs[0], "NOT_EQUAL", "LESS")
@@ -288,9 +289,10 @@ class QuantizedRegion:
 
     # -- insertion of the operators ----------------------------------------------------------------------------------------
     def finish(self) -> None:
-        """Insert the appended operators, and remove the replaced ones.
+        """Insert the appended operators, and remove the operators that they replace.
 
-        Float tensors with a computed counterpart are written by DEQUANTIZE; those without readers are dead code.
+        A float tensor that has a computed counterpart is then written by a DEQUANTIZE of the counterpart. If no
+        operator reads the float tensor, the DEQUANTIZE is dead code.
         """
         for op in self.graph.operators:
             index = op.outputs[0] if op.outputs else -1

@@ -65,9 +65,9 @@ class _Weights:
         )
 
     def have_kernel(self, *all_parameters: QuantParams) -> bool:
-        """Whether an integer kernel accepts these weights with data and a result of these parameters.
+        """Whether an integer kernel accepts these weights together with data and a result of these parameters.
 
-        The parameters must satisfy `have_common_type`; for uint8 weights, each must be int8.
+        The parameters must satisfy `have_common_type`. For uint8 weights, they must also all be int8.
         """
         return have_common_type(*all_parameters) and (self.array.dtype == np.int8 or are_int8(*all_parameters))
 
