@@ -9,15 +9,20 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from onnx_compat_tflite import features
+from onnx_compat_tflite.file_ports import supports_empty_windows
 from onnx_compat_tflite.flatbuffer.reader import read
 from onnx_compat_tflite.flatbuffer.writer import write
 
 import onnx_compat
 from onnx_compat.cli import main
+from onnx_compat.cli.exit_codes import UNSUPPORTED
 from onnx_compat.verification import save_npz
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 Change = Callable[[Any], None]
+#: The reduction of an average in the file: some runtimes lose NaN in MEAN.
+AVERAGE = "MEAN" if features.kernels().quirks.mean_keeps_nan else "SUM"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def change_option(op: Any, name: str, value: Any) -> None:
     [
         ("ADD", lambda op: change_builtin(op, "MUL", fused_activation_function="NONE"), "residual"),
         ("MAX_POOL_2D", lambda op: change_builtin(op, "AVERAGE_POOL_2D"), "pool"),
-        ("MEAN", lambda op: change_builtin(op, "SUM"), "average"),
+        (AVERAGE, lambda op: change_builtin(op, "REDUCE_MAX"), "average"),
         ("DEPTHWISE_CONV_2D", lambda op: change_option(op, "fused_activation_function", "RELU6"), "depthwise.out"),
         ("SOFTMAX", lambda op: change_option(op, "beta", 2.0), "scores"),
     ],
@@ -131,6 +136,10 @@ def test_fixed_sizes_of_a_file(files: Tuple[Path, Path], tmp_path: Path, capfd: 
 
 
 def test_outputs_without_elements(files: Tuple[Path, Path], capfd: pytest.CaptureFixture) -> None:
+    if not supports_empty_windows(features.kernels()):
+        assert run_verify(files, files[1], "--dim", "batch=0") == UNSUPPORTED
+        assert "an input is empty" in capfd.readouterr().err
+        return
     assert run_verify(files, files[1], "--dim", "batch=0") == 0
     assert (
         capfd.readouterr()
