@@ -138,7 +138,8 @@ def _next_field(message: Type[Message], data: Bytes, position: int, stop: int) -
     """Return (number, wire type, value, start, end) of the field at a position. The next field begins at `end`.
 
     `value` is the number in a varint field, else 0. `start` and `end` bound the content, without its tag and length.
-    Raises InvalidModelError if the bytes are damaged.
+    `stop` is the end of the enclosing message, and `message` its class, for errors. Raises InvalidModelError if the
+    bytes are damaged, or if the field reaches beyond `stop`.
     """
     key, position = _varint(data, position, stop)
     number, wire, value = key >> 3, key & 7, 0

@@ -185,13 +185,20 @@ def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -
 
 @op("TopK", since=1)
 def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
-    """Return [the k largest elements along an axis, largest first; their int64 indices]."""
+    """Return [the k largest elements along an axis, largest first; their int64 indices].
+
+    Of equal elements, the lower index comes first. Raises InvalidModelError if k is negative, or exceeds a static axis.
+    """
     return p.top_k(X, k, axis)
 
 
 @op("TopK", since=10)
 def top_k_10(X: Tensor, K: Tensor, *, axis: int = -1) -> List[Tensor]:
-    """Return [the K largest elements along an axis, largest first; their int64 indices]."""
+    """Return [the K largest elements along an axis, largest first; their int64 indices].
+
+    Of equal elements, the lower index comes first. Raises InvalidModelError if K has not one element, is negative, or
+    exceeds a static axis.
+    """
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis)
 
 
@@ -200,7 +207,7 @@ def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int
     """Return [the K largest elements along an axis, or the smallest unless `largest`; their int64 indices].
 
     The elements are always sorted, also without `sorted`. Of equal elements, the lower index comes first. Raises
-    InvalidModelError if K has not one element, or exceeds a static axis.
+    InvalidModelError if K has not one element, is negative, or exceeds a static axis.
     """
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis, bool(largest))
 

@@ -265,8 +265,8 @@ def conv_integer(
 def _multiply_by_digits(weights: Tensor, digits: int, multiply: Callable[[Tensor], Tensor]) -> Tensor:
     """Return multiply(weights) as a sum over groups of `digits` binary digits of the weights.
 
-    The weights are from -255 to 255, and `multiply` must be linear. The sum is multiply(group) * 2 ** position of the
-    group. With 8 digits, it is a single product.
+    The weights are from -255 to 255, and `multiply` must be linear. A group adds multiply(group) * 2 ** position, where
+    the position is that of the group's lowest digit. With 8 digits, there is a single product.
     """
     if digits == 8:
         return multiply(weights)

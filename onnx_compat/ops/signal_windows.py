@@ -59,8 +59,8 @@ def mel_weight_matrix(
 ) -> Tensor:
     """Return the mel filter bank, a matrix [dft_length // 2 + 1, num_mel_bins] from a spectrum to mel bands.
 
-    Each column is a triangular filter with the peak 1; the filters are evenly spaced on the mel scale between the two
-    edges. The corners of the triangles are rounded down to bins of the spectrum. The dtype is `output_datatype`, by
+    Each column is a triangular filter with the peak 1. The corners are low + k * (high - low) / (num_mel_bins + 2) on
+    the mel scale; low and high are the two edges. The corners of the triangles are rounded down to bins of the spectrum. The dtype is `output_datatype`, by
     default float32.
     """
     bands, points = as_sizes(num_mel_bins)[0], as_sizes(dft_length)[0]

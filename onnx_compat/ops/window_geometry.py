@@ -41,8 +41,8 @@ def window_from_attributes(
 def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:
     """Return the padding (begin, end) for a total padding; a negative total counts as 0.
 
-    If the total is odd, the end gets more if `upper`, else the begin. A window that spans at least its stride never has
-    a negative total.
+    If the total is odd, the end gets more if `upper`, else the begin. `span` and `stride` are those of the window: if
+    the span is at least the stride, the total cannot be negative.
     """
     if not (is_static(span) and span >= stride):
         total = maximum(total, 0)

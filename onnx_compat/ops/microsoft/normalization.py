@@ -31,7 +31,8 @@ def simplified_layer_normalization(
 ) -> Normalized:
     """Return (normalized X, 1 / RMS): X divided by its root mean square over the axes from `axis` on, times `scale`.
 
-    1 / RMS is None if it is not requested. `epsilon` is added to the mean square.
+    1 / RMS keeps the reduced axes with size 1; it is None if it is not requested. `epsilon` is added to the mean square.
+    `stash_type` is the dtype of the computation and of 1 / RMS (see `compute_dtype`).
     """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))

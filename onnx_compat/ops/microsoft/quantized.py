@@ -54,7 +54,10 @@ def _requantize(operand: Quantized, scale: Tensor, zero: Zero) -> Tensor:
 
 
 def _zero_point_number(zero: Zero) -> Any:
-    """Return a zero point as a float32 scalar; 0 for None."""
+    """Return a zero point as a float32 tensor of rank 0; a constant 0 for None.
+
+    Raises InvalidModelError if the zero point has not exactly one element.
+    """
     return lift(0, float32) if zero is None else p.cast(as_scalar(zero), float32)
 
 

@@ -51,10 +51,10 @@ class Arrays(Elementwise, Shape, Indexing, Reduction, Normalization, Resampling,
         raise NotImplementedError
 
     def refusal(self, node: Node) -> Optional[UnsupportedError]:
-        """Return the error to raise if a node is not supported for all values.
+        """Return the error to raise for a node that is unsupported whatever the values of its arguments are, else None.
 
-        Returns None for a supported node. A node with a string argument or result is not supported; tensors in a list
-        argument are not checked. A back end overrides this method to refuse more nodes.
+        A node with a string argument or result is unsupported; tensors in a list argument are not checked. A back end
+        overrides this method to refuse more nodes.
         """
         specs = [arg.spec for arg in node.args if isinstance(arg, (Ref, Const))] + [ref.spec for ref in node.outputs]
         return self.unsupported_error("strings") if any(spec.dtype.kind == "s" for spec in specs) else None

@@ -91,10 +91,11 @@ def call_widened(
 ) -> Any:
     """Call `function(builder, x, *arguments, **params)` in a wider dtype than x's, and convert the results back.
 
-    x, and each of `arguments` that has x's dtype, is converted to int64 (see `find_views`) or to the next wider dtype.
-    `builtins` are the ops that the function needs. At least one of them does not accept x's dtype.
+    x, and each of `arguments` that has x's dtype, also inside a list, is converted. The wider dtype is int64 (see
+    `find_views`) or the next wider one. `builtins` are the ops that the function needs. At least one of them does not
+    accept x's dtype.
 
-    Returns the result of the function. Raises UnsupportedError, which names the op without a kernel, if no wider dtype
+    Returns the result of the function. Results of the wider dtype get x's dtype; others, such as bool, stay. Raises UnsupportedError, which names the op without a kernel, if no wider dtype
     holds the values of x.
     """
     views = int64_views.find_views(builder, x.dtype, {name.partition(" ")[0] for name in builtins})

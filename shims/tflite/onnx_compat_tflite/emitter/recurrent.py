@@ -82,7 +82,7 @@ def lstm(
     initial_h: Optional[Handle] = None, initial_c: Optional[Handle] = None, P: Optional[Handle] = None,
     **attributes: Any
 ) -> Tuple[Handle, ...]:  # fmt: skip
-    """Emit LSTM: return Y, then Y_h and Y_c as far as the node has these outputs. `_accepts_lstm` must hold.
+    """Emit LSTM. Return (Y,), (Y, Y_h) or (Y, Y_h, Y_c), as many as the node has outputs. `_accepts_lstm` must hold.
 
     Y is returned as [steps, batch, directions, cells], Y_h and Y_c as [directions, batch, cells].
     """

@@ -53,8 +53,8 @@ def _example() -> fb.ModelSpec:
 def channel_shuffles(graph: GraphRewriter, context: Context) -> int:
     """Remove channel shuffles (RESHAPE, TRANSPOSE, RESHAPE) between two convolutions: reorder the filters of both.
 
-    Applies under the conditions of this module. The rewrite may insert zero channels; it is skipped if they exceed
-    `_MAX_GROWTH`. Erases dead code. Returns the number of removed shuffles.
+    Applies under the conditions of this module. The rewrite may insert zero channels. It is skipped if the
+    number of channels would grow by more than the factor `_MAX_GROWTH`. Erases dead code. Returns the number of removed shuffles.
     """
     count = 0
     while _absorb_shuffle(graph):
