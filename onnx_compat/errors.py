@@ -13,6 +13,7 @@ __all__ = [
     "ConversionError",
     "InputError",
     "InvalidModelError",
+    "LimitError",
     "MissingDependencyError",
     "NeedsKnownError",
     "OnnxCompatError",
@@ -110,6 +111,25 @@ class UnsupportedError(OnnxCompatError):
         ...
         onnx_compat.errors.UnsupportedError: ...
     """
+
+
+class LimitError(OnnxCompatError):
+    """A model would cost more than a limit allows: elements, nodes, messages, states. See `onnx_compat.limits`.
+
+    `limit` is the name of the limit. No fallback takes over: the model as a whole is refused.
+
+    Examples:
+        >>> from onnx_compat import limits
+        >>> with limits.override(messages=1):
+        ...     onnx_compat.load("digits.onnx")
+        Traceback (most recent call last):
+        ...
+        onnx_compat.errors.LimitError: ...
+    """
+
+    def __init__(self, reason: str, *, limit: str = "", **where: Any) -> None:
+        super().__init__(reason, **where)
+        self.limit = limit
 
 
 class NeedsKnownError(UnsupportedError):

@@ -45,6 +45,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 @options.page
 @options.inputs
 @options.tolerance
+@options.limits
 @options.machine
 @click.pass_obj
 def convert(

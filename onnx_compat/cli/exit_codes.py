@@ -6,6 +6,7 @@ from onnx_compat.errors import (
     ConversionError,
     InputError,
     InvalidModelError,
+    LimitError,
     MissingDependencyError,
     ShimError,
     UnsupportedError,
@@ -49,6 +50,7 @@ CODES = (
 _BY_ERROR: Tuple[Tuple[type, int], ...] = (
     (InvalidModelError, INVALID_MODEL),
     (UnsupportedError, UNSUPPORTED),
+    (LimitError, UNSUPPORTED),
     (ConversionError, UNSUPPORTED),
     (ShimError, ENVIRONMENT),
     (MissingDependencyError, ENVIRONMENT),

@@ -23,6 +23,7 @@ _STYLES = {"yes": "green", "perhaps": "cyan", "in parts": "yellow", "no": "bold 
 @click.option("--no-shims", is_flag=True, help="Read the file only; do not check which shims can run it.")
 @click.option("--program", is_flag=True, help="Print only the program that is recorded for a shim.")
 @options.shim
+@options.limits
 @options.machine
 @click.pass_obj
 def inspect(settings: options.Settings, model: str, no_shims: bool, program: bool, shim: Optional[str]) -> None:

@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import click
@@ -15,6 +16,7 @@ __all__ = [
     "channels_last",
     "fixed_inputs",
     "inputs",
+    "limits",
     "machine",
     "model",
     "model_or_file",
@@ -180,6 +182,24 @@ def tolerance(command: _F) -> _F:
     return command
 
 
+def _override_limits(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
+    """Set limits (`onnx_compat.limits`) from texts NAME=VALUE until the command ends. Raise BadParameter for a wrong text."""
+    from onnx_compat import limits
+    from onnx_compat.errors import InputError
+
+    values = dict(text.partition("=")[::2] for text in value)
+    stack = ExitStack()
+    try:
+        stack.enter_context(limits.override(**values))
+    except InputError as error:
+        raise click.BadParameter(str(error), ctx=ctx, param=param) from error
+    ctx.call_on_close(stack.close)
+
+
+limits = click.option(
+    "--limit", "limits", multiple=True, metavar="NAME=VALUE", is_eager=True, expose_value=False,
+    callback=_override_limits, help="Set a limit on what a model may cost. Repeatable.",
+)  # fmt: skip
 model = click.argument("model", type=click.Path(), callback=_store_source)
 #: An ONNX model or a converted file.
 model_or_file = click.argument("model", type=click.Path(), metavar="MODEL", callback=_store_source)

@@ -22,6 +22,7 @@ __all__ = ["run"]
 @options.inputs
 @click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the outputs to this .npz file.")
 @options.shim
+@options.limits
 @options.machine
 @click.pass_obj
 def run(

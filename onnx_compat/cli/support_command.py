@@ -25,6 +25,7 @@ _STYLES = {"native": "green", "composed": "cyan", "fallback": "yellow", UNSUPPOR
 @options.shim
 @options.fixed_inputs
 @options.portable
+@options.limits
 @options.machine
 @click.pass_obj
 def support(

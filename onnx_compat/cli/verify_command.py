@@ -40,6 +40,7 @@ __all__ = ["show_report", "verify"]
 @options.page
 @options.inputs
 @options.tolerance
+@options.limits
 @options.machine
 @click.pass_obj
 def verify(
