@@ -4,9 +4,15 @@ A `Dim` is a polynomial with integer coefficients over atoms. An atom is a run-t
 value, an element of an integer vector, or an expression that does not simplify (`a // 3`). Equal polynomials are equal
 sizes. So chains like `Shape -> Gather -> Mul -> Concat -> Reshape` fold while tracing. A comparison that depends on
 run-time values raises `Undecided`.
+
+A product or a sum of very many terms is not multiplied out: it becomes an atom of its own (`size_terms` in
+`onnx_compat.limits`).
 """
 
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
+
+from onnx_compat.ir.size_bounds import is_nonnegative, is_positive, lower_bound
+from onnx_compat.limits import limit
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -27,6 +33,7 @@ __all__ = [
     "is_equal_shape",
     "is_nonnegative",
     "is_static",
+    "is_within_limits",
     "maximum",
     "minimum",
     "truncdiv",
@@ -47,19 +54,26 @@ class Atom:
     """A run-time integer, the variable of a symbolic size.
 
     kind: "axis", the length of an axis, which is never negative; "element", an element of an integer vector; or the
-        name of an operation over sizes: "floordiv", "mod", "max", "min".
+        name of an operation over sizes: "floordiv", "mod", "max", "min"; "add" and "mul" of sizes with many terms.
     args: the `Ref` and the axis, the `Ref` and the index (None for a scalar), or the operands. A name can replace a
         `Ref` to use the algebra without a program.
     key: orders atoms by the creation of their values. It is the same in every process, which a hash is not.
+    weight, depth: the number of terms and atoms in it, and of operations inside of each other; 1 and 0 for a length.
+    lower: a number that the atom is never below at run time; None if no lower bound is known.
     """
 
-    __slots__ = ("_hash", "args", "key", "kind")
+    __slots__ = ("_hash", "args", "depth", "key", "kind", "lower", "weight")
 
     def __init__(self, kind: str, *args: Any) -> None:
         self.kind = kind
         self.args = args
         self.key = _atom_key(kind, args)
         self._hash = hash((kind, args))
+        self.weight, self.depth = 1, 0
+        if kind not in ("axis", "element"):
+            self.weight += sum(map(_weight, args))
+            self.depth += 1 + max(map(_depth, args))
+        self.lower = lower_bound(kind, args)
 
     def __eq__(self, rhs: object) -> bool:
         # Structural, because a comparison of Dims can raise Undecided.
@@ -83,23 +97,6 @@ class Atom:
             return "%s(%s, %d)" % (self.kind, source, index)
         return "%s(%s)" % (self.kind, ", ".join(map(repr, self.args)))
 
-    @property
-    def lower(self) -> Optional[int]:
-        """A number that the atom is never below at run time; None if no lower bound is known."""
-        if self.kind == "axis":
-            return 0
-        if self.kind == "max":
-            bounds = [b for b in map(_lower_bound, self.args) if b is not None]
-            return max(bounds) if bounds else None
-        if self.kind == "min":
-            least = [b for b in map(_lower_bound, self.args) if b is not None]
-            return min(least) if len(least) == len(self.args) else None
-        if self.kind == "floordiv":
-            return 0 if is_nonnegative(self.args[0]) and is_nonnegative(self.args[1]) else None
-        if self.kind == "mod":
-            return 0 if is_nonnegative(self.args[1]) else None
-        return None
-
 
 _Monomial = Tuple[Atom, ...]
 
@@ -110,11 +107,13 @@ class Dim:
     A comparison, and `bool` (whether the size is not 0), raises Undecided if the answer is not provable.
     """
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "depth", "terms", "weight")
 
     def __init__(self, terms: Dict[_Monomial, int]) -> None:
         self.terms = terms
         self._hash = hash(frozenset(terms.items()))
+        self.weight = sum(1 + sum(atom.weight for atom in monomial) for monomial in terms)
+        self.depth = max((atom.depth for monomial in terms for atom in monomial), default=0)
 
     @staticmethod
     def atom(kind: str, *args: AtomArg) -> "Dim":
@@ -123,12 +122,16 @@ class Dim:
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
     def __add__(self, rhs: Extent) -> Extent:
+        if isinstance(rhs, Dim) and len(self.terms) + len(rhs.terms) > limit("size_terms"):
+            return Dim.atom("add", self, rhs)
         terms = dict(self.terms)
         for monomial, factor in _terms(rhs).items():
             terms[monomial] = terms.get(monomial, 0) + factor
         return _simplify(terms)
 
     def __mul__(self, rhs: Extent) -> Extent:
+        if isinstance(rhs, Dim) and len(self.terms) * len(rhs.terms) > limit("size_terms"):
+            return Dim.atom("mul", self, rhs)
         terms: Dict[_Monomial, int] = {}
         for left, a in self.terms.items():
             for right, b in _terms(rhs).items():
@@ -221,7 +224,7 @@ def decide_equal(a: Extent, b: Extent) -> bool:
         return True
     if is_static(a) and is_static(b):
         return False
-    if _is_positive(a - b) or _is_positive(b - a):
+    if is_positive(a - b) or is_positive(b - a):
         return False
     raise Undecided("%r == %r" % (a, b))
 
@@ -264,19 +267,28 @@ def truncdiv(a: Extent, b: Extent) -> Extent:
 
 
 def maximum(a: Extent, b: Extent) -> Extent:
-    """Return the larger of two sizes: a or b if the comparison can be decided, else a symbolic maximum."""
-    try:
-        return max(a, b)
-    except Undecided:
-        return b if is_at_most(a, b) else a if is_at_most(b, a) else Dim.atom("max", a, b)
+    """Return the larger of two sizes: a or b if one of them is provably not the smaller, else a symbolic maximum."""
+    if is_nonnegative(b - a) or is_at_most(a, b):
+        return b
+    return a if is_nonnegative(a - b) or is_at_most(b, a) else Dim.atom("max", a, b)
 
 
 def minimum(a: Extent, b: Extent) -> Extent:
-    """Return the smaller of two sizes: a or b if the comparison can be decided, else a symbolic minimum."""
-    try:
-        return min(b, a)
-    except Undecided:
-        return a if is_at_most(a, b) else b if is_at_most(b, a) else Dim.atom("min", a, b)
+    """Return the smaller of two sizes: a or b if one of them is provably not the larger, else a symbolic minimum."""
+    if is_nonnegative(b - a) or is_at_most(a, b):
+        return a
+    return b if is_nonnegative(a - b) or is_at_most(b, a) else Dim.atom("min", a, b)
+
+
+def is_within_limits(value: Extent) -> bool:
+    """Whether a size fits an int64, and is no larger an expression than `size_terms` and `size_depth` allow.
+
+    Any larger size is recorded as a run-time value. Then it is an atom in the sizes that are computed from it.
+    """
+    if not isinstance(value, Dim):
+        return abs(value) < 2**63
+    small = value.weight <= limit("size_terms") and value.depth <= limit("size_depth")
+    return small and all(abs(factor) < 2**63 for factor in value.terms.values())
 
 
 def is_at_most(a: Extent, b: Extent) -> bool:
@@ -364,34 +376,16 @@ def _cannot_remove(atoms: List[Atom], atom: Atom) -> bool:
     return True
 
 
-def _lower_bound(value: Extent) -> Optional[int]:
-    """Return a lower bound of a size, from those of its atoms; None if an atom has no bound, or a bound or factor below 0."""
-    total = 0
-    for monomial, factor in _terms(value).items():
-        if monomial and factor < 0:
-            return None
-        product = factor
-        for atom in monomial:
-            if atom.lower is None or atom.lower < 0:
-                return None
-            product *= atom.lower
-        total += product
-    return total
+def _weight(value: Extent) -> int:
+    return value.weight if isinstance(value, Dim) else 1
 
 
-def is_nonnegative(value: Extent) -> bool:
-    """Whether a size is at least zero for all run-time values. False also means that no proof was found."""
-    bound = _lower_bound(value)
-    return bound is not None and bound >= 0
-
-
-def _is_positive(value: Extent) -> bool:
-    bound = _lower_bound(value)
-    return bound is not None and bound > 0
+def _depth(value: Extent) -> int:
+    return value.depth if isinstance(value, Dim) else 0
 
 
 def _decide_less(a: Extent, b: Extent) -> bool:
-    if _is_positive(b - a):
+    if is_positive(b - a):
         return True
     if is_nonnegative(a - b):
         return False

@@ -86,8 +86,8 @@ def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Opt
     if is_equal(stop, extent):
         if is_equal(begin, 0):
             return ceildiv(extent, step)
-        # A symbolic start that is never positive counts from the end, unless it is zero.
-        return None if is_nonnegative(-begin) else ceildiv(maximum(extent - begin, 0), step)
+        # A start that may be negative counts from the end then: n - k of n elements, if n < k.
+        return ceildiv(maximum(extent - begin, 0), step) if is_nonnegative(begin) else None
     if is_equal(begin, 0) and is_static(stop):
         return ceildiv(minimum(stop, extent), step) if stop >= 0 else ceildiv(maximum(extent + stop, 0), step)
     if is_equal(begin, 0) and is_nonnegative(stop):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onnx_compat import limits
 from onnx_compat.ir import Ref, Spec, dims
 from onnx_compat.ir.dims import Dim, Undecided
 from onnx_compat.ir.dtypes import int64
@@ -29,7 +30,7 @@ _BINARY = {
     "min": dims.minimum,
     "ceildiv": dims.ceildiv,
 }
-_KINDS = {"floordiv": "//", "mod": "%", "max": "max", "min": "min"}
+_KINDS = {"floordiv": "//", "mod": "%", "max": "max", "min": "min", "add": "+", "mul": "*"}
 _COMPARED = {
     "==": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
@@ -96,6 +97,21 @@ def test_arithmetic_agrees_with_ints(tree: Any, sizes: List[int], elements: List
     except Undefined:
         return
     assert replaced == plain
+
+
+@given(trees, trees, lengths, numbers, st.integers(1, 4))
+def test_sizes_above_the_limit_of_terms_agree_with_ints(
+    left: Any, right: Any, sizes: List[int], elements: List[int], most: int
+) -> None:
+    """A product that is not multiplied out, and a sum that is not joined, are atoms with the same values and bounds."""
+    known = _atoms(sizes, elements)
+    with limits.override(size_terms=most):
+        try:
+            replaced, plain, symbolic = _both(("*", ("+", left, right), ("+", right, left)), known)
+        except Undefined:
+            return
+        assert replaced == plain
+        assert not dims.is_nonnegative(symbolic) or plain >= 0
 
 
 @given(trees, st.integers(1, 9), lengths, numbers)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from onnx_compat import limits
 from onnx_compat.ir import dims
 from onnx_compat.ir.dims import Atom, Dim, Undecided
 
@@ -231,3 +232,72 @@ def test_a_number_has_no_atoms() -> None:
     assert list(dims.atoms_of(3)) == []
     assert [atom.args[0] for atom in dims.atoms_of(dims.maximum(N // 3, E) + 1)] == ["n", "e"]
     assert dims.is_static(3) and not dims.is_static(N)
+
+
+@pytest.mark.parametrize(
+    ("function", "a", "b", "expected"),
+    [
+        (dims.maximum, 0, N, N),
+        (dims.maximum, N, 0, N),
+        (dims.maximum, -3, N * M, N * M),
+        (dims.maximum, N, N + M, N + M),
+        (dims.maximum, 5, 7, 7),
+        (dims.minimum, 0, N, 0),
+        (dims.minimum, N, 0, 0),
+        (dims.minimum, N + M, M, M),
+        (dims.minimum, 5, 7, 5),
+    ],
+)
+def test_the_extreme_of_sizes_that_are_provably_in_order_is_one_of_them(
+    function: Any, a: Any, b: Any, expected: Any
+) -> None:
+    assert dims.is_equal(function(a, b), expected)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, N), (N, M), (0, E), (N - 1, 0)])
+def test_the_extreme_of_sizes_in_an_unknown_order_is_symbolic(a: Any, b: Any) -> None:
+    for function, kind in ((dims.maximum, "max"), (dims.minimum, "min")):
+        assert dims.is_equal(function(a, b), Dim.atom(kind, a, b))
+
+
+# -- large sizes -------------------------------------------------------------------------------------------------------
+def test_the_weight_of_a_size_counts_its_terms_and_atoms_and_its_depth_the_operations() -> None:
+    assert ((N + 1).weight, (N + 1).depth) == (3, 0)
+    assert ((N * N * M).weight, (N * M).depth) == (4, 0)
+    half = (N + 7) // 3
+    assert (half.weight, half.depth) == (1 + 1 + (N + 7).weight + 1, 1)
+    assert ((half // 2 + half).depth, (half // 2).depth) == (2, 2)
+
+
+def test_terms_do_not_multiply_without_limit() -> None:
+    letters = [Dim.atom("axis", letter, 0) for letter in "abcdefgh"]
+    size = sum(letters)
+    for _ in range(12):  # (a + … + h) ^ 4096 has more terms than a computer has bits
+        size = size * size
+        assert len(size.terms) <= limits.limit("size_terms")
+    assert not dims.is_within_limits(size)
+    assert dims.is_within_limits(sum(letters) * sum(letters))
+
+
+def test_a_deep_or_extreme_size_is_above_the_limits() -> None:
+    size = N
+    for _ in range(limits.limit("size_depth")):
+        assert dims.is_within_limits(size)
+        size = size // 3 + 7
+    assert dims.is_within_limits(size)
+    assert not dims.is_within_limits(size // 3)
+    assert not dims.is_within_limits(N * 2**63)
+    assert not dims.is_within_limits(2**63)
+    assert dims.is_within_limits(-(2**62))
+
+
+def test_bounds_of_nested_sizes_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute one bound for each atom: a bound that asks its operands again takes 3^n steps for n divisions."""
+    calls = []
+    compute = dims.lower_bound
+    monkeypatch.setattr(dims, "lower_bound", lambda *args: calls.append(args) or compute(*args))
+    size = N
+    for _ in range(100):
+        size = size // 3 + 7
+        assert dims.is_nonnegative(size)
+    assert len(calls) == 100

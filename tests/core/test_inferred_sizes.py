@@ -11,7 +11,7 @@ from channels_last import ChannelsLast
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.ir.dims import atoms_of, is_equal_shape, is_static
+from onnx_compat.ir.dims import atoms_of, is_equal_shape, is_static, maximum
 from onnx_compat.ir.dtypes import bool_, float32, int64, string, uint8
 from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
@@ -109,6 +109,10 @@ def test_a_slice_of_a_symbolic_axis(start: int, end: Optional[int], step: int, k
         (lambda n, m: (-m, n + m, 2), False),
         (lambda n, m: (-n - m, None, 1), False),
         (lambda n, m: (-m - 1, None, 1), False),
+        # A start that is negative for some sizes counts from the end for those.
+        (lambda n, m: (n - m, None, 1), False),
+        (lambda n, m: (n + m - 3, None, 2), False),
+        (lambda n, m: (maximum(n - m, 0), None, 1), True),
         (lambda n, m: (m, n, 1), False),
         (lambda n, m: (-2, n, 1), False),
     ],

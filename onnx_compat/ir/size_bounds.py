@@ -1,0 +1,59 @@
+"""Lower bounds that hold for symbolic sizes at all run-time values.
+
+The bound of an atom is computed once, when the atom is made. So the bound of a size takes as long as the size has terms.
+"""
+
+from typing import TYPE_CHECKING, Any, Optional, Sequence
+
+if TYPE_CHECKING:
+    from onnx_compat.ir.dims import Extent
+
+__all__ = ["is_nonnegative", "is_positive", "lower_bound"]
+
+
+def lower_bound(kind: str, args: "Sequence[Any]") -> Optional[int]:
+    """Return a number that an atom (see `dims.Atom`) is never below at run time; None if no bound is known."""
+    if kind == "axis":
+        return 0
+    if kind == "element":
+        return None
+    bounds = [_bound_of_size(arg) for arg in args]
+    known = [bound for bound in bounds if bound is not None]
+    if kind == "max":
+        return max(known) if known else None
+    if kind == "min":
+        return min(known) if len(known) == len(bounds) else None
+    if kind == "mod":
+        return 0 if bounds[1] is not None and bounds[1] >= 0 else None
+    # "floordiv", "add" and "mul" of sizes that are never negative
+    return 0 if len(known) == len(bounds) and min(known) >= 0 else None
+
+
+def _bound_of_size(value: "Extent") -> Optional[int]:
+    """Return a lower bound of a size, from those of its atoms; None if an atom has no bound, or a bound or factor below 0."""
+    terms = getattr(value, "terms", None)
+    if terms is None:
+        return int(value)  # type: ignore[arg-type]  # a size without terms is an int
+    total = 0
+    for monomial, factor in terms.items():
+        if monomial and factor < 0:
+            return None
+        product = factor
+        for atom in monomial:
+            if atom.lower is None or atom.lower < 0:
+                return None
+            product *= atom.lower
+        total += product
+    return total
+
+
+def is_nonnegative(value: "Extent") -> bool:
+    """Whether a size is at least zero for all run-time values. False also means that no proof was found."""
+    bound = _bound_of_size(value)
+    return bound is not None and bound >= 0
+
+
+def is_positive(value: "Extent") -> bool:
+    """Whether a size is at least one for all run-time values. False also means that no proof was found."""
+    bound = _bound_of_size(value)
+    return bound is not None and bound > 0
