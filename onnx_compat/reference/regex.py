@@ -27,6 +27,7 @@ _POSIX = {
     "print": _ranges(" ~"), "punct": _ranges("!/:@[`{~"), "space": _ranges("\t\r  "), "upper": _ranges("AZ"),
     "word": _ranges("09AZ__az"), "xdigit": _ranges("09AFaf"),
 }  # fmt: skip
+_MOST_REPEATED = 1000  # kMaxRepeat of RE2
 _ESCAPE = re.compile(r"x\{([0-9A-Fa-f]+)\}|x([0-9A-Fa-f]{2})|([1-7][0-7]{1,2}|0[0-7]{0,2})|(.)", re.DOTALL)
 _COUNT = re.compile(r"\{\d+(,\d*)?\}")
 _GROUP = re.compile(r"\?(?:P?<(\w+)>|([imsU]*)(?:-([imsU]+))?([:)]))")
@@ -97,6 +98,10 @@ class _Translation:
         if match is None:
             return r"\{"
         self.position = match.end()
+        if any(int(count) > _MOST_REPEATED for count in re.findall(r"\d+", match.group())):
+            self._refuse("a repetition of more than %d" % _MOST_REPEATED)
+        if self.pattern[self.position : self.position + 1] == "+":  # possessive in Python 3.11
+            self._refuse("two repetitions in a row")
         return match.group()
 
     # -- characters ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.arrays import Array
-from onnx_compat.reference.regex import translate
+from onnx_compat.reference.automaton import Automaton
 
 __all__ = ["Text"]
 
@@ -31,8 +31,7 @@ class Text:
         return np.asarray(_CONCAT(x, y), object)
 
     def string_match(self, x: Array, pattern: str) -> Any:
-        matcher = re.compile(translate(pattern))
-        return np.asarray(np.frompyfunc(lambda text: matcher.fullmatch(text) is not None, 1, 1)(x)).astype(bool)
+        return np.asarray(np.frompyfunc(Automaton(pattern).fullmatch, 1, 1)(x)).astype(bool)
 
     def string_split(self, x: Array, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Any, Any]:
         most = -1 if limit is None else limit
