@@ -127,12 +127,12 @@ def _cycle_error(
     - dependencies: for each node, the positions in `nodes` of the nodes that compute its inputs.
     - blocked: the positions in `nodes` of the nodes that cannot be sorted.
     """
-    path: List[int] = []
+    positions: Dict[int, int] = {}  # node -> its position on the path, in insertion order
     index = min(blocked)
-    while index not in path:
-        path.append(index)
+    while index not in positions:
+        positions[index] = len(positions)
         index = min(dependencies[index] & blocked)
-    loop = path[path.index(index) :][::-1]
+    loop = list(positions)[positions[index] :][::-1]
     first = loop.index(min(loop))
     cycle: Tuple[str, ...] = tuple(nodes[member].name for member in loop[first:] + loop[:first])
     shown = cycle if len(cycle) <= 8 else (*cycle[:7], "…")

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.errors import InputError, InvalidModelError
 
 __all__ = ["Folder"]
 
@@ -24,11 +24,15 @@ class Folder:
     """The folder of the external data of a model.
 
     `named` is its path, and `model` the path of the model, whose real folder is allowed as well. `files` has the real
-    paths of the data files that tensors use, as the keys of a dict, in order of first use.
+    paths of the data files that tensors use, as the keys of a dict, in order of first use. Raises InputError for a path
+    that is longer than any file system takes.
     """
 
     def __init__(self, named: str, model: Optional[str] = None) -> None:
+        if len(named) > _LONGEST:
+            raise InputError("the folder of the external data has a path of %d characters" % len(named))
         self.named = named
+        self._resolved: Dict[str, str] = {}
         self.roots = {os.path.realpath(named)}
         if model is not None:
             self.roots.add(os.path.dirname(os.path.realpath(model)))
@@ -45,7 +49,8 @@ class Folder:
         The returned function raises InvalidModelError if the file has changed or cannot be read.
         """
         location = entries.get("location", "")
-        path = self._resolve(location, tensor)
+        path = self._resolved.get(location) or self._resolve(location, tensor)
+        self._resolved[location] = path
         size, stamp = self._inspect(path, location, tensor)
         self.files[path] = None
         offset = _byte_count(entries, "offset", 0, tensor)

@@ -2,11 +2,13 @@
 
 The body is copied for each call. Its inputs and outputs take the names at the call, and its inner values get new names.
 References to attributes get the values at the call, or the defaults of the function. Nodes keep the opsets that the
-function imports. A file of a few bytes can describe nested calls with more nodes than memory holds: `LIMIT` stops them.
+function imports. A file of a few bytes can describe nested calls with more nodes than memory holds: the limit `inlined`
+(see `onnx_compat.limits`) stops them.
 """
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
+from onnx_compat import limits
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.model.attributes import AttributeReference
 from onnx_compat.model.graph import Graph, GraphNode, ValueInfo
@@ -17,8 +19,6 @@ from onnx_compat.model.versions import IMPLIED, check_versions
 
 __all__ = ["inline"]
 
-#: The largest number of nodes, names and attributes that inlining may create.
-LIMIT = 10000000
 #: The largest depth of nested calls.
 DEPTH = 64
 
@@ -32,8 +32,8 @@ def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, i
     `versions`: domain -> opset that the model imports. In place, the remaining nodes get their opsets and their new
     subgraphs.
 
-    Raises UnsupportedError above `LIMIT` or `DEPTH`, or if a function imports an opset that is too new. Raises
-    InvalidModelError in these cases:
+    Raises LimitError above the limit `inlined`. Raises UnsupportedError above `DEPTH`, or if a function imports an opset
+    that is too new. Raises InvalidModelError in these cases:
 
     - Two functions have the same domain, name and overload, or a function calls itself (recursion).
     - A call has too many inputs or outputs.
@@ -55,7 +55,7 @@ def _spell(key: Key) -> str:
 
 
 class _Inliner:
-    """Replace calls of functions by bodies. `copied` counts the copied nodes, names and attributes, up to `LIMIT`."""
+    """Replace calls of functions by bodies. `copied` counts the copied nodes, names and attributes."""
 
     def __init__(self, functions: Dict[Key, Function], names: Names, versions: Mapping[str, int]) -> None:
         self.functions = functions
@@ -157,12 +157,12 @@ class _Inliner:
         ]
 
     def count_copied(self, node: GraphNode) -> None:
-        """Add 1 and the counts of the node's inputs, outputs and attributes to `copied`. Raises UnsupportedError above
-        `LIMIT`.
+        """Add 1 and the counts of the node's inputs, outputs and attributes to `copied`. Raises LimitError above the limit
+        `inlined`.
         """
         self.copied += 1 + len(node.inputs) + len(node.outputs) + len(node.attributes)
-        if self.copied > LIMIT:
-            raise UnsupportedError("the functions of the model expand to more than %d nodes and names" % LIMIT)
+        if self.copied > limits.limit("inlined"):
+            raise limits.limit_error("inlined", "the model").at(**node.where)
 
 
 class _Copy:

@@ -110,6 +110,8 @@ class Graph:
         self.value_info: Dict[str, Optional[Type]] = dict(value_info or {})
         self.doc = doc
         self._free: Optional[Tuple[str, ...]] = None
+        self._uses: Optional[Mapping[str, int]] = None
+        self._node_count: Optional[int] = None
 
     @property
     def required(self) -> Tuple[ValueInfo, ...]:
@@ -146,8 +148,13 @@ class Graph:
     def consumers(self) -> Mapping[str, int]:
         """Return value name -> number of uses: by nodes, by subgraphs (one use per subgraph), and as an output.
 
-        A node that reads a value twice uses it twice. A value without uses has no entry.
+        A node that reads a value twice uses it twice. A value without uses has no entry. The result is computed once.
         """
+        if self._uses is None:
+            self._uses = self._count_uses()
+        return self._uses
+
+    def _count_uses(self) -> "Counter[str]":
         counts = Counter(port.name for port in self.outputs)
         for node in self.nodes:
             counts.update(name for name in node.inputs if name)
@@ -166,6 +173,14 @@ class Graph:
         for name, initializer in self.initializers.items():
             declared[name] = initializer.type
         return declared
+
+    @property
+    def node_count(self) -> int:
+        """The number of nodes, with those of subgraphs."""
+        if self._node_count is None:
+            inner = sum(graph.node_count for node in self.nodes for graph in node.subgraphs())
+            self._node_count = len(self.nodes) + inner
+        return self._node_count
 
     def walk(self) -> Iterator[GraphNode]:
         """Yield every node in order. The nodes of subgraphs directly follow the node that holds them."""

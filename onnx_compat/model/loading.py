@@ -43,7 +43,8 @@ def load(
 
     Raises:
         InvalidModelError: The file is missing, truncated or not a valid model.
-        UnsupportedError: The model needs a newer opset, dtype or format than this library knows, or exceeds its limits.
+        UnsupportedError: The model needs a newer opset, dtype or format than this library knows.
+        LimitError: The model exceeds a limit; see `onnx_compat.limits`.
         InputError: `source` is of another type.
 
     Examples:

@@ -44,12 +44,16 @@ class Reader:
 
     def __init__(self, folder: Optional[Folder]) -> None:
         self.folder = folder
+        #: The bytes of the sparse tensors so far, after they are made dense.
+        self.sparse_bytes = 0
 
     def tensor(self, record: Message, name: str = "") -> Initializer:
         return read_dense(record, self.folder, name)
 
     def sparse(self, record: Message, name: str = "") -> Initializer:
-        return read_sparse(record, self.folder, name)
+        initializer = read_sparse(record, self.folder, name, self.sparse_bytes)
+        self.sparse_bytes += initializer.nbytes
+        return initializer
 
     def graph(self, record: Message) -> Graph:
         initializers: Dict[str, Initializer] = {}

@@ -4,6 +4,7 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
+from onnx_compat import limits
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
@@ -19,8 +20,6 @@ Reader = Callable[[], Array]
 
 #: The largest number of dimensions of numpy 1.x.
 RANK = 32
-#: The largest dense array, in bytes, that a sparse tensor becomes: a file of a few bytes must not fill the memory.
-SPARSE_LIMIT = 1 << 30
 
 
 def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
@@ -167,7 +166,7 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
         )
 
 
-def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
+def read_sparse(record: Message, folder: Optional[Folder], name: str = "", before: int = 0) -> Initializer:
     """Read a sparse tensor as an `Initializer` whose `array` is dense. `name` "": the name of the tensor of values.
 
     The indices are decoded at once, the values on demand. Elements without an entry are 0, False or "".
@@ -177,15 +176,15 @@ def read_sparse(record: Message, folder: Optional[Folder], name: str = "") -> In
     - The values or the indices are missing, or their shapes or dtypes do not match.
     - The indices are out of range, repeated, or not in ascending order.
 
-    Raises UnsupportedError if the dense array would be larger than `SPARSE_LIMIT` bytes.
+    Raises LimitError if the dense array, and the `before` bytes of those that were read before, exceed the limit
+    `sparse_bytes`.
     """
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")
     values, indices = read_dense(record.values, folder, name), read_dense(record.indices, folder, name)
     where = "sparse tensor '%s'" % values.name
     shape, count = _shape(record.dims, values.dtype, where)
-    if count * values.dtype.numpy.itemsize > SPARSE_LIMIT:
-        raise UnsupportedError("%s would take %d elements when made dense" % (where, count))
+    limits.check("sparse_bytes", before + count * values.dtype.numpy.itemsize, "the model with its " + where)
     is_flat = len(indices.shape) == 1
     if (
         indices.dtype is not dtypes.int64

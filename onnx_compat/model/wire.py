@@ -8,12 +8,14 @@ This library decodes models itself for three reasons:
 - Every length is compared with the size of the file before memory is allocated.
 """
 
+import itertools
 import mmap
 import struct
-from typing import Any, BinaryIO, Callable, ClassVar, Dict, Optional, Sequence, Set, Tuple, Type, Union
+from typing import Any, BinaryIO, Callable, ClassVar, Dict, Iterator, Optional, Sequence, Set, Tuple, Type, Union
 
 import numpy as np
 
+from onnx_compat import limits
 from onnx_compat.errors import InvalidModelError
 
 __all__ = ["BytesSource", "Field", "FileSource", "Message", "Source", "numbers", "parse"]
@@ -105,11 +107,11 @@ def parse(source: Source, message: Type[Message]) -> Tuple[Message, Set[str]]:
     """Decode a source that is one message of the class `message`. Return (message, names of unknown fields).
 
     A name is a text such as "Node field 12". Unknown fields of inner messages are included. The content of unknown
-    fields is skipped. Raises InvalidModelError if the bytes are damaged.
+    fields is skipped. Raises InvalidModelError if the bytes are damaged, and LimitError above the limit `messages`.
     """
     unknown: Set[str] = set()
     record = message()
-    _decode(record, source, 0, source.size, DEPTH, unknown)
+    _decode(record, source, 0, source.size, DEPTH, unknown, itertools.count(1))
     return record, unknown
 
 
@@ -159,12 +161,16 @@ def _next_field(message: Type[Message], data: Bytes, position: int, stop: int) -
     return number, wire, value, position, end
 
 
-def _decode(record: Message, source: Source, position: int, stop: int, depth: int, unknown: Set[str]) -> None:
+def _decode(
+    record: Message, source: Source, position: int, stop: int, depth: int, unknown: Set[str], serials: Iterator[int]
+) -> None:
     """Decode source[position:stop] into `record`, and add the names of unknown fields to `unknown`.
 
     A single message that is repeated is merged, as protobuf does. `depth` is the number of nesting levels that are
-    left.
+    left. `serials` numbers the messages of the source: an empty message takes two bytes of the file, and a hundred times
+    as many in memory.
     """
+    limits.check("messages", next(serials), "the model")
     message, values = type(record), record.__dict__
     if not depth:
         raise _damaged_error(message, "messages nested more than %d deep" % DEPTH)
@@ -176,7 +182,7 @@ def _decode(record: Message, source: Source, position: int, stop: int, depth: in
         elif field.message is not None and wire == 2:
             inner = None if field.many else values.get(field.name)
             inner = inner if inner is not None else field.message()
-            _decode(inner, source, start, position, depth - 1, unknown)
+            _decode(inner, source, start, position, depth - 1, unknown, serials)
             _store(values, field, inner)
         elif wire == 0 and field.kind in ("int", "ints"):
             _store(values, field, value - (1 << 64) if value >> 63 else value)

@@ -3,7 +3,8 @@
 import pytest
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
 
-from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat import limits
+from onnx_compat.errors import InvalidModelError, LimitError, UnsupportedError
 from onnx_compat.model import load
 
 OPSET = helper.make_opsetid("", 17)
@@ -206,14 +207,8 @@ def test_bodies_that_grow_without_bounds_are_refused():
     for level in range(1, 40):
         inner = "F%d" % (level - 1)
         many.append(function("F%d" % level, "a", "b", [call(inner, "a", "t"), call(inner, "t", "b")]))
-    from onnx_compat.model import functions
-
-    limit, functions.LIMIT = functions.LIMIT, 10000
-    try:
-        with pytest.raises(UnsupportedError, match="10000"):
-            load_with(many, [call("F39", "x", "y")])
-    finally:
-        functions.LIMIT = limit
+    with limits.override(inlined=10000), pytest.raises(LimitError, match="10000"):
+        load_with(many, [call("F39", "x", "y")])
     deep = [function("F0", "a", "b", [node("Abs", "a", "b")])]
     deep += [function("F%d" % level, "a", "b", [call("F%d" % (level - 1), "a", "b")]) for level in range(1, 100)]
     with pytest.raises(UnsupportedError, match="more than 64 deep"):

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_compat.errors import InvalidModelError, UnsupportedError
+from onnx_compat.errors import InvalidModelError, LimitError, UnsupportedError
 from onnx_compat.ir import dtypes
 from onnx_compat.model import load
 from onnx_compat.model.storage import decode_elements, encode_elements, stored_size
@@ -171,7 +171,7 @@ def test_sparse_tensors_become_dense():
         (sparse_of([1], [[0, 3]], [2, 3]), InvalidModelError),
         (sparse_of([1], [[0, 0, 0]], [2, 3]), InvalidModelError),
         (sparse_of([1, 2], [1], [2, 3]), InvalidModelError),
-        (sparse_of([1], [1], [10**12]), UnsupportedError),
+        (sparse_of([1], [1], [10**12]), LimitError),
     ],
 )
 def test_sparse_tensors_that_are_wrong(sparse, kind):
