@@ -5,8 +5,9 @@ become regions of the program. Sequences and optionals may pass through branches
 structure.
 """
 
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set, Tuple
 
+from onnx_compat import limits
 from onnx_compat import primitives as p
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Arg, Const, Ref, Region, Spec
@@ -16,6 +17,7 @@ from onnx_compat.model import Graph
 from onnx_compat.ops.arguments import normalize_axes, take_slice
 from onnx_compat.ops.flatten_values import Form, flatten_values, rebuild_values
 from onnx_compat.ops.registry import op
+from onnx_compat.primitives.control import merge_specs, record_scan, record_while_loop
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
@@ -72,7 +74,7 @@ def loop(
     has_rows = len(body.outputs) > 1 + count
     invariant = _loop_invariants(body, count)
     if not invariant:
-        return _run_loop(trace_body, M, cond, v_initial, has_rows)
+        return _run_loop(trace_body, M, cond, v_initial, has_rows, body)
     carried = [k for k in range(count) if k not in invariant]
 
     def run(k: Tensor, proceeds: Tensor, *state: Tensor) -> List[Any]:
@@ -82,7 +84,7 @@ def loop(
         )
         return [proceeds_next, *(results[index] for index in carried), *results[count:]]
 
-    results = _run_loop(run, M, cond, [v_initial[index] for index in carried], has_rows)
+    results = _run_loop(run, M, cond, [v_initial[index] for index in carried], has_rows, body)
     finals = dict(zip(carried, results))
     return [*(finals.get(index, value) for index, value in enumerate(v_initial)), *results[len(carried) :]]
 
@@ -107,27 +109,27 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
 
 
 def _run_loop(
-    run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any], has_rows: bool
+    run: TraceBody, M: Optional[Tensor], cond: Optional[Tensor], v_initial: Sequence[Any], has_rows: bool, body: Graph
 ) -> List[Any]:
     """Unroll a loop, or record it. Return the final states, then the stacked row outputs.
 
     `run(iteration, condition, *states)` traces the body, and returns [condition, *states, *row outputs]. `has_rows`:
-    whether there are row outputs.
+    whether there are row outputs. `body`: the graph that `run` traces.
 
     The loop is unrolled if its conditions are known, and one of these holds:
 
-    - It is known to have at most `SHORT` iterations.
+    - It is known to have at most `SHORT` iterations, which keep the limit `unrolled_nodes` in all enclosing loops.
     - A state is no tensor.
     - The trace executes each node at once.
 
-    A loop without M is unrolled only if it ends within `_MOST_ROUNDS` iterations. Raises NeedsKnownError if a state is
+    A loop without M is unrolled only if it ends within `unrolled_rounds` iterations. Raises NeedsKnownError if a state is
     no tensor, and the loop cannot be unrolled.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
     first_condition = True if cond is None else current_trace().peek(cond)
     all_tensors = all(isinstance(value, Tensor) for value in v_initial)
-    is_short = limit is not None and limit <= SHORT
+    is_short = limit is not None and limit <= SHORT and _may_unroll(limit, body)
     if first_condition is not None and not bool(first_condition):
         limit = 0
     if first_condition is not None and (
@@ -139,7 +141,16 @@ def _run_loop(
     if not all_tensors:
         raise NeedsKnownError("a Loop over sequences needs a known number of iterations", M if M is not None else cond)
     start = lift(True, bool_) if cond is None else p.reshape(cond, ())
-    return _record_loop(run, None if M is None else p.reshape(M, ()), start, list(v_initial))
+    return _record_loop(run, None if M is None else p.reshape(M, ()), start, list(v_initial), body)
+
+
+def _may_unroll(rounds: int, body: Graph) -> bool:
+    """Whether the limit `unrolled_nodes` allows to unroll a loop inside of the loops that are being unrolled.
+
+    Without it, eight rounds in each of ten nested loops become a thousand million.
+    """
+    outer = current_trace().unrolled_rounds
+    return rounds <= 1 or outer == 1 or outer * rounds * body.node_count <= limits.limit("unrolled_nodes")
 
 
 def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[List[List[Any]]]:
@@ -148,23 +159,29 @@ def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[
     `rows` is a list with the list of row outputs of each iteration. `limit`: the largest number of iterations; None: no
     limit.
 
-    Return None if a condition is not known, or if a loop without a limit does not end within about _MOST_ROUNDS
-    iterations.
+    Return None if a condition is not known, or if a loop without a limit does not end within about `unrolled_rounds`
+    iterations. Raise LimitError if a recorded loop with a known limit does not.
     """
     rows: List[List[Any]] = []
-    while limit is None or len(rows) < limit:
-        proceeds, *results = run(lift(len(rows), int64), lift(True, bool_), *state)
-        state, row = results[: len(state)], results[len(state) :]
-        rows.append(row)
-        decided = current_trace().peek(proceeds)
-        if decided is None or (limit is None and len(rows) > _MOST_ROUNDS):
-            return None
-        if not decided.reshape(()):
-            break
+    trace = current_trace()
+    outer_rounds, trace.unrolled_rounds = trace.unrolled_rounds, trace.unrolled_rounds * max(limit or 1, 1)
+    try:
+        while limit is None or len(rows) < limit:
+            proceeds, *results = run(lift(len(rows), int64), lift(True, bool_), *state)
+            state, row = results[: len(state)], results[len(state) :]
+            rows.append(row)
+            decided = trace.peek(proceeds)
+            if decided is None:
+                return None
+            if trace.immediate is None and len(rows) > limits.limit("unrolled_rounds"):
+                if limit is None:
+                    return None
+                raise limits.limit_error("unrolled_rounds", "a Loop over sequences", limit)
+            if not decided.reshape(()):
+                break
+    finally:
+        trace.unrolled_rounds = outer_rounds
     return [state, rows]
-
-
-_MOST_ROUNDS = 10000
 
 
 def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Sequence[Any]) -> List[Any]:
@@ -176,7 +193,7 @@ def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Seque
     state, rows = unrolled
     if rows:
         return [*state, *(p.stack(list(column), 0) for column in zip(*rows))]
-    trial = _trace_trial_round(run, v_initial)
+    trial = _trace_trial_round(run, [value.spec for value in v_initial])
     specs = [_output_spec(output) for output in trial.outputs[1 + len(v_initial) :]]
     return [*state, *(p.full((0, *_empty_sizes(spec)), _blank_value(spec), spec.dtype) for spec in specs)]
 
@@ -196,17 +213,17 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
     return [extent if is_static(extent) else 0 for extent in spec.shape]
 
 
-def _trace_trial_round(run: TraceBody, state: Sequence[Tensor]) -> Region:
-    """Trace one iteration of a loop for trial, with a condition that holds. Return the region; the program lacks it.
+def _trace_trial_round(run: TraceBody, state: Sequence[Spec]) -> Region:
+    """Trace one iteration of a loop with states of these types, and a condition that holds. Return the region.
 
     The outputs of the region are the condition, the states and the row outputs. They have the dtypes and shapes that
     the body gives them.
     """
-    specs = [Spec(int64, ()), *(value.spec for value in state)]
+    specs = [Spec(int64, ()), *state]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
 
 
-def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor]) -> List[Any]:
+def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], body: Graph) -> List[Any]:
     """Record a loop as a scan or as a while loop. Return the final states, then the stacked row outputs.
 
     `M` (the number of iterations, or None) and `start` (the first condition) are scalars. The loop is recorded as a
@@ -216,45 +233,73 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
     - The condition is known to be always True.
     - No state changes its shape, as a trial iteration shows.
     """
-    trial = _trace_trial_round(run, state)
-    proceeds, *results = trial.outputs
+    region, specs = _record_body(run, state, body)
+    proceeds, *results = region.outputs
     always_proceeds = isinstance(proceeds, Const) and bool(proceeds.array.reshape(())) and start.known
-    specs = [_output_spec(output) for output in results]
     shapes_are_fixed = all(is_equal_shape(value.shape, spec.shape) for value, spec in zip(state, specs))
     if always_proceeds and shapes_are_fixed and M is not None:
         count = as_sizes(M)[0]
+        region.inputs, region.outputs = (*region.inputs[1:], region.inputs[0]), tuple(results)
+        return record_scan(region, state, [p.iota(count)], count)
+    return _record_while_loop(region, M, start, state, specs)
 
-        def step(*values: Any) -> List[Tensor]:
-            return list(run(values[-1], lift(True, bool_), *values[:-1]))[1:]
 
-        return p.scan(step, state, [p.iota(count)], count)
-    return _record_while_loop(run, M, start, state, specs[len(state) :])
+def _record_body(run: TraceBody, state: Sequence[Tensor], body: Graph) -> Tuple[Region, List[Spec]]:
+    """Record the body of a loop as a region, whose inputs are the iteration and the states. Return the region, and the
+    types of the states in every iteration: a size that changes is None.
+
+    The body is traced once, and again if a size changes. While it is traced again, loops inside of it begin with the
+    sizes open that changed the first time. A further trace at each level would double the time with each nested loop.
+    """
+    trace = current_trace()
+    specs = [value.spec for value in state]
+    known = trace.loop_states.get(body, ()) if trace.is_retracing else ()
+    if [(spec.dtype, spec.rank) for spec in specs] == [(spec.dtype, spec.rank) for spec in known]:
+        specs = [merge_specs(spec, earlier) for spec, earlier in zip(specs, known)]
+    outer = trace.is_retracing
+    try:
+        while True:
+            region = _trace_trial_round(run, specs)
+            after = [_output_spec(output) for output in region.outputs[1 : 1 + len(state)]]
+            widened = [merge_specs(before, changed, value) for before, changed, value in zip(specs, after, state)]
+            trace.loop_states[body] = widened
+            if widened == specs:
+                return region, specs
+            specs, trace.is_retracing = widened, True
+    finally:
+        trace.is_retracing = outer
 
 
 def _record_while_loop(
-    run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], row_specs: Sequence[Spec]
+    region: Region, M: Optional[Tensor], start: Tensor, state: List[Tensor], specs: Sequence[Spec]
 ) -> List[Any]:
     """Record a while loop that appends the rows of each iteration to buffers. Return the final states, then the rows.
 
-    `M`: the number of iterations; None: only the condition ends the loop. `start`: the first condition. `row_specs`:
-    the dtype and shape of one row, for each row output.
+    `M`: the number of iterations; None: only the condition ends the loop. `start`: the first condition. `region` and
+    `specs`: the body and the types of the states, from `_record_body`. The region becomes the body of the while loop.
     """
     count = len(state)
-    buffers = [_RowBuffer(spec) for spec in row_specs]
+    buffers = [_RowBuffer(_output_spec(output)) for output in region.outputs[1 + count :]]
 
     def test(k: Tensor, proceeds: Tensor, *_: Tensor) -> Tensor:
         return proceeds if M is None else p.logical_and(p.less(k, M), proceeds)
 
-    def body(k: Tensor, _: Tensor, *values: Any) -> List[Tensor]:
-        proceeds_next, *results = run(k, lift(True, bool_), *values[:count])
-        rows = zip(buffers, values[count::2], results[count:])
+    def append(outputs: List[Tensor], added: List[Tensor]) -> List[Tensor]:
+        proceeds_next, *results = outputs
+        rows = zip(buffers, added[1::2], results[count:])
         grown_buffers = [
             value for row_buffer, rows_so_far, row in rows for value in row_buffer.append(rows_so_far, row)
         ]
-        return [p.add(k, 1), p.reshape(proceeds_next, ()), *results[:count], *grown_buffers]
+        iteration = Tensor(int64, (), ref=region.inputs[0])
+        return [p.add(iteration, 1), p.reshape(proceeds_next, ()), *results[:count], *grown_buffers]
 
     empty = [value for rows in buffers for value in rows.empty()]
-    k, _, *values = p.while_loop(test, body, [lift(0, int64), start, *state, *empty])
+    added_specs = [Spec(bool_, ()), *(spec for rows in buffers for spec in rows.specs())]
+    current_trace().extend(region, added_specs, append)
+    k_ref, *state_refs = region.inputs[: 1 + count]
+    region.inputs = (k_ref, region.inputs[1 + count], *state_refs, *region.inputs[2 + count :])
+    all_specs = [Spec(int64, ()), added_specs[0], *specs, *added_specs[1:]]
+    k, _, *values = record_while_loop(test, region, all_specs, [lift(0, int64), start, *state, *empty])
     tails = zip(buffers, values[count::2], values[count + 1 :: 2])
     return [
         *values[:count],
@@ -276,6 +321,11 @@ class _RowBuffer:
         """Return the initial loop variables: a buffer without rows, and a shape of zeros."""
         shape = (0, *self.spec.shape) if self.steady else (0,)
         return [p.full(shape, _blank_value(self.spec), self.spec.dtype), p.full((self.spec.rank,), 0, int64)]
+
+    def specs(self) -> List[Spec]:
+        """Return the types of the loop variables in every iteration: the number of rows is open."""
+        sizes = self.spec.shape if self.steady else ()
+        return [Spec(self.spec.dtype, (None, *sizes)), Spec(int64, (self.spec.rank,))]
 
     def append(self, old: Tensor, row: Tensor) -> List[Tensor]:
         """Return the loop variables after an iteration: the buffer with the row appended, and the shape of the row."""

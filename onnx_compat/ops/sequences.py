@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, List, Optional
 
+from onnx_compat import limits
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, is_static, minimum
@@ -27,7 +28,13 @@ def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
 @op("SequenceConstruct", since=11)
 def sequence_construct(*inputs: Tensor) -> SequenceValue:
     """Return a sequence of the inputs, in their order. Its dtype is that of the first input."""
+    _check_length(len(inputs))
     return SequenceValue(inputs[0].dtype, tuple(inputs))
+
+
+def _check_length(count: int) -> None:
+    """Raise LimitError if a sequence of `count` elements exceeds the limit `sequence_items`."""
+    limits.check("sequence_items", count, "a sequence")
 
 
 def _normalize_position(position: Tensor, length: int, end: int) -> int:
@@ -71,6 +78,7 @@ def sequence_insert(input_sequence: SequenceValue, tensor: Tensor, position: Opt
     position is not known. Raises InvalidModelError if it is out of range.
     """
     items = list(input_sequence.items)
+    _check_length(len(items) + 1)
     items.insert(len(items) if position is None else _normalize_position(position, len(items), len(items) + 1), tensor)
     return SequenceValue(tensor.dtype, tuple(items))
 
@@ -122,6 +130,7 @@ def _piece_sizes(x: Tensor, axis: int, step: int) -> List[Extent]:
         raise InvalidModelError("the size of the pieces of a SplitToSequence is %d; it must be 1 or more" % step)
     if not is_static(extent):
         raise NeedsKnownError("the length of the sequence depends on a size that is not known", lift([extent]))
+    _check_length(-(-extent // step))
     return [minimum(step, extent - start) for start in range(0, extent, step)]
 
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence
 
+from onnx_compat import limits
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_equal, is_static, maximum, minimum
@@ -146,7 +147,7 @@ def split(
     - Otherwise: `num_outputs` equal pieces, of which the last may be smaller or empty. By default, their number is the
       number of the node's outputs.
 
-    Raises InvalidModelError if `split` does not fit the axis or the number of outputs, or if the number of pieces is
+    Raises LimitError above the limit `sequence_items`. Raises InvalidModelError if `split` does not fit the axis or the number of outputs, or if the number of pieces is
     below 1.
     """
     if split is not None:
@@ -154,6 +155,7 @@ def split(
     count = ctx.outputs if num_outputs is None else num_outputs
     if count < 1:
         raise InvalidModelError("a Split cannot make %d pieces" % count)
+    limits.check("sequence_items", count, "a Split")
     return p.split(input, axis, _chunk_sizes(input.shape[axis], count))
 
 

@@ -9,8 +9,18 @@ import numpy as np
 
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Const, Extents, Ref, Region, Spec, Target
-from onnx_compat.ir.dims import Dim, Extent, Undecided, is_at_most, is_equal, is_equal_shape, is_static
+from onnx_compat.ir.dims import (
+    Dim,
+    Extent,
+    Undecided,
+    is_at_most,
+    is_equal,
+    is_equal_shape,
+    is_static,
+    is_within_limits,
+)
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.primitives.fold_budget import is_affordable
 from onnx_compat.tracing.layout import permute_shape
 from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Order, Tensor
@@ -160,7 +170,7 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
 
     None is returned if an element or a size of an argument is not known. Exception: for the primitives in `_SYMBOLIC`,
     symbolic sizes count as known. Even then, None is returned if a comparison depends on run-time values, or if the
-    result has a symbolic shape.
+    result has a symbolic shape. None is also returned above the limits of `fold_budget` and `dims.is_within_limits`.
 
     - args: Tensors, lists of Tensors, `Extents` or None.
     - dtypes: the dtypes of the results.
@@ -178,6 +188,9 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
     symbolic = symbolic or not all(is_static(size) for arg in args if isinstance(arg, Extents) for size in arg.dims)
     if symbolic and name not in _SYMBOLIC:
         return None
+    at = Application(name, [_constant_arg(arg) for arg in args], params, (), Target())
+    if not is_affordable([tensor.value for tensor in _tensors(args)], at, RULES[name]):
+        return None
     try:
         results = getattr(REFERENCE, name)(*[_reference_arg(arg) for arg in args], **params)
     except Undecided:
@@ -192,6 +205,8 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
         results = (results,)
     if symbolic:
         results = [np.asarray(array, object) for array in results]
+        if not all(is_within_limits(size) for array in results for size in array.reshape(-1)):
+            return None
     return tuple(_tensor(REFERENCE.finish(array, dtype), dtype) for array, dtype in zip(results, dtypes))
 
 
@@ -203,6 +218,14 @@ def _tensors(args: Sequence[Any]) -> List[Tensor]:
         elif isinstance(arg, (list, tuple)):
             flat.extend(_tensors(arg))
     return flat
+
+
+def _constant_arg(arg: object) -> Any:
+    """Convert an argument of `fold` for an inference rule: a Tensor to a `Const`, lists by item; others stay."""
+    if isinstance(arg, Tensor):
+        assert arg.value is not None
+        return Const(arg.value, arg.dtype)
+    return tuple(map(_constant_arg, arg)) if isinstance(arg, (list, tuple)) else arg
 
 
 def _reference_arg(arg: object) -> Any:

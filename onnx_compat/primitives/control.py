@@ -63,6 +63,16 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
         if widened == specs:
             break
         specs = widened
+    return record_while_loop(test, loop, specs, state)
+
+
+def record_while_loop(
+    test: Callable[..., Tensor], loop: Region, specs: Sequence[Spec], state: Sequence[Tensor]
+) -> List[Tensor]:
+    """Record a while loop whose body is the region `loop`. Return the final state. `test` and `state`: as `while_loop`.
+
+    `specs` are the types of the state in every iteration; a size that changes is None.
+    """
     condition = current_trace().region(specs, lambda *values: [test(*values)])
     args = [current_trace().argument(tensor) for tensor in state]
     return apply_primitive("while_loop", args, {}, [None] * len(specs), [condition, loop])
@@ -88,6 +98,13 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
     for before, after in zip(specs[: len(state)], result_specs(region)):
         if before.dtype != after.dtype or before.rank != after.rank:
             raise InvalidModelError("a scanned state changes from %s to %s" % (before, after))
+    return record_scan(region, state, xs, length, reverse)
+
+
+def record_scan(
+    region: Region, state: Sequence[Tensor], xs: Sequence[Tensor], length: Extent, reverse: bool = False
+) -> List[Tensor]:
+    """Record a scan whose body is a region. Return the final states, then the stacked ys. Other arguments: as `scan`."""
     args = [
         tuple(current_trace().argument(t) for t in state),
         tuple(current_trace().argument(x) for x in xs),

@@ -1,8 +1,10 @@
 """Interpret an ONNX graph: apply the meaning of each node to traced values, in order."""
 
+import functools
+import operator
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from onnx_compat.errors import InvalidModelError, OnnxCompatError, UnsupportedError
+from onnx_compat.errors import InvalidModelError, LimitError, OnnxCompatError, UnsupportedError
 from onnx_compat.ir import Origin, Spec
 from onnx_compat.ir.dims import Extent, Undecided, atoms_of
 from onnx_compat.model import Constant, Graph, GraphNode
@@ -59,8 +61,8 @@ class Interpreter:
     """Applies the meanings of the nodes of a graph to traced values, in order.
 
     - natives: (domain, operator) -> `Native`, for the operators that the shim implements as a whole; by default none.
-    - tolerant: whether to go on after a node that raises an OnnxCompatError. An InvalidModelError is raised in any
-      case.
+    - tolerant: whether to go on after a node that raises an OnnxCompatError. An InvalidModelError or LimitError is
+      raised in any case.
     - watch: called with the name and the value of each input and each node output of the outermost graph.
 
     A tolerant interpreter fills `failed` (node name -> error) and `unseen`. `unseen` has the names of the nodes that
@@ -91,7 +93,7 @@ class Interpreter:
 
         By default, the OnnxCompatError of the first node that fails is raised, or a KeyError if a node reads an input
         without a value. A tolerant interpreter returns a placeholder for an output that it cannot compute. It raises
-        InvalidModelError only.
+        InvalidModelError and LimitError only.
         """
         scope: Scope = dict(outer or {})
         scope.update((port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None)
@@ -105,6 +107,7 @@ class Interpreter:
         if watch is not None:
             for port in graph.inputs:
                 watch(port.name, scope.get(port.name))
+        _note_stored_elements(graph, outer)
         last = self._last_uses(graph)
         for k, node in enumerate(graph.nodes):
             for name, value in zip(node.outputs, self._apply(node, scope, graph)):
@@ -152,7 +155,7 @@ class Interpreter:
             return self._apply_native(node, graph, inputs, attributes, results)
         except OnnxCompatError as error:
             error.at(**node.where)
-            if not self.tolerant or isinstance(error, InvalidModelError):
+            if not self.tolerant or isinstance(error, (InvalidModelError, LimitError)):
                 raise
             self.failed[node.name] = error
             return self._mark_unavailable(node, scope)
@@ -225,6 +228,13 @@ class Interpreter:
         specs = [Spec(v.dtype, tuple(None if _depends_on(origin, size) else size for size in v.shape)) for v in results]
         self.done[node.name] = "native"
         return apply(native.method, args, dict(attributes), specs, orders)
+
+
+def _note_stored_elements(graph: Graph, outer: Optional[Scope]) -> None:
+    """Tell the trace how many elements the initializers of the outermost graph have: it may fold as many."""
+    if outer is None:
+        shapes = [initializer.shape for initializer in graph.initializers.values()]
+        current_trace().stored_elements = sum(functools.reduce(operator.mul, shape, 1) for shape in shapes)
 
 
 def _depends_on(origin: Optional[Origin], size: Extent) -> bool:

@@ -6,7 +6,7 @@ from onnx_compat.ir import Spec, is_verifying
 from onnx_compat.ir.dims import is_static
 from onnx_compat.primitives.control import result_specs
 from onnx_compat.shim.interface import Emitter, Port, Program
-from onnx_compat.tracing.trace import Trace
+from onnx_compat.tracing.trace import Trace, check_tensor_size
 from onnx_compat.tracing.values import Tensor
 
 __all__ = ["check_program", "record_program", "start_trace"]
@@ -30,8 +30,10 @@ def record_program(
     `output_names`: the names of the outputs, in order; by default output_0, output_1, … `trace` records the program; by
     default a new trace for `emitter`. In the output ports of the program, a symbolic size is None.
 
-    Raises VerificationError if the program has a defect (see `check_program`). Errors of `function` pass.
+    Raises LimitError if an input exceeds the limit `tensor_elements`. Raises VerificationError if the program has a defect (see `check_program`). Errors of `function` pass.
     """
+    for port in inputs:
+        check_tensor_size(port.shape, "the input '%s' of shape %s" % (port.name, list(port.shape)))
     trace = trace or start_trace(emitter)
     with trace.active():
         region = trace.region([Spec(port.dtype, port.shape) for port in inputs], function)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional,
 
 import numpy as np
 
+from onnx_compat import limits
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, TensorArg
-from onnx_compat.ir.dims import Dim, is_static
+from onnx_compat.ir.dims import Dim, is_static, is_within_limits
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.tracing.values import Order, Tensor
 
@@ -47,6 +48,13 @@ class Trace:
         self.immediate = immediate
         self.origin: Optional[Origin] = None
         self.regions: List[Region] = []
+        #: The number of elements that the model stores as initializers, and that large folded values have in total.
+        self.stored_elements = self.folded_elements = 0
+        #: The number of nodes that are recorded, and how often the loops that are being unrolled repeat the open body.
+        self.recorded_nodes, self.unrolled_rounds = 0, 1
+        #: For each loop body that is recorded, the types of its states. They are used while an outer body is traced again.
+        self.loop_states: Dict[object, Sequence[Spec]] = {}
+        self.is_retracing = False
         self._constants: Dict[Tuple[int, Order], Tuple[np.ndarray, Const]] = {}
         self._permuted: Dict[Tuple[Ref, Tuple[int, ...]], Ref] = {}
         self._reshape_sources: Dict[Ref, Tensor] = {}
@@ -70,18 +78,32 @@ class Trace:
         """
         names: Dict[str, Dim] = {}
         region = Region([_name_open_sizes(Ref(spec), names) for spec in specs], self.target)
+        self._fill(region, lambda: body(*map(_tensor_of, region.inputs)))
+        return region
+
+    def extend(self, region: Region, specs: Sequence[Spec], body: Callable[..., Sequence[Tensor]]) -> None:
+        """Append inputs and nodes to a region that is recorded, but not yet used. The results of `body` are its outputs.
+
+        `specs` are the types of the new inputs. `body` gets the list of the outputs so far, and the list of the new
+        inputs, both as Tensors.
+        """
+        added = tuple(_name_open_sizes(Ref(spec), {}) for spec in specs)
+        outputs = [_tensor_of(output) for output in region.outputs]
+        region.inputs += added
+        self._fill(region, lambda: body(outputs, [_tensor_of(ref) for ref in added]))
+
+    def _fill(self, region: Region, body: Callable[[], Sequence[Tensor]]) -> None:
         outer_permuted, self._permuted = (
             self._permuted,
             dict(self._permuted),
         )  # a value of the region is not in scope outside
         self.regions.append(region)
         try:
-            outputs = body(*[Tensor(ref.spec.dtype, ref.spec.shape, ref=ref) for ref in region.inputs])
+            outputs = body()
             region.outputs = tuple(self.argument(output) for output in outputs)
         finally:
             self.regions.pop()
             self._permuted = outer_permuted
-        return region
 
     # -- recording -----------------------------------------------------------------------------------------------------
     def record(
@@ -103,6 +125,8 @@ class Trace:
 
             execute(node, self.immediate)
         else:
+            self.recorded_nodes += 1
+            limits.check("nodes", self.recorded_nodes, "the program of the model")
             self.regions[-1].nodes.append(node)
         return [_name_open_sizes(ref) for ref in node.outputs]
 
@@ -202,6 +226,14 @@ class Trace:
         return arg.handle
 
 
+def _tensor_of(arg: Arg) -> Tensor:
+    """Return a run-time value or a constant, stored in logical order, as a Tensor."""
+    assert isinstance(arg, (Ref, Const))
+    if isinstance(arg, Const):
+        return Tensor(arg.spec.dtype, arg.spec.shape, arg.array)
+    return Tensor(arg.spec.dtype, arg.spec.shape, ref=arg)
+
+
 def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
     """Return the origin of the producer of the first argument that a node computes; None if no node computes one.
 
@@ -213,18 +245,33 @@ def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
 def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
     """Replace None and names in the shape of `ref` by symbolic sizes, in place. Return `ref`.
 
-    None becomes the length of this axis of `ref`. A name becomes the symbol that `names` has for it. A new name is
-    added to `names`. Without `names`, a name stays.
+    None, or a symbolic size above the limits, becomes the length of this axis of `ref`. A name becomes the symbol that
+    `names` has for it. A new name is added to `names`. Without `names`, a name stays.
+
+    Raises LimitError if the static sizes of the shape have a product above the limit `tensor_elements`.
     """
-    if any(extent is None or isinstance(extent, str) for extent in ref.spec.shape):
+    if any(not isinstance(extent, int) for extent in ref.spec.shape):
         shape: List[Any] = list(ref.spec.shape)
         for axis, extent in enumerate(shape):
-            if extent is None:
+            if extent is None or (isinstance(extent, Dim) and not is_within_limits(extent)):
                 shape[axis] = Dim.atom("axis", ref, axis)
             elif isinstance(extent, str) and names is not None:
                 shape[axis] = names.setdefault(extent, Dim.atom("axis", ref, axis))
         ref.spec = Spec(ref.spec.dtype, tuple(shape))
+    check_tensor_size(ref.spec.shape)
     return ref
+
+
+def check_tensor_size(shape: Sequence[Any], subject: Optional[str] = None) -> None:
+    """Raise LimitError if the product of the static sizes exceeds `tensor_elements`, and no size is 0.
+
+    Where no size is 0, an open size is at least 1. `subject` names the tensor in the error.
+    """
+    count = 1
+    for extent in shape:
+        if isinstance(extent, (int, np.integer)):
+            count *= int(extent)
+    limits.check("tensor_elements", count, subject or "a tensor of shape %s" % list(shape))
 
 
 class _KnownOnly(Trace):

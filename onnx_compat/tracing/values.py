@@ -9,6 +9,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, U
 
 import numpy as np
 
+from onnx_compat import limits
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir import Ref, Spec
 from onnx_compat.ir.dims import Dim, Extent, is_static
@@ -192,7 +193,8 @@ def as_sizes(tensor: Tensor) -> List[Extent]:
     """Return the elements of an integer vector or scalar as a list of sizes: ints if known, else symbolic sizes.
 
     A tensor with a `value` may have a higher rank: it is flattened. For a run-time tensor, a higher rank raises
-    InvalidModelError, and an unknown number of elements raises NeedsKnownError.
+    InvalidModelError, an unknown number of elements raises NeedsKnownError, and one above the limit `sequence_items`
+    raises LimitError.
     """
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]
@@ -202,6 +204,7 @@ def as_sizes(tensor: Tensor) -> List[Extent]:
         raise InvalidModelError("an integer vector was expected, not a tensor of rank %d" % tensor.rank)
     if not is_static(tensor.shape[0]):
         raise NeedsKnownError("the length of an integer vector (a rank) is not known", tensor)
+    limits.check("sequence_items", int(tensor.shape[0]), "a vector of sizes")
     return [Dim.atom("element", tensor.ref, k) for k in range(int(tensor.shape[0]))]
 
 
