@@ -18,20 +18,27 @@ from onnx_compat.discovery.environment import (
 __all__ = ["diagnose", "error_line", "import_error_text"]
 
 _ERROR = r"[\w.]+(Error|Exception): "
+#: Lines that state no cause: a heading ("Graph execution error:"), and the position of a frame in a traceback.
+_HEADING = r'.*\berror:$|File ".*", line \d+'
+_COLOURS = r"\x1b\[[0-9;]*m"
 
 
 def error_line(text: str) -> str:
     """Return the line of an error's text that states the cause, without surrounding blanks.
 
     - A traceback: the last line of the form `SomeError: …` or `SomeException: …`.
-    - Any other text, or a traceback without such a line: the first line that is not blank.
+    - Any other text, or a traceback without such a line: the first line that is neither blank nor a heading. A heading
+      is a line such as "Graph execution error:", or the position of a frame. If there are only headings: the first.
     - A blank text: "".
+
+    Colours of a terminal are removed.
     """
-    lines = [text_line.strip() for text_line in text.splitlines() if text_line.strip()]
+    lines = [text_line.strip() for text_line in re.sub(_COLOURS, "", text).splitlines() if text_line.strip()]
     errors = [text_line for text_line in lines if re.match(_ERROR, text_line)]
     if "Traceback (most recent call last)" in text and errors:
         return errors[-1]
-    return lines[0] if lines else ""
+    causes = [text_line for text_line in lines if not re.match(_HEADING, text_line, re.IGNORECASE)]
+    return (causes or lines or [""])[0]
 
 
 def import_error_text(error: BaseException) -> str:

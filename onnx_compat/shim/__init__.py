@@ -6,7 +6,7 @@ shim.
 """
 
 from onnx_compat.discovery.child_process import ChildResult, call_in_child
-from onnx_compat.discovery.diagnosis import import_error_text
+from onnx_compat.discovery.diagnosis import error_line, import_error_text
 from onnx_compat.errors import (
     ConversionError,
     InputError,
@@ -106,6 +106,7 @@ __all__ = [
     "directions",
     "dtypes",
     "emit",
+    "error_line",
     "exact_quotient",
     "floordiv",
     "import_error_text",

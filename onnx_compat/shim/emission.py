@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 
 import numpy as np
 
+from onnx_compat.discovery.diagnosis import error_line
 from onnx_compat.errors import OnnxCompatError, TargetError, UnsupportedError
 from onnx_compat.ir import Arg, Const, Extents, Node, Ref, Region, Spec, is_verifying
 from onnx_compat.ir.dims import Atom, Dim, Extent, is_static
@@ -216,7 +217,7 @@ class _Walk:
         except OnnxCompatError as error:
             raise _add_origin(error, node) from error.__cause__
         except Exception as error:
-            reason = "the framework refused the primitive '%s': %s" % (node.primitive, _first_line(error))
+            reason = "the framework refused the primitive '%s': %s" % (node.primitive, _cause(error))
             raise _add_origin(UnsupportedError(reason), node) from error
 
     def _body(self, region: Region, captures: Sequence[Ref]) -> Callable[..., List[Handle]]:
@@ -346,5 +347,5 @@ def _add_origin(error: OnnxCompatError, node: Node) -> OnnxCompatError:
     return error.at(node=node.origin.node, operator=node.origin.operator, opset=node.origin.opset)
 
 
-def _first_line(error: BaseException) -> str:
-    return "%s: %s" % (type(error).__name__, (str(error).strip().splitlines() or [""])[0])
+def _cause(error: BaseException) -> str:
+    return "%s: %s" % (type(error).__name__, error_line(str(error)))

@@ -4,12 +4,18 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, List, Optional
 
+import numpy as np
 import pytest
 
 from onnx_compat.discovery import diagnosis
 from onnx_compat.discovery.diagnosis import diagnose, error_line, import_error_text
 from onnx_compat.discovery.environment import distribution_of, find_module, folder_without_code, install_command
 from onnx_compat.discovery.offers import Offer
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.reference.shim import SHIM
+from onnx_compat.shim.interface import Port
+from onnx_compat.tracing.recording import record_program
 
 Install = Callable[..., None]
 
@@ -34,6 +40,14 @@ def _install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Install:
     return install
 
 
+EXECUTION_ERROR = """Graph execution error:
+
+  File "model.py", line 5, in <module>
+
+indices[0] = 7 is not in [0, 2)
+\t [[{{node g/GatherV2}}]] [Op:__inference_run_2]"""
+
+
 # -- the line that states the cause ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "line"),
@@ -43,10 +57,26 @@ def _install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Install:
         ("ValueError: a\nKeyError: b", "ValueError: a"),
         ("Traceback (most recent call last):\n  File\nValueError: a\n\nImportError: b\nsee the site", "ImportError: b"),
         ("Traceback (most recent call last):\n  File", "Traceback (most recent call last):"),
+        ("Graph execution error:", "Graph execution error:"),
+        (EXECUTION_ERROR, "indices[0] = 7 is not in [0, 2)"),
+        ("\x1b[1mThe kernel is too large.\x1b[0m\n\nArguments:", "The kernel is too large."),
     ],
 )
 def test_the_line_of_an_error(text: str, line: str) -> None:
     assert error_line(text) == line
+
+
+def test_a_primitive_that_a_framework_refuses_names_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    class FrameworkError(Exception):
+        pass
+
+    def fail(*_: Any) -> Any:
+        raise FrameworkError(EXECUTION_ERROR)
+
+    monkeypatch.setattr(type(SHIM.emitter()), "add", fail)
+    program = record_program(lambda x: [x + x], [Port("x", float32, (2,))], SHIM.emitter())
+    with pytest.raises(UnsupportedError, match=r"'add': FrameworkError: indices\[0\] = 7 is not in"):
+        SHIM.compile(program).run([np.ones(2, np.float32)])
 
 
 def test_an_exception_is_named_once() -> None:

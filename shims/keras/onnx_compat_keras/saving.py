@@ -9,6 +9,7 @@ from typing import Any, Sequence, Tuple
 import keras
 
 from onnx_compat.shim import Compiled, ConversionError, DType, InvalidModelError, Port, Program, UnsupportedError
+from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
 from onnx_compat_keras.functional import functional
@@ -51,8 +52,7 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         with wide():
             model = keras.saving.load_model(path, compile=False, safe_mode=True)
     except (ValueError, TypeError, OSError, KeyError) as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        raise InvalidModelError("Keras does not load '%s': %s" % (path, first), shim="keras") from error
+        raise InvalidModelError("Keras does not load '%s': %s" % (path, cause_of(error)), shim="keras") from error
     if not isinstance(model, keras.Model) or not hasattr(model, "inputs"):
         raise InvalidModelError("'%s' does not hold a functional Keras model" % path, shim="keras")
     inputs = _ports([tensor.name for tensor in model.inputs], model.inputs)

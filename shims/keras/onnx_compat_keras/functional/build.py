@@ -6,6 +6,7 @@ from typing import List, Sequence, Tuple
 import keras
 
 from onnx_compat.shim import OnnxCompatError, Port, Program, UnsupportedError, emit
+from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.features import has_type, wide
 from onnx_compat_keras.framework_types import Handle, KerasModel, SymbolicTensor
 from onnx_compat_keras.functional.base import policy
@@ -41,8 +42,7 @@ def functional(program: Program) -> KerasModel:
         except OnnxCompatError:
             raise
         except Exception as error:  # Keras raises any error for a layer that it cannot build
-            first = (str(error).strip().splitlines() or [""])[0]
-            raise UnsupportedError("Keras does not build the model: %s: %s" % (type(error).__name__, first)) from error
+            raise UnsupportedError("Keras does not build the model: %s" % cause_of(error)) from error
 
 
 def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], output_names: Sequence[str]) -> KerasModel:
