@@ -44,7 +44,7 @@ def to_tensors(arg: Arg) -> Any:
     if isinstance(arg, Ref):
         return Tensor(arg.spec.dtype, arg.spec.shape, ref=arg)
     if isinstance(arg, Const):
-        return Tensor(arg.spec.dtype, arg.spec.shape, arg.array)
+        return Tensor(arg.spec.dtype, arg.spec.shape, arg.array, weight=arg.weight)
     if isinstance(arg, Extents):
         return list(arg.dims)
     if isinstance(arg, tuple):

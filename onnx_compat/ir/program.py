@@ -88,14 +88,16 @@ class Ref:
 class Const:
     """A tensor that is known while tracing: an array with the carrier dtype of `dtype`.
 
-    Compared by identity: an array that is wrapped twice is stored twice.
+    `weight` is the name of the float weight of the model that the array was computed from. It is None for any other
+    constant. Compared by identity: an array that is wrapped twice is stored twice.
     """
 
-    __slots__ = ("array", "spec")
+    __slots__ = ("array", "spec", "weight")
 
-    def __init__(self, array: np.ndarray, dtype: DType) -> None:
+    def __init__(self, array: np.ndarray, dtype: DType, weight: Optional[str] = None) -> None:
         self.array = array
         self.spec = Spec(dtype, tuple(array.shape))
+        self.weight = weight
 
 
 class Extents:

@@ -144,13 +144,14 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
         scaled = _scale_weights(weights.array, factor, producer, filter_layout)
         if scaled is None:
             return None
-        weights = Const(scaled, weights.spec.dtype)
+        weights = Const(scaled, weights.spec.dtype, weights.weight)
         shift = shift * factor
     else:
         shift = shift + (vector if node.primitive == "add" else -vector)
     if bias is None and not shift.any():
         return producer.args[0], weights
-    return producer.args[0], weights, Const(shift.astype(vector.dtype), weights.spec.dtype)
+    name = constant.weight if bias is None or bias.weight is None else bias.weight
+    return producer.args[0], weights, Const(shift.astype(vector.dtype), weights.spec.dtype, name)
 
 
 def _keeps_channels(cut: Optional[Node], channel: int, size: int) -> bool:

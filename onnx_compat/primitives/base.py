@@ -207,7 +207,26 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
         results = [np.asarray(array, object) for array in results]
         if not all(is_within_limits(size) for array in results for size in array.reshape(-1)):
             return None
-    return tuple(_tensor(REFERENCE.finish(array, dtype), dtype) for array, dtype in zip(results, dtypes))
+    return tuple(
+        _tensor(REFERENCE.finish(array, dtype), dtype, _weight_behind(name, args, array.size, dtype))
+        for array, dtype in zip(results, dtypes)
+    )
+
+
+# The primitives that move elements: their result may have another size than the weight that it comes from.
+_MOVES = frozenset(["concat", "gather_nd", "pad", "slice", "take"])
+
+
+def _weight_behind(name: str, args: Sequence[Any], size: int, dtype: DType) -> Optional[str]:
+    """Return the name of the weight that a folded value with `size` elements comes from; None if it is no weight.
+
+    It is the first argument with a name and with the size of the result: a scaled weight stays the weight. The size is
+    not compared if the primitive only moves elements. A result of another kind than float is no weight.
+    """
+    if dtype.kind != "f":
+        return None
+    named = [tensor for tensor in _tensors(args) if tensor.weight is not None]
+    return next((tensor.weight for tensor in named if name in _MOVES or tensor.size == size), None)
 
 
 def _tensors(args: Sequence[Any]) -> List[Tensor]:
@@ -250,12 +269,12 @@ class KnownSizes:
         self.known = self.with_wildcard = self.scalars = self.dims
 
 
-def _tensor(array: np.ndarray, dtype: DType) -> Tensor:
+def _tensor(array: np.ndarray, dtype: DType, weight: Optional[str]) -> Tensor:
     if array.dtype == object and dtype.kind != "s" and not any(isinstance(v, Dim) for v in array.reshape(-1)):
         array = array.astype(dtype.numpy)
     elif array.dtype not in (object, dtype.numpy):
         raise AssertionError("the reference gave %s for %s" % (array.dtype, dtype.name))
-    return Tensor(dtype, array.shape, array)
+    return Tensor(dtype, array.shape, array, weight=weight)
 
 
 def apply_primitive(

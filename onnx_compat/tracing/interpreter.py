@@ -103,6 +103,7 @@ class Interpreter:
             if not (scope.get(name) is not None and name in {port.name for port in graph.inputs}):
                 array = initializer.array()
                 scope[name] = Tensor(initializer.dtype, array.shape, array)
+                _mark_weight(scope[name], name)
         watch = self.watch if outer is None else None
         if watch is not None:
             for port in graph.inputs:
@@ -183,6 +184,8 @@ class Interpreter:
         is_single = not isinstance(results, (tuple, list)) or isinstance(results, (SequenceValue, MapValue))
         outputs: Sequence[Any] = (results,) if is_single else results
         _check_results(context.node, outputs, meaning)
+        if context.node.operator == "Constant" and getattr(outputs[0], "size", 1) != 1:  # not a number of the code
+            _mark_weight(outputs[0], context.node.outputs[0])
         return outputs
 
     def _apply_native(
@@ -235,6 +238,15 @@ def _note_stored_elements(graph: Graph, outer: Optional[Scope]) -> None:
     if outer is None:
         shapes = [initializer.shape for initializer in graph.initializers.values()]
         current_trace().stored_elements = sum(functools.reduce(operator.mul, shape, 1) for shape in shapes)
+
+
+def _mark_weight(value: Any, name: str) -> None:
+    """Set the name of a weight in place: of a known float tensor with an axis. Any other value has no name.
+
+    A tensor without axes is a number of the architecture, such as an epsilon or an exponent.
+    """
+    if isinstance(value, Tensor) and value.known and value.dtype.kind == "f" and value.rank:
+        value.weight = name
 
 
 def _depends_on(origin: Optional[Origin], size: Extent) -> bool:

@@ -101,10 +101,10 @@ def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
         if (
             array.size == 1 and array.ndim < rank
         ):  # an operand of full rank keeps its shape, which may decide the rank of the result
-            return current_trace().constant(array.reshape(()), tensor.dtype)
+            return current_trace().constant(array.reshape(()), tensor.dtype, weight=tensor.weight)
         if order is not None and array.ndim < rank:
             array = array.reshape((1,) * (rank - array.ndim) + array.shape)
-        return current_trace().constant(array, tensor.dtype, order if array.ndim == rank else None)
+        return current_trace().constant(array, tensor.dtype, order if array.ndim == rank else None, tensor.weight)
     if tensor.rank < rank and order is not None:
         from onnx_compat.primitives.shape import reshape
 

@@ -130,14 +130,16 @@ class Trace:
             self.regions[-1].nodes.append(node)
         return [_name_open_sizes(ref) for ref in node.outputs]
 
-    def constant(self, array: np.ndarray, dtype: DType, order: Order = None) -> Const:
+    def constant(self, array: np.ndarray, dtype: DType, order: Order = None, weight: Optional[str] = None) -> Const:
         """Return an array in logical order as a `Const` in the physical order `order`: a transposed view, no copy.
 
-        Calls with the same array object and the same order return the first call's `Const`, also for another dtype.
+        `weight`: the name of the weight that the array was computed from, if there is one. Calls with the same array
+        object and the same order return the first call's `Const`, also for another dtype.
         """
         key = (id(array), order)
         if key not in self._constants:
-            self._constants[key] = (array, Const(array if order is None else array.transpose(order), dtype))
+            stored = array if order is None else array.transpose(order)
+            self._constants[key] = (array, Const(stored, dtype, weight))
         return self._constants[key][1]
 
     def argument(self, tensor: Tensor, order: Order = None) -> TensorArg:
@@ -149,7 +151,7 @@ class Trace:
         """
         if tensor.value is not None:
             if tensor.known:
-                return self.constant(tensor.value, tensor.dtype, order)
+                return self.constant(tensor.value, tensor.dtype, order, tensor.weight)
             return self._extents(tensor, order)
         assert tensor.ref is not None
         here = tensor.order or tuple(range(tensor.rank))

@@ -3,6 +3,7 @@
 A `Tensor` has either a `value` or a `ref`. `value` is a numpy array of numbers, or an object array of ints and symbolic
 sizes (`Dim`) for the shape arithmetic of a graph. `ref` is a value that is computed at run time. `order` is the pending
 permutation of `ref`: physical axis j of the recorded value is logical axis `order[j]`; None is the logical order.
+`weight` is the name of the float weight of the model that a known value was computed from, or None.
 """
 
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -48,7 +49,7 @@ class Tensor:
     Arithmetic operators and `<`, `<=`, `>`, `>=` apply primitives; `==` compares the identity of the objects.
     """
 
-    __slots__ = ("dtype", "order", "ref", "shape", "value")
+    __slots__ = ("dtype", "order", "ref", "shape", "value", "weight")
 
     def __init__(
         self,
@@ -57,12 +58,14 @@ class Tensor:
         value: Optional[np.ndarray] = None,
         ref: Optional[Ref] = None,
         order: Order = None,
+        weight: Optional[str] = None,
     ) -> None:
         self.dtype = dtype
         self.shape = tuple(shape)
         self.value = value
         self.ref = ref
         self.order = order
+        self.weight = weight
 
     @property
     def rank(self) -> int:

@@ -27,15 +27,23 @@ def model(operator: str, *inputs: Any) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
 
 
-def ones(*shape: int) -> np.ndarray:
+def array_of_ones(*shape: int) -> np.ndarray:
     return np.ones(shape, np.float32)
 
 
 CASES = {
-    "Gather": (model("Gather", (FLOAT, 2), (INT, 1)), [ones(2, 3), np.array([7])], r"index|indices|ind"),
-    "MatMul": (model("MatMul", (FLOAT, 2), (FLOAT, 2)), [ones(2, 3), ones(2, 3)], r"\[2, ?3\]|size"),
-    "Concat": (model("Concat", (FLOAT, 2), (FLOAT, 2)), [ones(2, 3), ones(2, 4)], r"[Dd]imension|size|shape"),
-    "Add": (model("Add", (FLOAT, 2), (FLOAT, 2)), [ones(2, 3), ones(3, 4)], r"[Ss]hape|size|broadcast"),
+    "Gather": (model("Gather", (FLOAT, 2), (INT, 1)), [array_of_ones(2, 3), np.array([7])], r"index|indices|ind"),
+    "MatMul": (model("MatMul", (FLOAT, 2), (FLOAT, 2)), [array_of_ones(2, 3), array_of_ones(2, 3)], r"\[2, ?3\]|size"),
+    "Concat": (
+        model("Concat", (FLOAT, 2), (FLOAT, 2)),
+        [array_of_ones(2, 3), array_of_ones(2, 4)],
+        r"[Dd]imension|size|shape",
+    ),
+    "Add": (
+        model("Add", (FLOAT, 2), (FLOAT, 2)),
+        [array_of_ones(2, 3), array_of_ones(3, 4)],
+        r"[Ss]hape|size|broadcast",
+    ),
 }
 
 

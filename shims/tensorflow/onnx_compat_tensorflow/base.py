@@ -1,6 +1,6 @@
 """The base class of the TensorFlow emitters: apply raw ops in dtypes that have a kernel, create constants, read sizes."""
 
-from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Base(Emitter):
 
     #: The inputs of the model, if none of them is ever empty; else the empty set.
     model_inputs: FrozenSet[Ref] = frozenset()
+    #: The ids of arrays whose variables store a filter of a transposed convolution with its channels swapped.
+    swapped_filters: FrozenSet[int] = frozenset()
     layout = "channels_last"
     filter_layout = "HWIO"
 
@@ -36,6 +38,7 @@ class Base(Emitter):
         self._read_variable = read_variable  # None for an array that is a constant of the graph
         self._constants: Dict[Tuple[int, int], Tuple[np.ndarray, TfTensor, TfGraph]] = {}
         self._arrays: Dict[int, np.ndarray] = {}
+        self._swapped: Set[int] = set()  # the ids of the handles of `swapped_filters`
         self._derived: Dict[Tuple[int, Key], Tuple[np.ndarray, np.ndarray]] = {}
 
     # -- raw ops -------------------------------------------------------------------------------------------------------
@@ -95,6 +98,8 @@ class Base(Emitter):
                 ):  # a constant of the root graph, visible in every branch and loop
                     handle = self.tf.constant(encode(array), tf_dtype(self.tf, dtype))
                 self._arrays[id(handle)] = array
+            elif id(array) in self.swapped_filters:
+                self._swapped.add(id(handle))
             self._constants[key] = (array, handle, graph)
         return self._constants[key][1]
 

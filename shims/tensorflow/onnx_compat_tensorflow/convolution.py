@@ -117,8 +117,11 @@ class Convolution(Windows):
     def _swap_channels(self, w: TfTensor) -> TfTensor:
         """Return a filter with the input and output channels (its last two axes) swapped. A constant stays a constant.
 
+        The handle of a variable that stores the swapped filter (see `swapped_filters`) is returned itself.
         The kernels Conv2DBackpropInput and Conv3DBackpropInputV2 expect the filter of the convolution that they differentiate.
         """
+        if id(w) in self._swapped:
+            return w
         constant = self.derive_constant(w, ("swap channels",), lambda array: np.swapaxes(array, -1, -2))
         if constant is not None:
             return constant

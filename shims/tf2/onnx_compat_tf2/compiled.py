@@ -1,6 +1,8 @@
 """Compiled models of TensorFlow 2 that run on numpy arrays: a program as a tf.Module, or a signature of a SavedModel."""
 
-from typing import Callable, List, Optional, Sequence
+import functools
+import threading
+from typing import Any, Callable, List, Optional, Sequence
 
 import numpy as np
 from onnx_compat_tensorflow.features import Features
@@ -15,14 +17,29 @@ __all__ = ["CompiledModule", "CompiledSignature"]
 
 
 class CompiledModule(Compiled):
-    """A compiled program. `native` is its tf.Module. The first run with an empty input builds a second module, for such runs."""
+    """A compiled program. `run` computes the model as it was given, also after a training of `native`.
+
+    - The module of `run` has the weights as constants, because TensorFlow computes convolutions of constants faster.
+    - The first run with an empty input builds a module for such runs.
+    - The first use of `native` builds the module with trainable variables.
+    """
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
-        self.native = OnnxModule(program, features, device)
         self._tf = features.tf
-        self._function = self.native.function
+        self._build: Callable[..., OnnxModule] = functools.partial(OnnxModule, program, features, device)
+        self._lock = threading.Lock()
+        self._native: Optional[OnnxModule] = None
         self._for_empty: Optional[OnnxModule] = None
-        self._build_for_empty: Callable[[], OnnxModule] = lambda: OnnxModule(program, features, device, empty=True)
+        self._for_run = self._build(trainable=False)
+        self._function = self._for_run.function
+
+    @property
+    def native(self) -> Any:
+        """The tf.Module of the program, with the weights as trainable variables: an `OnnxModule`."""
+        with self._lock:
+            if self._native is None:
+                self._native = self._build()
+            return self._native
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         constant = self._tf.constant
@@ -34,12 +51,13 @@ class CompiledModule(Compiled):
     def _empty_function(self) -> TfFunction:
         """Return the tf.function for inputs of which at least one is empty; build its module at the first call."""
         if self._for_empty is None:
-            self._for_empty = self._build_for_empty()
+            self._for_empty = self._build(trainable=False, empty=True)
         return self._for_empty.function
 
     @property
     def traces(self) -> int:
-        return int(self.native.traces) + (int(self._for_empty.traces) if self._for_empty is not None else 0)
+        modules = (self._for_run, self._for_empty, self._native)
+        return sum(int(module.traces) for module in modules if module is not None)
 
 
 class CompiledSignature(Compiled):

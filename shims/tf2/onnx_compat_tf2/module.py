@@ -1,23 +1,37 @@
 """Build a tf.Module of a recorded program. Its tf.function is traced once, with None for symbolic sizes."""
 
 import re
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, FrozenSet, List, Optional
 
+import numpy as np
 import tensorflow as tf
 from onnx_compat_tensorflow.devices import placement
 from onnx_compat_tensorflow.emitter import GraphEmitter
 from onnx_compat_tensorflow.features import Features
-from onnx_compat_tensorflow.framework_types import TfTensor, TfVariable
+from onnx_compat_tensorflow.framework_types import TfFunction, TfTensor, TfVariable
 from onnx_compat_tensorflow.names import argument_names, operation_names
 from onnx_compat_tensorflow.tensors import tf_dtype
-from onnx_compat_tensorflow.weights import GRAPH_LIMIT, constant_bytes, constants
+from onnx_compat_tensorflow.weights import (
+    GRAPH_LIMIT,
+    constant_bytes,
+    constants,
+    filters_to_swap,
+    trainable_weights,
+)
 
 from onnx_compat.shim import Program, emit
 
-__all__ = ["OnnxModule"]
+__all__ = ["SIGNATURE", "OnnxModule", "exceeds_graph"]
 
-#: A constant of at most this many bytes stays in the graph, even if larger weights become variables.
+#: The name of the signature of a module and of a SavedModel.
+SIGNATURE = "serving_default"
+#: A constant of at most this many bytes stays in the graph, even if larger constants become variables.
 _SMALL = 1 << 16
+
+
+def exceeds_graph(program: Program) -> bool:
+    """Whether the constants of a program exceed `GRAPH_LIMIT` (1.9 GB), so that they cannot all be in a graph."""
+    return constant_bytes(program) > GRAPH_LIMIT
 
 
 class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types, so the base class is Any
@@ -25,24 +39,40 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
 
     A call returns a list of the outputs, as tensors, in the order of the model. A missing input raises KeyError.
 
-    Weights are constants of the graph, because TensorFlow optimises constants best. If the constants exceed
-    `GRAPH_LIMIT` (1.9 GB), weights over 64 KB are variables.
+    The float weights of the model are the trainable variables, named as the model names them (see `trainable_weights`).
+    All other constants are in the graph. If the constants exceed `GRAPH_LIMIT`, other constants over 64 KB are
+    variables that are not trainable.
 
-    device: the device to compute on. For None, TensorFlow chooses it.
+    device: the device to compute on. None: TensorFlow chooses it.
+    trainable: False for a module without trainable variables, which only computes. TensorFlow optimises constants best.
     empty: the module must accept inputs without elements. If the convolution kernels fail for an empty batch,
     convolutions append an image of zeros to the batch.
     """
 
-    def __init__(self, program: Program, features: Features, device: Optional[str] = None, empty: bool = False) -> None:
+    #: In place of the properties of tf.Module: lists, which a SavedModel stores. A loaded SavedModel has them too.
+    variables: Any = ()
+    trainable_variables: Any = ()
+
+    def __init__(
+        self,
+        program: Program,
+        features: Features,
+        device: Optional[str] = None,
+        trainable: bool = True,
+        empty: bool = False,
+    ) -> None:
         super().__init__(
             name="model_" + re.sub(r"\W", "_", program.name)
         )  # tf.Module refuses a name that is no identifier
         self.traces = 0
         self.arguments = argument_names(port.name for port in program.inputs)
+        self.results = [port.name for port in program.outputs]
         self._device = device
+        swapped = filters_to_swap(program) if trainable else frozenset()
         with placement(tf, device):
-            variables = _create_variables(program) if constant_bytes(program) > GRAPH_LIMIT else {}
-        self._weights = list(variables.values())  # a list that TensorFlow tracks and saves
+            variables = _create_variables(program, trainable, swapped)
+        self.variables = list(variables.values())  # lists that TensorFlow tracks and saves
+        self.trainable_variables = [variable for variable in self.variables if variable.trainable]
         self.specs = [
             tf.TensorSpec(port.sizes, tf_dtype(tf, port.dtype), self.arguments[port.name]) for port in program.inputs
         ]
@@ -50,15 +80,23 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
 
         def run(*inputs: TfTensor) -> List[Any]:
             self.traces += 1
-            emitter = GraphEmitter(features, lambda array: _read(variables.get(id(array))))
-            emitter.device = self._device
-            emitter.model_inputs = frozenset() if empty else frozenset(program.region.inputs)
             with placement(tf, self._device):
+                # Read once, outside of branches and loops, which capture the values.
+                values = {key: variable.read_value() for key, variable in variables.items()}
+                emitter = GraphEmitter(features, lambda array: values.get(id(array)))
+                emitter.device = self._device
+                emitter.swapped_filters = swapped
+                emitter.model_inputs = frozenset() if empty else frozenset(program.region.inputs)
                 handles = emit(program.region, emitter, inputs)
                 return [tf.identity(handle, names[port.name]) for port, handle in zip(program.outputs, handles)]
 
         function = tf.function(run, input_signature=self.specs, autograph=False)
         self.function = function.get_concrete_function()
+        # `native(x)` calls the method of the class. A SavedModel stores this function, which its loaded object calls.
+        # TensorFlow 2.0 saves no function with annotations.
+        self.__dict__["__call__"] = tf.function(
+            lambda *inputs: list(self.function(*inputs)), input_signature=self.specs, autograph=False
+        )
 
     def __call__(self, *inputs: TfTensor, **named: TfTensor) -> List[Any]:
         values = dict(zip(self.arguments, inputs), **named)
@@ -66,12 +104,37 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
         outputs: List[Any] = self.function(*tensors)
         return outputs
 
+    @property
+    def signatures(self) -> Dict[str, TfFunction]:
+        """The signatures for tf.saved_model.save: {"serving_default": a function of named tensors, which returns a dict}.
 
-def _create_variables(program: Program) -> Dict[int, Any]:
-    """Return {id(array): tf.Variable} of the program's constants over 64 KB; strings stay constants."""
-    large = {key: array for key, array in constants(program).items() if array.nbytes > _SMALL and array.dtype != object}
-    return {key: tf.Variable(array, trainable=False) for key, array in large.items()}
+        An input has the name of the model, or a similar name that is a Python argument. An output has its name of the
+        model.
+        """
+        arguments = list(self.arguments.values())
+
+        def serve(**inputs: TfTensor) -> Dict[str, TfTensor]:
+            return dict(zip(self.results, self.function(*[inputs[name] for name in arguments])))
+
+        specs = {spec.name: spec for spec in self.specs}
+        return {SIGNATURE: tf.function(serve, autograph=False).get_concrete_function(**specs)}
 
 
-def _read(variable: TfVariable) -> Optional[TfTensor]:
-    return None if variable is None else variable.read_value()
+def _create_variables(program: Program, trainable: bool, swapped: FrozenSet[int]) -> Dict[int, Any]:
+    """Return {id(array): tf.Variable}: the trainable weights, and constants over 64 KB if a graph cannot hold them.
+
+    If `trainable` is False, no variable is trainable. The variables of `swapped` have their last two axes swapped.
+    Strings stay constants.
+    """
+
+    def create(array: np.ndarray, name: Optional[str]) -> TfVariable:
+        value = np.swapaxes(array, -1, -2) if id(array) in swapped else array
+        return tf.Variable(value, trainable=name is not None, name=name)
+
+    weights = trainable_weights(program) if trainable else {}
+    variables = {id(array): create(array, name) for name, array in weights.items()}
+    if exceeds_graph(program):
+        for key, array in constants(program).items():
+            if key not in variables and array.nbytes > _SMALL and array.dtype != object:
+                variables[key] = create(array, None)
+    return variables

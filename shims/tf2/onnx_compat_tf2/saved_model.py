@@ -9,36 +9,28 @@ from typing import Dict, Tuple
 
 import tensorflow as tf
 from onnx_compat_tensorflow.features import Features
-from onnx_compat_tensorflow.framework_types import TfFunction, TfTensor
+from onnx_compat_tensorflow.framework_types import TfFunction
 from onnx_compat_tensorflow.port_files import KeyedPorts, port_from_tensor, read_ports, write_ports
 from tensorflow.core.protobuf import saved_model_pb2
 
 from onnx_compat.shim import Compiled, ConversionError, Port, Program
 from onnx_compat_tf2.compiled import CompiledSignature
-from onnx_compat_tf2.module import OnnxModule
+from onnx_compat_tf2.module import SIGNATURE, OnnxModule
 
 __all__ = ["load", "save"]
-
-_SIGNATURE = "serving_default"
 
 
 def save(program: Program, features: Features, path: str) -> None:
     """Write a program as a SavedModel folder with the signature `serving_default`, and with the ports in a JSON file.
 
-    The inputs of the signature have the names of the model.
+    The inputs of the signature have the names of the model. The weights are variables: the object that
+    tf.saved_model.load returns has `variables`, `trainable_variables`, and can be called with the inputs in order.
     """
     module = OnnxModule(program, features, None)
-    names = [port.name for port in program.outputs]
     arguments = [module.arguments[port.name] for port in program.inputs]
-
-    def serve(**inputs: TfTensor) -> Dict[str, TfTensor]:
-        return dict(zip(names, module.function(*[inputs[name] for name in arguments])))
-
-    specs = {spec.name: spec for spec in module.specs}
-    signature = tf.function(serve, autograph=False).get_concrete_function(**specs)
-    tf.saved_model.save(module, path, signatures={_SIGNATURE: signature})
+    tf.saved_model.save(module, path, signatures=module.signatures)
     _restore_names(path, {module.arguments[port.name]: port.name for port in program.inputs})
-    write_ports(path, list(zip(arguments, program.inputs)), list(zip(names, program.outputs)))
+    write_ports(path, list(zip(arguments, program.inputs)), list(zip(module.results, program.outputs)))
 
 
 def _restore_names(path: str, names: Dict[str, str]) -> None:
@@ -52,7 +44,7 @@ def _restore_names(path: str, names: Dict[str, str]) -> None:
     saved = saved_model_pb2.SavedModel()
     with open(target, "rb") as file:
         saved.ParseFromString(file.read())
-    inputs = saved.meta_graphs[0].signature_def[_SIGNATURE].inputs
+    inputs = saved.meta_graphs[0].signature_def[SIGNATURE].inputs
     infos = {name: inputs[argument].SerializeToString() for argument, name in names.items()}
     inputs.clear()
     for name, info in infos.items():
@@ -71,9 +63,9 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         native = tf.saved_model.load(path)
     except (OSError, ValueError, tf.errors.OpError) as error:
         raise ConversionError("'%s' is no SavedModel that TensorFlow can load: %s" % (path, error)) from error
-    if _SIGNATURE not in native.signatures:
-        raise ConversionError("the SavedModel '%s' has no signature '%s'" % (path, _SIGNATURE))
-    signature = native.signatures[_SIGNATURE]
+    if SIGNATURE not in native.signatures:
+        raise ConversionError("the SavedModel '%s' has no signature '%s'" % (path, SIGNATURE))
+    signature = native.signatures[SIGNATURE]
     inputs, outputs = read_ports(path) or _ports_of_signature(signature)
     compiled = CompiledSignature(tf, native, signature, [key for key, _ in inputs], [key for key, _ in outputs])
     return compiled, tuple(port for _, port in inputs), tuple(port for _, port in outputs)
