@@ -182,7 +182,12 @@ def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 def _hardmax(x: Tensor, axis: int) -> Tensor:
     axis = p.axis_of(axis, x.rank)
-    return p.cast(p.one_hot(p.argmax(x, axis), x.shape[axis], axis), x.dtype)
+    size = x.shape[axis]
+    candidates = x
+    if not is_static(size) or size == 0:  # argmax needs an element; the one that is added is the first maximum of none
+        added = [int(k == axis) for k in range(x.rank)]
+        candidates = p.pad(x, [0] * x.rank, added, value=float("-inf"))
+    return p.cast(p.one_hot(p.argmax(candidates, axis), size, axis), x.dtype)
 
 
 def _apply_flattened(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int) -> Tensor:

@@ -62,6 +62,11 @@ def test_old_softmax_merges_all_axes_from_axis_one_on():
     assert apply_operator("Hardmax", 1, x, axis=1)[1].tolist() == [[0, 0], [0, 1]]
 
 
+def test_hardmax_of_an_empty_axis_is_empty():
+    for shape, axis in (((0,), 0), ((3, 0), 1), ((0, 3), 0), ((0, 3), 1)):
+        assert apply_operator("Hardmax", 13, np.zeros(shape, np.float32), axis=axis).shape == shape
+
+
 @pytest.mark.parametrize(
     ("name", "opset", "attributes", "x", "expected"),
     [

@@ -11,6 +11,7 @@ from onnx_compat.discovery import selection
 from onnx_compat.errors import OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.ir import dtypes
 from onnx_compat.ir.window import Window
+from onnx_compat.ops import lookup
 from onnx_compat.primitives import cond, conv, reduce_sum, relu, scan, while_loop
 from onnx_compat.reference.shim import SHIM as REFERENCE
 from onnx_compat.shim.interface import Port
@@ -159,6 +160,34 @@ def test_threads_share_a_model(shim: Any) -> None:
     for worker in workers:
         worker.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["static", "open"])
+@pytest.mark.parametrize("transposed", [False, True], ids=["conv", "conv_transpose"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_a_convolution_without_input_channels_is_its_bias(
+    shim: Any, axes: int, transposed: bool, is_open: bool
+) -> None:
+    """TensorFlow 1.15 divides by the number of channels, which ended the process."""
+
+    def convolve(x: Any, w: Any) -> List[Any]:
+        window = Window.of((2,) * axes)
+        apply = primitives.conv_transpose if transposed else conv
+        return [apply(x, w, np.array([1, -2], np.float32), window=window)]
+
+    filters = image(0, 2, *[2] * axes) if transposed else image(2, 0, *[2] * axes)
+    channels = "c" if is_open else 0
+    wide = [channels if size == 0 else size for size in filters.shape]
+    ports = [Port("x", FLOAT, ("n", channels, *[4] * axes)), Port("w", FLOAT, tuple(wide))]
+    same(shim, convolve, ports, [image(3, 0, *[4] * axes), filters])
+
+
+@pytest.mark.parametrize("sizes", [(0,), ("n",), ("n", 3)])
+def test_hardmax_of_no_element_is_empty(shim: Any, sizes: Any) -> None:
+    function = lambda x: [lookup("", "Hardmax", 13).function(x, axis=0)]  # noqa: E731
+    empty = np.zeros([size if isinstance(size, int) else 0 for size in sizes], np.float32)
+    feeds = [[empty]] if 0 in sizes else [[empty], [image(4, *sizes[1:])]]
+    same(shim, function, [Port("x", FLOAT, sizes)], *feeds)
 
 
 def test_errors_of_tensorflow_are_typed_errors(shim: Any) -> None:

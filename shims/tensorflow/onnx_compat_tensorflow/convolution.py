@@ -3,12 +3,12 @@
 Padding, dilations and groups are passed to the kernel if it supports them; otherwise other operations compute them.
 """
 
-from typing import Callable, Optional, Sequence
+from typing import Callable, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.shim import Window
-from onnx_compat_tensorflow.framework_types import TfTensor
+from onnx_compat_tensorflow.framework_types import Size, TfTensor
 from onnx_compat_tensorflow.windows import Windows, full
 
 __all__ = ["Convolution"]
@@ -23,6 +23,8 @@ class Convolution(Windows):
     def conv(
         self, x: TfTensor, w: TfTensor, bias: Optional[TfTensor] = None, *, window: Window, groups: int = 1
     ) -> TfTensor:
+        x, w, groups = self._with_input_channels(x, w, groups, self.lengths(w)[-1])
+
         def apply(window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
             convolve = {2: self._convolve_2d, 3: self._convolve_3d}.get(len(window.strides))
             if convolve is None:
@@ -34,6 +36,29 @@ class Convolution(Windows):
             return self.apply_to_groups(lambda part, weight: convolve(window, part, weight), x, w, groups, -1)
 
         return self.add_bias(self.apply_on_plane(window, apply, x, w), bias)
+
+    def _with_input_channels(
+        self, x: TfTensor, w: TfTensor, groups: int, outputs: Size
+    ) -> Tuple[TfTensor, TfTensor, int]:
+        """Return (x, w, groups) with at least one input channel; without any, a channel of zeros is added.
+
+        The kernels raise an error for no input channel, or divide by it and end the process (TensorFlow 1.15). If
+        neither x nor w has a static number of channels, a channel of zeros is added to both, but not for groups.
+
+        outputs: the number of output channels of all groups.
+        """
+        known = [size for size in (self.shape_list(x)[-1], self.shape_list(w)[-2]) if size is not None]
+        if known and 0 not in known:
+            return x, w, groups
+        zero = self.number(0, x.dtype)
+        image = self.raw.Fill(dims=self.vector([*self.lengths(x)[:-1], 1]), value=zero)
+        width = outputs if known else self.lengths(w)[-1]
+        filters = self.raw.Fill(dims=self.vector([*self.lengths(w)[:-2], 1, width]), value=zero)
+        if known:
+            return image, filters, 1
+        if groups > 1:
+            return x, w, groups
+        return self.raw.ConcatV2(values=[x, image], axis=-1), self.raw.ConcatV2(values=[w, filters], axis=-2), groups
 
     def _convolve_2d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
         x, padding, window = self.pad_for_kernel(
@@ -94,6 +119,8 @@ class Convolution(Windows):
     def conv_transpose(
         self, x: TfTensor, w: TfTensor, bias: Optional[TfTensor] = None, *, window: Window, groups: int = 1
     ) -> TfTensor:
+        x, w, groups = self._with_input_channels(x, w, groups, self.lengths(w)[-1] * groups)
+
         def apply(window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
             if len(window.strides) > 3:
                 raise self.unsupported_space("transposed convolution", len(window.strides))
