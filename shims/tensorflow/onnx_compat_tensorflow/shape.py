@@ -97,13 +97,23 @@ class Shape(Base):
 
     def arange(self, start: TfTensor, stop: TfTensor, step: TfTensor) -> TfTensor:
         if not start.dtype.is_floating:
-            return self.op("Range", start, stop, step)
+            return self.op("Range", start, self._limit_ahead(start, stop, step), step)
         raw, tf = self.raw, self.tf
         first, last, stride = [raw.Cast(x=scalar, DstT=tf.float64) for scalar in (start, stop, step)]
         count = raw.Ceil(x=raw.RealDiv(x=raw.Sub(x=last, y=first), y=stride))
         zero, unit = self.number(0, tf.float64), self.number(1, tf.float64)
         positions = raw.Range(start=zero, limit=raw.Maximum(x=count, y=zero), delta=unit)
         return raw.Cast(x=raw.AddV2(x=first, y=raw.Mul(x=positions, y=stride)), DstT=start.dtype)
+
+    def _limit_ahead(self, start: TfTensor, stop: TfTensor, step: TfTensor) -> TfTensor:
+        """Return `stop`, or `start` if the step leads away from `stop`: the kernel of Range refuses such a limit."""
+        stride = self.tf.get_static_value(step)
+        above = None if stride is not None and stride < 0 else self.op("Maximum", start, stop)
+        below = None if stride is not None and stride > 0 else self.op("Minimum", start, stop)
+        if above is None or below is None:
+            return below if above is None else above
+        is_ascending = self.op("Greater", step, self.number(0, step.dtype))
+        return self.op("SelectV2", above, below, condition=is_ascending)
 
 
 #: Mode -> a function of (numpy or TensorFlow, position i, length n of the axis) that returns the source index. i is 0 at the

@@ -131,7 +131,8 @@ def pad(make: Making) -> Any:
 def arange(make: Making) -> Any:
     make.exact = make.dtype.kind == "i"
     start, step = make.number(-5, 5), make.choose([1, 2, -1, -3])
-    count = 0 if make.flavour.shape == "empty" else make.number(1, 6)
+    # An empty range stops at the start, or before it, where the step leads away from the stop.
+    count = make.choose([0, -1, -3]) if make.flavour.shape == "empty" else make.number(1, 6)
     scale = DType.of(make.dtype).numpy.type(0.5 if make.dtype.kind == "f" else 1)
     stop = start + step * count
     positions = [make.feed(np.asarray(value, make.dtype.numpy) * scale) for value in (start, stop)]
