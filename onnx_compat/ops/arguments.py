@@ -56,10 +56,10 @@ def as_size(tensor: Tensor, description: str) -> Extent:
 
     `description` names the tensor in errors.
 
-    Raises InvalidModelError if the tensor has another number of elements, or is a run-time tensor of rank 2 or more.
-    Raises NeedsKnownError if the number of elements is not known.
+    Raises InvalidModelError if the tensor has another number of elements, or is a run-time tensor of rank 2 or more. A
+    run-time vector of unknown length is taken to have one element.
     """
-    sizes = as_sizes(tensor)
+    sizes = as_sizes(tensor, 1)
     if len(sizes) != 1:
         raise InvalidModelError("%s is one number, not %d" % (description, len(sizes)))
     return sizes[0]

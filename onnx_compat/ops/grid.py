@@ -123,7 +123,7 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
     [N, C, H, W] or [N, C, D, H, W]. x, y and z range over [-1, 1]: -1 and 1 are the centers of the outermost pixels if
     `align_corners`, else the edges of the image.
     """
-    extents = as_sizes(size)[2:]
+    extents = as_sizes(size, theta.shape[1] + 2)[2:]
     rank = len(extents)
     dtype = compute_dtype(theta)
     lines = [

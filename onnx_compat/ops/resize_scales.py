@@ -101,7 +101,7 @@ def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> Li
     """
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
-    wanted = as_sizes(sizes)
+    wanted = as_sizes(sizes, len(extents))
     if len(wanted) != len(extents) or any(is_static(size) and size < 0 for size in wanted):
         raise InvalidModelError("a Resize of the axes %s cannot give the sizes %s" % (list(extents), wanted))
     if policy == "stretch":

@@ -192,7 +192,7 @@ def _broadcast_size(size: Extent, target: Extent) -> Extent:
 def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
     """Repeat the input `tiles` times along the single axis `axis`. Raises NeedsKnownError if the axis is not known."""
     axis_index = p.axis_of(known_integers(axis, "the axis of a Tile")[0], input.rank)
-    return p.tile(input, [as_sizes(tiles)[0] if k == axis_index else 1 for k in range(input.rank)])
+    return p.tile(input, [as_sizes(tiles, 1)[0] if k == axis_index else 1 for k in range(input.rank)])
 
 
 @op("Tile", since=(6, 13))
@@ -201,7 +201,7 @@ def tile(input: Tensor, repeats: Tensor) -> Tensor:
 
     Raises InvalidModelError unless `repeats` has an entry for each axis.
     """
-    return p.tile(input, as_sizes(repeats))
+    return p.tile(input, as_sizes(repeats, input.rank))
 
 
 @op("DepthToSpace", since=1)

@@ -65,8 +65,10 @@ def stft(
     default as the window, else as the signal. Without a window, frames are transformed as they are. Samples after the
     last full frame are left out.
     """
-    length, (step,) = signal.shape[1], as_sizes(frame_step)
-    size = as_sizes(frame_length)[0] if frame_length is not None else window.shape[0] if window is not None else length
+    length, (step,) = signal.shape[1], as_sizes(frame_step, 1)
+    size = (
+        as_sizes(frame_length, 1)[0] if frame_length is not None else window.shape[0] if window is not None else length
+    )
     starts = p.iota(floordiv(length - size, step) + 1) * lift(step)
     frames = p.take(signal, p.unsqueeze(starts, [1]) + p.iota(size), 1)
     if window is not None:
@@ -81,7 +83,7 @@ def _transform(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, on
             "the axis of a DFT is the last, which holds the parts of complex numbers; it must be another axis"
         )
     if length is not None:
-        return _spectrum(x, axis, as_sizes(length)[0], inverse, onesided)
+        return _spectrum(x, axis, as_sizes(length, 1)[0], inverse, onesided)
     return _spectrum(x, axis, (x.shape[axis] - 1) * 2 if inverse and onesided else x.shape[axis], inverse, onesided)
 
 

@@ -18,7 +18,7 @@ def _cosine_window(size: Tensor, periodic: int, dtype: int, factors: Sequence[fl
     N is `size` if `periodic`, else size - 1: the last element of a symmetric window equals the first. `dtype` is the
     ONNX number of the result's dtype.
     """
-    length, result_dtype = as_sizes(size)[0], DType.of(dtype)
+    length, result_dtype = as_sizes(size, 1)[0], DType.of(dtype)
     # With a static size the window is a constant, computed in float64 by the core.
     compute_type = float64 if result_dtype == float64 or is_static(length) else float32
     period = p.cast(lift(length if periodic else length - 1, int64), compute_type)
@@ -63,7 +63,7 @@ def mel_weight_matrix(
     the mel scale; low and high are the two edges. The corners of the triangles are rounded down to bins of the spectrum. The dtype is `output_datatype`, by
     default float32.
     """
-    bands, points = as_sizes(num_mel_bins)[0], as_sizes(dft_length)[0]
+    bands, points = as_sizes(num_mel_bins, 1)[0], as_sizes(dft_length, 1)[0]
     low, high = (_to_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))
     steps: Any = p.cast(p.iota(bands + 2), float64)
     mels: Any = steps * p.div(p.sub(high, low), p.cast(lift(bands + 2, int64), float64)) + low

@@ -46,9 +46,12 @@ def slice(
     """Return data[start:end:step] along each of `axes`, by default along the first axes. The default step is 1.
 
     Bounds are as in Python. Raises InvalidModelError if the lists differ in length, an axis is out of range or comes
-    twice, or a step is 0. Raises NeedsKnownError if axes or steps are not known.
+    twice, or a step is 0. Raises NeedsKnownError if axes or steps are not known, or if none of the inputs has a known
+    length.
     """
-    begin, stop = as_sizes(starts), as_sizes(ends)
+    lengths = [x.shape[0] for x in (axes, steps, starts, ends) if x is not None and x.rank == 1]
+    count = next(filter(is_static, lengths), None)  # one of the vectors gives the length of all
+    begin, stop = as_sizes(starts, count), as_sizes(ends, count)
     axis_indices = range(len(begin)) if axes is None else known_integers(axes, "the axes of a Slice")
     strides = [1] * len(begin) if steps is None else known_integers(steps, "the steps of a Slice")
     return _slice(data, begin, stop, axis_indices, strides)
@@ -127,7 +130,7 @@ def split_13(ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, a
 
     Raises InvalidModelError for sizes that do not fit the axis or the number of outputs.
     """
-    sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split)
+    sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split, ctx.outputs)
     return _split_pieces(ctx, input, axis, sizes)
 
 
@@ -151,7 +154,7 @@ def split(
     below 1.
     """
     if split is not None:
-        return _split_pieces(ctx, input, axis, as_sizes(split))
+        return _split_pieces(ctx, input, axis, as_sizes(split, ctx.outputs))
     count = ctx.outputs if num_outputs is None else num_outputs
     if count < 1:
         raise InvalidModelError("a Split cannot make %d pieces" % count)
@@ -222,7 +225,8 @@ def pad(
     """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
-    return _pad_and_crop(data, as_sizes(pads), mode, value, axis_indices)
+    count = data.rank if axis_indices is None else len(axis_indices)
+    return _pad_and_crop(data, as_sizes(pads, 2 * count), mode, value, axis_indices)
 
 
 def _pad_and_crop(
@@ -273,7 +277,8 @@ def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequenc
     By default, `axes` is all axes. If the number of elements to remove or to add is odd, the end gets the larger half.
     """
     x = input_data
-    for axis, target in zip(normalize_axes(range(x.rank) if axes is None else axes, x.rank), as_sizes(shape)):
+    axis_indices = normalize_axes(range(x.rank) if axes is None else axes, x.rank)
+    for axis, target in zip(axis_indices, as_sizes(shape, len(axis_indices))):
         current = x.shape[axis]
         if is_equal(current, target):
             continue

@@ -28,7 +28,8 @@ def col2im(
 
     The input is [N, C * block size, blocks], the result [N, C, image_shape...].
     """
-    extents, kernel = as_sizes(image_shape), as_sizes(block_shape)
+    extents = as_sizes(image_shape, block_shape.shape[0])
+    kernel = as_sizes(block_shape, len(extents))
     rank = len(extents)
     window = window_from_attributes(extents, kernel, "NOTSET", pads, strides, dilations)
     counts = window.counts(extents)
@@ -75,5 +76,5 @@ def max_unpool(
     result = p.reshape(filled, image)
     if output_shape is None:
         return result
-    wanted = as_sizes(output_shape)
+    wanted = as_sizes(output_shape, X.rank)
     return p.pad(result, [0] * X.rank, [after - before for before, after in zip(image, wanted)])

@@ -192,12 +192,14 @@ def known_array(tensor: Tensor, subject: str) -> np.ndarray:
     return current_trace().demand(tensor, subject)
 
 
-def as_sizes(tensor: Tensor) -> List[Extent]:
+def as_sizes(tensor: Tensor, length: Optional[Extent] = None) -> List[Extent]:
     """Return the elements of an integer vector or scalar as a list of sizes: ints if known, else symbolic sizes.
 
     A tensor with a `value` may have a higher rank: it is flattened. For a run-time tensor, a higher rank raises
-    InvalidModelError, an unknown number of elements raises NeedsKnownError, and one above the limit `sequence_items`
-    raises LimitError.
+    InvalidModelError, and a number of elements above the limit `sequence_items` raises LimitError.
+
+    `length`: the number of elements that another input or attribute of the node requires, or None. It counts for a
+    run-time vector of unknown length. Without a static `length`, such a vector raises NeedsKnownError.
     """
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]
@@ -205,10 +207,11 @@ def as_sizes(tensor: Tensor) -> List[Extent]:
         return [Dim.atom("element", tensor.ref, None)]
     if tensor.rank != 1:
         raise InvalidModelError("an integer vector was expected, not a tensor of rank %d" % tensor.rank)
-    if not is_static(tensor.shape[0]):
+    size = tensor.shape[0] if is_static(tensor.shape[0]) or length is None else length
+    if not is_static(size):
         raise NeedsKnownError("the length of an integer vector (a rank) is not known", tensor)
-    limits.check("sequence_items", int(tensor.shape[0]), "a vector of sizes")
-    return [Dim.atom("element", tensor.ref, k) for k in range(int(tensor.shape[0]))]
+    limits.check("sequence_items", int(size), "a vector of sizes")
+    return [Dim.atom("element", tensor.ref, k) for k in range(int(size))]
 
 
 def _has_symbols(tensor: Tensor) -> bool:

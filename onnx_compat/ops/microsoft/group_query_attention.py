@@ -79,7 +79,7 @@ def group_query_attention(
         query = apply_rotary_embedding(query, cos, sin, num_heads, bool(rotary_interleaved))
         key = apply_rotary_embedding(key, cos, sin, kv_num_heads, bool(rotary_interleaved))
     q = attention_weights.split_heads(query, num_heads)
-    (total,) = as_sizes(total_sequence_length)
+    (total,) = as_sizes(total_sequence_length, 1)
     k = _update_cache(past_key, key, past_lengths, kv_num_heads, total)
     v = _update_cache(past_value, value, past_lengths, kv_num_heads, total)
 
