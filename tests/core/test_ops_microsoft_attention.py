@@ -25,7 +25,8 @@ class Case(NamedTuple):
 #: The inputs of each operator, in order.
 ORDER = {
     "Attention": "input weights bias mask_index past attention_bias past_sequence_length",
-    "MultiHeadAttention": "query key value bias key_padding_mask attention_bias past_key past_value",
+    "MultiHeadAttention": "query key value bias key_padding_mask attention_bias past_key past_value"
+    " past_sequence_length cache_indirection",
     "DecoderMaskedMultiHeadAttention": "query key value mask_index attention_bias past_key past_value"
     " past_sequence_length beam_width cache_indirection bias",
     "GroupQueryAttention": "query key value past_key past_value seqlens_k total_sequence_length cos_cache sin_cache"
@@ -170,6 +171,26 @@ MULTI = {
     "past, mask": Case("MultiHeadAttention", {}, cached_case(1, 4, key_padding_mask=(full_ones(B, 5), "b t")), 3),
     "past, bias": Case("MultiHeadAttention", {}, cached_case(2, 4, bias=(floats(3 * D), str(3 * D))), 3),
     "scores": Case("MultiHeadAttention", {}, cached_case(2, 4, attention_bias=(floats(1, 1, 2, 6), "1 1 s t")), 4),
+    "buffer": Case("MultiHeadAttention", {}, cached_case(1, 7, past_sequence_length=(numbers(4), "1")), 3),
+    "buffer, no step yet": Case("MultiHeadAttention", {}, cached_case(2, 7, past_sequence_length=(numbers(0), "1")), 3),
+    "buffer, last steps": Case("MultiHeadAttention", {}, cached_case(3, 7, past_sequence_length=(numbers(4), "k")), 3),
+    "buffer, causal": Case(
+        "MultiHeadAttention", {"unidirectional": 1}, cached_case(3, 7, past_sequence_length=(numbers(2), "1")), 3
+    ),
+    "buffer, mask": Case(
+        "MultiHeadAttention",
+        {},
+        cached_case(1, 7, past_sequence_length=(numbers(4), "1"), key_padding_mask=(full_ones(B, 5), "b t")),
+        3,
+    ),
+    "buffer, one beam": Case(
+        "MultiHeadAttention",
+        {},
+        cached_case(
+            1, 7, past_sequence_length=(numbers(4), "1"), cache_indirection=(np.zeros((B, 1, 7), np.int32), "b 1 p")
+        ),
+        3,
+    ),
 }
 
 

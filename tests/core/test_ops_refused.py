@@ -238,6 +238,13 @@ MASK = np.ones((1, 1, 1, 1, 1), np.int32)
 MICROSOFT: Sequence[Case] = [
     ("MultiHeadAttention", 1, [STEPS, STEPS], {"num_heads": 1}, "the input 'key' is present and 'value' is missing"),
     (
+        "MultiHeadAttention",
+        1,
+        [STEPS, STEPS, STEPS, None, None, None, HEADS, HEADS, np.array([9])],
+        {"num_heads": 1},
+        "steps cannot hold",
+    ),
+    (
         "DecoderMaskedMultiHeadAttention",
         1,
         [STEPS, STEPS, STEPS, None, None, HEADS, HEADS],
@@ -250,7 +257,13 @@ MICROSOFT: Sequence[Case] = [
 
 UNSUPPORTED: Sequence[Case] = [
     ("Rfft", 1, [unit_tensor(2, 4)], {"signal_ndim": 2, "onesided": 1, "normalized": 0}, "for one axis, one-sided"),
-    ("MultiHeadAttention", 1, [STEPS] * 3 + [None] * 5 + [np.array(1)], {"num_heads": 1}, "past and present share"),
+    (
+        "MultiHeadAttention",
+        1,
+        [STEPS] * 3 + [None] * 6 + [np.zeros((1, 2, 1), np.int32)],
+        {"num_heads": 1},
+        "several beams",
+    ),
     ("MultiHeadAttention", 1, [*[STEPS] * 3, None, MASK], {"num_heads": 1}, "a mask of rank 5 is not supported"),
     ("DecoderMaskedMultiHeadAttention", 1, [STEPS] * 3 + [None] * 6 + [np.array(1)], {"num_heads": 1}, "several beams"),
     ("MatMulNBits", 1, PACKED, dict(NBITS, weight_prepacked=1), "weights packed for a GPU cannot be read"),

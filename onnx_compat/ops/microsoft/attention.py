@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, UnsupportedError
-from onnx_compat.ir.dims import Extent, is_equal
+from onnx_compat.ir.dims import Extent, is_equal, is_static
 from onnx_compat.ir.dtypes import int32
 from onnx_compat.ops import attention_weights
-from onnx_compat.ops.arguments import known_integers, known_number, take_slice
+from onnx_compat.ops.arguments import as_size, known_integers, known_number, take_slice
 from onnx_compat.ops.microsoft.common import DOMAIN
 from onnx_compat.ops.registry import op
-from onnx_compat.tracing.values import Tensor, as_sizes, lift
+from onnx_compat.tracing.values import Tensor, lift
 
 if TYPE_CHECKING:
     from onnx_compat.tracing.interpreter import Context
@@ -105,19 +105,26 @@ def multi_head_attention(
     of rank 4 is already split into heads, [batch, heads, steps, size], and gets no bias. The past is put before the
     keys and values if both past_key and past_value are given. The scores include attention_bias and all masks.
 
-    Raises UnsupportedError for past_sequence_length, cache_indirection, and a mask of a rank other than 1, 2 and 3.
-    Raises InvalidModelError if a key of rank 3 or 4 is given without a value. A query of rank 5 needs neither.
+    With past_sequence_length, past and present share a buffer (see `_append_to_buffer`).
+
+    Raises UnsupportedError for a cache_indirection of several beams, and a mask of a rank other than 1, 2 and 3. Raises
+    InvalidModelError if a key of rank 3 or 4 is given without a value. A query of rank 5 needs neither.
     """
-    if past_sequence_length is not None or cache_indirection is not None:
-        raise UnsupportedError("MultiHeadAttention with a buffer that past and present share is not supported")
+    if cache_indirection is not None and not is_equal(cache_indirection.shape[1], 1):
+        raise UnsupportedError("MultiHeadAttention with several beams is not supported")
     q, k, v = _split_inputs(query, key, value, bias, num_heads)
     past_length: Extent = 0
+    present = None
     if past_key is not None and past_value is not None:
         past_length = past_key.shape[2]
-        k, v = p.concat([past_key, k], 2), p.concat([past_value, v], 2)
+        if past_sequence_length is not None:
+            past_length = as_size(past_sequence_length, "past_sequence_length")
+            (k, v), present = _append_to_buffer([past_key, past_value], [k, v], past_length)
+        else:
+            k, v = p.concat([past_key, k], 2), p.concat([past_value, v], 2)
     rules = _ScoreRules(scale, mask_filter_value, bool(unidirectional))
     y, scores = _attend(q, k, v, key_padding_mask, attention_bias, past_length, rules)
-    return [y, k, v, scores]
+    return [y, *(present or [k, v]), scores]
 
 
 @op("DecoderMaskedMultiHeadAttention", since=1, domain=DOMAIN)
@@ -154,19 +161,34 @@ def decoder_masked_multi_head_attention(
     if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
         raise UnsupportedError("DecoderMaskedMultiHeadAttention with several beams is not supported")
     q, k, v = _split_inputs(query, key, value, bias, num_heads)
-    tails: List[Tensor] = []
+    present = None
     if past_key is not None and past_value is not None:
         caches = [past_key, past_value]
         if past_present_share_buffer:
             if past_sequence_length is None:
                 raise InvalidModelError("past_present_share_buffer needs past_sequence_length")
-            (filled,) = as_sizes(past_sequence_length)
-            tails = [p.slice_axis(cache, 2, filled + 1, None) for cache in caches]
-            caches = [p.slice_axis(cache, 2, 0, filled) for cache in caches]
-        k, v = (p.concat([cache, x], 2) for cache, x in zip(caches, (k, v)))
+            filled = as_size(past_sequence_length, "past_sequence_length")
+            (k, v), present = _append_to_buffer(caches, [k, v], filled)
+        else:
+            k, v = (p.concat([cache, x], 2) for cache, x in zip(caches, (k, v)))
     y, scores = _attend(q, k, v, mask_index, attention_bias, 0, _ScoreRules(scale, mask_filter_value))
-    present = [p.concat([x, tail], 2) for x, tail in zip((k, v), tails)] if tails else [k, v]
-    return [y, *present, scores]
+    return [y, *(present or [k, v]), scores]
+
+
+def _append_to_buffer(
+    buffers: Sequence[Tensor], new: Sequence[Tensor], filled: Extent
+) -> Tuple[List[Tensor], List[Tensor]]:
+    """Append new steps to the valid steps of buffers. Return (valid steps and new steps, buffers with the new steps).
+
+    A buffer is [batch, heads, slots, size], of which the first `filled` slots are valid. The new steps replace the next
+    slots, and the slots behind them stay. Raises InvalidModelError if static sizes say that the new steps do not fit.
+    """
+    steps, slots = new[0].shape[2], buffers[0].shape[2]
+    if all(map(is_static, (filled, steps, slots))) and int(filled) + int(steps) > int(slots):  # type: ignore[arg-type]  # all are static
+        raise InvalidModelError("a buffer of %s steps cannot hold %s more after %s" % (slots, steps, filled))
+    valid = [p.concat([p.slice_axis(x, 2, 0, filled), step], 2) for x, step in zip(buffers, new)]
+    rest = [p.slice_axis(x, 2, filled + steps, None) for x in buffers]
+    return valid, [p.concat([x, tail], 2) for x, tail in zip(valid, rest)]
 
 
 def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
