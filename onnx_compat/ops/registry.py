@@ -19,15 +19,18 @@ The signature of the function is the schema of the operator:
 - All entry points are loaded by the first lookup of an operator that is still unknown.
 """
 
+import difflib
 import functools
 import importlib
 import inspect
+import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple, TypeVar, Union
 
 from onnx_compat.discovery import environment
 from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ops import attribute_types
 from onnx_compat.ops.attribute_types import is_own
+from onnx_compat.tracing.trace import current_trace
 
 __all__ = ["OPERATORS", "REQUIRED", "Operator", "all_meanings", "has_meaning", "lookup", "op"]
 
@@ -65,7 +68,8 @@ class Operator(NamedTuple):
     def bind(self, inputs: Sequence[Any], attributes: Dict[str, Any]) -> Dict[str, Any]:
         """Check the inputs and attributes of a node against the signature. Return the attributes as keyword arguments.
 
-        The attribute `consumed_inputs` has no effect, and is left out. `inputs` has None for an omitted input.
+        The attribute `consumed_inputs` has no effect, and is left out. So is an unknown attribute whose name is almost
+        that of an attribute with a default: it is misspelt, and gives a warning. `inputs` has None for an omitted input.
 
         Raises InvalidModelError if an input or an attribute is missing or unknown, or if an attribute has the wrong
         type.
@@ -79,14 +83,32 @@ class Operator(NamedTuple):
             elif (k >= len(inputs) or inputs[k] is None) and parameter.default is parameter.empty:
                 raise InvalidModelError("the input '%s' (number %d) is missing" % (parameter.name, k))
         attributes = {name: value for name, value in attributes.items() if name not in _IGNORED}
+        for name in [name for name in attributes if name not in self.attributes]:
+            self._report_unknown(name, attributes)
+            del attributes[name]
         for name, value in attributes.items():
-            if name not in self.attributes:
-                raise InvalidModelError("%s has no attribute '%s' in this version" % (self.name, name))
             attribute_types.check(self.name, self.function, name, value)
         for name, parameter in self.attributes.items():
             if parameter.default is parameter.empty and name not in attributes:
                 raise InvalidModelError("the attribute '%s' is missing" % name)
         return attributes
+
+    def _report_unknown(self, name: str, given: Dict[str, Any]) -> None:
+        """Warn of an unknown attribute that is misspelt, in place of an attribute with a default that is not `given`.
+
+        Raises InvalidModelError for any other unknown attribute.
+        """
+        absent = [attribute for attribute in self.attributes if attribute not in given]
+        nearest = difflib.get_close_matches(name, absent, 1, _MISSPELT)
+        message = "%s has no attribute '%s' in this version" % (self.name, name)
+        hints = ["did you mean '%s'?" % attribute for attribute in nearest]
+        defaults = [self.attributes[attribute].default for attribute in nearest]
+        if not nearest or defaults[0] is inspect.Parameter.empty:
+            raise InvalidModelError(message, hint=hints[0] if hints else None)
+        origin = current_trace().origin
+        where = "" if origin is None else " (node '%s')" % origin.node
+        text = "%s%s: %s It is ignored, and '%s' has its default, %r"
+        warnings.warn(text % (message, where, hints[0], nearest[0], defaults[0]), RuntimeWarning, stacklevel=2)
 
 
 def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:
@@ -108,6 +130,8 @@ def _check_variadic(name: str, inputs: Sequence[Any], start: int) -> None:
 OPERATORS: Dict[Tuple[str, str], Dict[int, Operator]] = {}
 #: Entry point -> the error of its import. The hint for an unknown operator names it.
 _FAILED_ENTRY_POINTS: Dict[str, str] = {}
+#: The least similarity (difflib's ratio) of an unknown attribute to the attribute that it misspells: "epsion" has 0.92.
+_MISSPELT = 0.8
 #: Attributes of version 1 of several operators: hints about buffers, without effect on results.
 _IGNORED = frozenset(["consumed_inputs"])
 

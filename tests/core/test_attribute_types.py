@@ -1,5 +1,6 @@
 """Attributes: the meanings declare the types of onnx's schemas, and an attribute of another type is refused."""
 
+import numpy as np
 import onnx
 import pytest
 from building import model, node, value
@@ -109,3 +110,36 @@ def test_a_users_meaning_takes_an_integer_for_a_float_and_any_value_where_it_dec
 def test_an_empty_list_has_the_type_that_it_was_read_with():
     assert attribute_type(Empty(AttributeProto.FLOATS)) == "FLOATS"
     assert attribute_type(Empty(AttributeProto.TYPE_PROTOS)) == "TYPE_PROTOS"
+
+
+def _norm(**attributes):
+    nodes = [node("LayerNormalization", ["x", "s"], ["y"], name="here", **attributes)]
+    return model(nodes, [value("x", ["n", 3]), value("s", [3])], [value("y")], opset=17)
+
+
+def test_a_misspelt_attribute_with_a_default_warns_and_the_default_holds():
+    x, s = np.array([[1, 2, 4]], np.float32), np.ones(3, np.float32)
+    (expected,) = onnx_compat.run(_norm(), [x, s], shim="reference")
+    with pytest.warns(RuntimeWarning, match="'epsion'.*node 'here'.*did you mean 'epsilon'"):
+        runnable = onnx_compat.prepare(_norm(epsion=3.0), shim="reference")
+    np.testing.assert_array_equal(runnable.run([x, s])[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "hint"),
+    [
+        ({"colour": 1}, None),
+        ({"epsilon": 1e-5, "epsion": 1e-5}, None),  # the attribute that it resembles is given
+    ],
+)
+def test_any_other_unknown_attribute_is_refused(attributes, hint):
+    with pytest.raises(InvalidModelError, match=r"LayerNormalization has no attribute '(colour|epsion)'") as caught:
+        onnx_compat.prepare(_norm(**attributes), shim="reference")
+    assert caught.value.hint == hint
+
+
+def test_a_misspelt_attribute_without_a_default_is_refused_with_its_name():
+    proto = model([node("Concat", ["x", "x"], ["y"], axiss=0)], [value("x", ["n"])], [value("y")])
+    with pytest.raises(InvalidModelError, match="Concat has no attribute 'axiss'") as caught:
+        onnx_compat.prepare(proto, shim="reference")
+    assert caught.value.hint == "did you mean 'axis'?"
