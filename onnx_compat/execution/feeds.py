@@ -10,10 +10,10 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 
 from onnx_compat.errors import InputError
-from onnx_compat.ir.dtypes import DType, float32, from_public, int64, string, to_public
+from onnx_compat.ir.dtypes import DType, float32, from_public, int64, string, text_carrier, to_public
 from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.shim.interface import Port
-from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
+from onnx_compat.tracing.values import EMPTY_OPTIONAL, OMITTED, MapValue, SequenceValue, Tensor
 
 __all__ = [
     "CheckedValue",
@@ -32,9 +32,10 @@ __all__ = [
 #: A value as the caller passes it: an array or a number, a list for a sequence, a dict for a map, None for an optional.
 FedValue = Any
 #: A value after validation: (array, dtype) for a tensor, a list of these for a sequence, `MapItems` for a map,
-#: or EMPTY_OPTIONAL. The type is recursive, and its cases are distinguished at run time.
+#: EMPTY_OPTIONAL or OMITTED. The type is recursive, and its cases are distinguished at run time.
 CheckedValue = Any
-#: A value while the model is traced: Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL, or None for an absent input.
+#: A value while the model is traced: Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL, OMITTED, or None for an input that
+#: takes its initializer.
 TracedValue = Any
 #: The checked inputs by name.
 Feed = Dict[str, CheckedValue]
@@ -44,7 +45,7 @@ class InputStructure(NamedTuple):
     """The structure of an input value: everything but its elements and sizes.
 
     `kind` is 'tensor' (with `dtype` and `rank`), 'sequence' (`items`: a structure for each item), 'map' (`items`: the
-    structures of the keys and of the values), or 'nothing' (an empty optional).
+    structures of the keys and of the values), 'nothing' (an empty optional), or 'omitted' (an input without a value).
     """
 
     kind: str
@@ -99,11 +100,75 @@ class MapItems:
         if values.size and implied.kind != dtype.kind and (implied.kind, dtype.kind) != ("i", "f"):
             raise InputError("the values of the map '%s' are %s, not %s" % (name, implied.name, dtype.name))
         keys = np.asarray(sorted(value), (string if has_text_keys else int64).numpy)
-        return MapItems((keys, string if has_text_keys else key_dtype or int64), (values.astype(dtype.numpy), dtype))
+        values = text_carrier(values) if dtype.kind == "s" else values.astype(dtype.numpy)
+        return MapItems((keys, string if has_text_keys else key_dtype or int64), (values, dtype))
+
+
+class _Declarations:
+    """The declared sizes of a model's inputs, compared with the arrays of one feed.
+
+    `contradictions`: a list that receives, as text, each declaration that onnxruntime does not enforce and that the
+    feed contradicts. None: such a declaration raises InputError.
+
+    onnxruntime enforces a static size, and a declared rank of 1 or more. It does not enforce these declarations:
+
+    - A size name stands for one size.
+    - An input that is declared as a scalar is one.
+    - The items of a sequence have the declared shapes.
+    """
+
+    def __init__(self, contradictions: Optional[List[str]] = None) -> None:
+        self.contradictions = contradictions
+        self._sizes: Dict[str, Tuple[int, str]] = {}  # name of a size -> its first size, the input that has it
+
+    def item(self) -> "_Declarations":
+        """Return the declarations of an item of a sequence: size names are compared within the item only."""
+        return _Declarations(self.contradictions)
+
+    def contradict(self, reason: str, hint: Optional[str] = None, enforced: bool = False) -> None:
+        """Note a contradiction. Raises InputError if it is `enforced`, or if contradictions are not allowed."""
+        if enforced or self.contradictions is None:
+            raise InputError(reason, hint=hint)
+        self.contradictions.append(reason)
+
+    def check(self, shape: Sequence[int], declared: TensorType, name: str, is_item: bool = False) -> None:
+        """Compare a shape with the declared type, which has a known rank. `is_item`: the tensor is in a sequence.
+
+        Raises InputError for an enforced declaration, and for any declaration if contradictions are not allowed.
+        """
+        assert declared.shape is not None
+        rank = len(declared.shape)
+        if len(shape) != rank:
+            self.contradict(
+                "the input '%s' has rank %d (shape %s), the model takes rank %d: %s"
+                % (name, len(shape), list(shape), rank, declared),
+                hint="add an axis: array[None]" if len(shape) + 1 == rank else None,
+                enforced=rank > 0 and not is_item,
+            )
+            return
+        for axis, (size, expected) in enumerate(zip(shape, declared.shape)):
+            if isinstance(expected, str):
+                earlier_size, earlier_input = self._sizes.setdefault(expected, (size, name))
+                if earlier_size != size:
+                    self.contradict(
+                        "the size '%s' is %d in the input '%s' and %d in '%s'"
+                        % (expected, earlier_size, earlier_input, size, name),
+                        hint="both inputs must agree on it",
+                    )
+            elif expected is not None and size != expected:
+                self.contradict(
+                    "the input '%s' has size %d on axis %d (shape %s), the model takes %s"
+                    % (name, size, axis, list(shape), declared),
+                    hint=_permutation_hint(shape, declared.shape),
+                    enforced=not is_item,
+                )
 
 
 def check_feed(
-    inputs: Union[Mapping[str, Any], Sequence[Any]], declared: Sequence[ValueInfo], needed: Sequence[str]
+    inputs: Union[Mapping[str, Any], Sequence[Any]],
+    declared: Sequence[ValueInfo],
+    needed: Sequence[str],
+    contradictions: Optional[List[str]] = None,
 ) -> Feed:
     """Check the inputs of a run. Return input name -> checked value, in the order of `declared`.
 
@@ -111,6 +176,9 @@ def check_feed(
     - declared: all inputs of the model.
     - needed: the names of the inputs without a default. A list as long as `needed` gives the values of these inputs. A
       longer list gives the values of the first inputs in `declared`.
+    - contradictions: None, or a list that receives the declarations which the feed contradicts and which onnxruntime
+      does not enforce, as text. With a list, a value of None stands for the default of the input; without a default,
+      the checked value is OMITTED.
 
     Raises InputError if an input is missing, is unknown, or does not fit its declared type, or if `inputs` is no dict,
     list or tuple. Raises UnsupportedError for an array of a dtype that ONNX lacks.
@@ -133,42 +201,49 @@ def check_feed(
     missing = [name for name in needed if name not in inputs]
     if missing:
         raise InputError("the input %s is not given" % ", ".join("'%s'" % name for name in missing))
-    sizes: Dict[str, Tuple[int, str]] = {}
-    return {
-        port.name: _check_value(inputs[port.name], port.name, port.type, sizes)
-        for port in declared
-        if port.name in inputs
-    }
+    declarations = _Declarations(contradictions)
+    feed: Feed = {}
+    for port in declared:
+        if port.name not in inputs:
+            continue
+        value = inputs[port.name]
+        if value is not None or contradictions is None or isinstance(port.type, OptionalType):
+            feed[port.name] = _check_value(value, port.name, port.type, declarations)
+        elif port.name in needed:
+            feed[port.name] = OMITTED
+    return feed
 
 
 def _check_value(
-    value: FedValue, name: str, declared: Optional[Type], sizes: Dict[str, Tuple[int, str]]
+    value: FedValue, name: str, declared: Optional[Type], declarations: _Declarations, is_item: bool = False
 ) -> CheckedValue:
     """Convert an input to a `CheckedValue` of its declared type. Raises InputError if the value does not fit the type.
 
     None fits an optional only. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
-    object is a tensor.
-
-    `sizes` collects the named sizes of all inputs, in place: name of the size -> (size, name of the input that it was
-    read from). In a sequence, the named sizes are compared within each item only.
+    object is a tensor. `is_item`: the value is an item of a sequence.
     """
     if isinstance(declared, OptionalType):
-        return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, sizes)
+        return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, declarations, is_item)
     if isinstance(declared, SequenceType):
         if not isinstance(value, (list, tuple)):
             raise InputError("the input '%s' is a sequence: give a list, not %s" % (name, type(value).__name__))
-        return [_check_value(item, "%s[%d]" % (name, k), declared.element, {}) for k, item in enumerate(value)]
+        return [
+            _check_value(item, "%s[%d]" % (name, k), declared.element, declarations.item(), True)
+            for k, item in enumerate(value)
+        ]
     if isinstance(declared, MapType) or (declared is None and isinstance(value, Mapping)):
         key, element = (declared.key, declared.value) if declared is not None else (None, None)
         return MapItems.from_mapping(value, name, key, getattr(element, "dtype", None))
     if isinstance(value, (list, tuple)) and not isinstance(declared, TensorType):
-        return [_check_value(item, "%s[%d]" % (name, k), None, {}) for k, item in enumerate(value)]
+        return [
+            _check_value(item, "%s[%d]" % (name, k), None, declarations.item(), True) for k, item in enumerate(value)
+        ]
     if value is None:
         raise InputError("the input '%s' is None" % name, hint="give an array of type %s" % (declared,))
     expected = declared.dtype if isinstance(declared, TensorType) else None
     array, dtype = _to_carrier(value, name, expected)
     if isinstance(declared, TensorType) and declared.shape is not None:
-        _check_shape(array.shape, declared, name, sizes)
+        declarations.check(array.shape, declared, name, is_item)
     return array, dtype
 
 
@@ -177,6 +252,8 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
 
     - A value without a dtype, such as a list or a number, is converted to the dtype `expected`.
     - An array must have the dtype `expected`, or its carrier dtype.
+    - If `expected` is string, an element of an array of objects that is no text becomes the text `str(element)`, as in
+      onnxruntime: "nan", "None".
     - If `expected` is None, an array of any dtype of ONNX is accepted; a list or a number gets numpy's
       default dtype.
 
@@ -185,9 +262,12 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
     """
     if not isinstance(value, (np.ndarray, np.generic)) and expected is not None and not hasattr(value, "dtype"):
         try:
-            return np.asarray(value, expected.numpy), expected  # a list or a number has no dtype that could disagree
+            array = np.asarray(value, expected.numpy)  # a list or a number has no dtype that could disagree
         except (TypeError, ValueError) as error:
             raise InputError("the input '%s' cannot be read as %s: %s" % (name, expected.name, error)) from error
+        return text_carrier(array) if expected.kind == "s" else array, expected
+    if expected is not None and expected.kind == "s" and np.asarray(value).dtype == object:
+        return text_carrier(np.asarray(value)), expected
     array, dtype = from_public(np.asarray(value))
     if expected is None or dtype == expected:
         return array, dtype
@@ -199,36 +279,6 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
         # Texts may not be numbers, and numpy converts numbers to texts of no use.
         hint="convert it: array.astype(%r)" % target if "s" not in (dtype.kind, expected.kind) else None,
     )
-
-
-def _check_shape(shape: Sequence[int], declared: TensorType, name: str, sizes: Dict[str, Tuple[int, str]]) -> None:
-    """Raise InputError if a shape does not fit the declared type, which has a known rank. Otherwise do nothing.
-
-    `name`: the input. `sizes` maps the name of a size to (size, name of the first input that has it). A named size that
-    differs from its entry raises InputError. A new named size is added to `sizes`, in place.
-    """
-    assert declared.shape is not None
-    if len(shape) != len(declared.shape):
-        raise InputError(
-            "the input '%s' has rank %d (shape %s), the model takes rank %d: %s"
-            % (name, len(shape), list(shape), len(declared.shape), declared),
-            hint="add an axis: array[None]" if len(shape) + 1 == len(declared.shape) else None,
-        )
-    for axis, (size, expected) in enumerate(zip(shape, declared.shape)):
-        if isinstance(expected, str):
-            earlier_size, earlier_input = sizes.setdefault(expected, (size, name))
-            if earlier_size != size:
-                raise InputError(
-                    "the size '%s' is %d in the input '%s' and %d in '%s'"
-                    % (expected, earlier_size, earlier_input, size, name),
-                    hint="both inputs must agree on it",
-                )
-        elif expected is not None and size != expected:
-            raise InputError(
-                "the input '%s' has size %d on axis %d (shape %s), the model takes %s"
-                % (name, size, axis, list(shape), declared),
-                hint=_permutation_hint(shape, declared.shape),
-            )
 
 
 def _permutation_hint(shape: Sequence[int], declared: Sequence[Union[int, str, None]]) -> Optional[str]:
@@ -252,9 +302,9 @@ def _permutation_hint(shape: Sequence[int], declared: Sequence[Union[int, str, N
 def to_public_value(value: CheckedValue) -> FedValue:
     """Convert a checked value for the caller: to an array, a list for a sequence, a dict for a map, or None.
 
-    None stands for an empty optional. The keys and values of a dict are Python numbers or str.
+    None stands for an empty optional and for OMITTED. The keys and values of a dict are Python numbers or str.
     """
-    if value is EMPTY_OPTIONAL:
+    if value is EMPTY_OPTIONAL or value is OMITTED:
         return None
     if isinstance(value, list):
         return [to_public_value(item) for item in value]
@@ -266,8 +316,8 @@ def to_public_value(value: CheckedValue) -> FedValue:
 
 def structure_of(value: CheckedValue) -> InputStructure:
     """Return the `InputStructure` of a checked value."""
-    if value is EMPTY_OPTIONAL:
-        return InputStructure("nothing")
+    if value is EMPTY_OPTIONAL or value is OMITTED:
+        return InputStructure("nothing" if value is EMPTY_OPTIONAL else "omitted")
     if isinstance(value, list):
         return InputStructure("sequence", items=tuple(structure_of(item) for item in value))
     if isinstance(value, MapItems):
@@ -279,14 +329,14 @@ def structure_of(value: CheckedValue) -> InputStructure:
 def structure_ports(name: str, structure: InputStructure, declared: Optional[Type]) -> List[Port]:
     """Return a list of the program's ports for an input of the model: one port for each tensor in the input.
 
-    - A tensor "x": the port "x", with the sizes of `declared`.
+    - A tensor "x": the port "x", with the sizes of `declared`; with open sizes if `declared` has another rank.
     - A sequence: "x.0", "x.1", …, with open sizes.
     - A map: "x.keys" and "x.values", which share one named size.
-    - An empty optional or sequence: no port.
+    - An empty optional, an empty sequence or an omitted input: no port.
 
     `declared`: the type of the input in the model, or None.
     """
-    if structure.kind == "nothing":
+    if structure.kind in ("nothing", "omitted"):
         return []
     if structure.kind == "sequence":
         return [
@@ -305,15 +355,16 @@ def structure_ports(name: str, structure: InputStructure, declared: Optional[Typ
         declared = declared.element
     shape = declared.shape if isinstance(declared, TensorType) else None
     assert structure.dtype is not None
-    return [Port(name, structure.dtype, tuple(shape) if shape is not None else (None,) * structure.rank)]
+    is_open = shape is None or len(shape) != structure.rank
+    return [Port(name, structure.dtype, (None,) * structure.rank if is_open else tuple(shape or ()))]
 
 
 def flatten_value(value: CheckedValue) -> List[np.ndarray]:
     """Return the arrays of a checked value as a list, in the order of its ports (see `structure_ports`).
 
-    The list is empty for an empty optional or an empty sequence.
+    The list is empty for an empty optional, an empty sequence and OMITTED.
     """
-    if value is EMPTY_OPTIONAL:
+    if value is EMPTY_OPTIONAL or value is OMITTED:
         return []
     if isinstance(value, list):
         return [array for item in value for array in flatten_value(item)]
@@ -325,12 +376,12 @@ def flatten_value(value: CheckedValue) -> List[np.ndarray]:
 def rebuild_value(structure: InputStructure, tensors: "List[Tensor]", element: Optional[DType] = None) -> TracedValue:
     """Build the traced value of an input from the first items of `tensors`, which are removed from the list.
 
-    Return a Tensor, SequenceValue, MapValue or EMPTY_OPTIONAL, by the kind of `structure`. `element`: the declared
-    dtype of a sequence's items; None means float32. `element` is used only if the sequence is empty, or its first item
-    is no tensor.
+    Return a Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL or OMITTED, by the kind of `structure`. `element`: the
+    declared dtype of a sequence's items; None means float32. `element` is used only if the sequence is empty, or its
+    first item is no tensor.
     """
-    if structure.kind == "nothing":
-        return EMPTY_OPTIONAL
+    if structure.kind in ("nothing", "omitted"):
+        return EMPTY_OPTIONAL if structure.kind == "nothing" else OMITTED
     if structure.kind == "sequence":
         items = tuple(rebuild_value(item, tensors) for item in structure.items)
         dtype = items[0].dtype if items and isinstance(items[0], Tensor) else element or DType.of("float32")

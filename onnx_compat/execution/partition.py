@@ -231,12 +231,19 @@ class PartitionedPlan:
         A part that is not prepared yet is prepared for the types of its inputs in this run. Errors of a part are raised
         unchanged.
         """
-        values: Feed = dict(feed)
+        values: Feed = dict(self._stored_outputs())
+        values.update(feed)
         for index, part in enumerate(self.parts):
             part_feed = {name: values[name] for name in part.inputs if name in values}
             runnable = self._runnables[index] or self._prepare_part(index, part_feed)
             values.update(zip(part.outputs, runnable.run_checked(part_feed)))
         return [values[port.name] for port in self.model.graph.outputs]
+
+    def _stored_outputs(self) -> Feed:
+        """Return the outputs of the model that are initializers, as checked values: no part computes them."""
+        initializers = self.model.graph.initializers
+        stored = {port.name: initializers[port.name] for port in self.model.graph.outputs if port.name in initializers}
+        return {name: (initializer.array(), initializer.dtype) for name, initializer in stored.items()}
 
     def _prepare_part(self, index: int, feed: Feed) -> PartRunner:
         """Return the runnable of a part. Make it for the types of `feed`, unless another thread has made it meanwhile."""

@@ -1,6 +1,6 @@
 """Plan: a model that is recorded for one structure of its inputs and compiled, or that is executed while it is traced."""
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from onnx_compat.execution.feeds import (
     structure_of,
     structure_ports,
 )
-from onnx_compat.ir import Extents, Ref, Spec, input_dependencies
+from onnx_compat.ir import Arg, Extents, Ref, Spec, input_dependencies
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import Graph, Model, SequenceType
 from onnx_compat.passes import CORE, run_program_passes
@@ -39,33 +39,38 @@ class TracedModel(NamedTuple):
     """A model that is recorded as a program.
 
     `tree` says for each output of the model how it is assembled: see `OutputTree`. `done` maps the name of a node to
-    'native' or 'composed'.
+    'native' or 'composed'. The conditions of recorded branches depend on the elements of the graph inputs
+    `condition_values`, and on sizes of the graph inputs `condition_sizes`.
     """
 
     program: Program
     tree: List[OutputTree]
     done: Dict[str, str]
+    condition_values: FrozenSet[str] = frozenset()
+    condition_sizes: FrozenSet[str] = frozenset()
 
 
 class Specialisation(NamedTuple):
-    """Assumptions that a program makes in addition to the declarations of the model.
+    """Assumptions that a program makes in addition to the declarations of the model, and declarations that it ignores.
 
     values: input name -> the checked value that replaces the input, as a constant.
     shapes: input name -> the static shape of the input.
     channels_last: the names of the inputs and outputs with their channels on the last axis in the program, but on the
         second axis in the model.
+    ignored_sizes: the names of declared sizes that do not stand for one size: each of their axes is open on its own.
     """
 
     values: Feed = {}
     shapes: Dict[str, Tuple[int, ...]] = {}
     channels_last: Sequence[str] = ()
+    ignored_sizes: FrozenSet[str] = frozenset()
 
 
 def program_inputs(graph: Graph, structures: Dict[str, InputStructure], fixed: Specialisation) -> List[Port]:
     """Return the input ports of the program: the ports of each input in `structures`, in order (see `structure_ports`).
 
-    An input in `fixed.values` has no ports. A tensor in `fixed.shapes` has the fixed shape. `fixed.channels_last` is
-    ignored.
+    An input in `fixed.values` has no ports. A tensor in `fixed.shapes` has the fixed shape. A size in
+    `fixed.ignored_sizes` is open. `fixed.channels_last` is ignored.
     """
     types = {port.name: port.type for port in graph.inputs}
     ports: List[Port] = []
@@ -73,8 +78,17 @@ def program_inputs(graph: Graph, structures: Dict[str, InputStructure], fixed: S
         if name not in fixed.values:
             open_ports = structure_ports(name, structure, types[name])
             shape = fixed.shapes.get(name) if structure.kind == "tensor" else None
-            ports.extend(open_ports if shape is None else [port._replace(shape=shape) for port in open_ports])
+            if shape is not None:
+                open_ports = [port._replace(shape=shape) for port in open_ports]
+            elif fixed.ignored_sizes:
+                open_ports = [_open_sizes(port, fixed.ignored_sizes) for port in open_ports]
+            ports.extend(open_ports)
     return ports
+
+
+def _open_sizes(port: Port, names: FrozenSet[str]) -> Port:
+    """Return the port with None in place of each size in `names`."""
+    return port._replace(shape=tuple(None if size in names else size for size in port.shape))
 
 
 def trace_model(
@@ -126,12 +140,14 @@ def trace_model(
     except NeedsKnownError as error:
         error.values, error.sizes = _inputs_behind(error, inputs)
         raise
+    conditions = tuple(node.args[0] for node in program.region.nodes if node.primitive == "cond")
+    condition_values, condition_sizes = _graph_inputs_behind(conditions, inputs)
     if own:
         for initializer in graph.initializers.values():
             initializer.release()
     program = program._replace(region=run_program_passes(CORE, program.region, emitter))
     program = check_program(_name_outputs(program, trees[0], [port.name for port in graph.outputs]))
-    return TracedModel(program, trees[0], interpreter.done)
+    return TracedModel(program, trees[0], interpreter.done, frozenset(condition_values), frozenset(condition_sizes))
 
 
 def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
@@ -157,7 +173,12 @@ def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[
     if tensor is None:
         return set(), set()
     arg = tensor.ref if tensor.value is None else Extents(tuple(tensor.value.reshape(-1)))
-    by_value, by_size = input_dependencies((arg, Extents(tensor.shape)) if tensor.value is None else arg)
+    return _graph_inputs_behind((arg, Extents(tensor.shape)) if tensor.value is None else arg, inputs)
+
+
+def _graph_inputs_behind(arg: Arg, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
+    """Return two sets of names of graph inputs on which an argument depends: by their elements, and by a size only."""
+    by_value, by_size = input_dependencies(arg)
     return {inputs[ref] for ref in by_value if ref in inputs}, {inputs[ref] for ref in by_size if ref in inputs}
 
 

@@ -11,18 +11,12 @@ from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set,
 
 from onnx_compat.discovery import selection
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
+from onnx_compat.execution import declarations
 from onnx_compat.execution.fallback import PartRunner, fallback_runnable
-from onnx_compat.execution.feeds import (
-    CheckedValue,
-    Feed,
-    InputStructure,
-    MapItems,
-    check_feed,
-    structure_of,
-    to_public_value,
-)
+from onnx_compat.execution.feeds import CheckedValue, Feed, InputStructure, check_feed, structure_of, to_public_value
 from onnx_compat.execution.partition import PartitionedPlan, cut_parts, enclosing_nodes, is_indivisible
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, Specialisation, trace_model
+from onnx_compat.execution.plan_key import PlanKey, can_specialise_on, is_flag, plan_key, shape_of, values_to_fix
 from onnx_compat.execution.support import survey
 from onnx_compat.model import Model, TensorType, ValueInfo, load
 from onnx_compat.model.loading import ModelSource
@@ -36,10 +30,6 @@ Inputs = Union[Mapping[str, Any], Sequence[Any]]
 #: An index, a slice or the name of an output. typing.SupportsIndex, which list takes, is newer than Python 3.7.
 OutputKey = Any
 Plan = Union[CompiledPlan, ImmediatePlan, PartitionedPlan]
-#: The structures of the inputs, and the values and shapes that a plan is specialised on.
-PlanKey = Tuple[Any, ...]
-#: No plan is specialised on an input of more elements: it is data, which differs at each run.
-_SPECIALISE_UP_TO = 4096
 
 
 class Outputs(List[Any]):
@@ -105,6 +95,8 @@ class Runnable:
         self.inputs: Tuple[ValueInfo, ...] = graph.inputs
         self.outputs: Tuple[ValueInfo, ...] = graph.outputs
         self._needed = [port.name for port in graph.required]
+        self._shared_sizes = declarations.shared_sizes(graph.inputs)
+        self._has_warned = False
         self._prepare_ahead()
 
     # -- public interface ----------------------------------------------------------------------------------------------
@@ -142,9 +134,12 @@ class Runnable:
     def run(self, inputs: Inputs) -> Outputs:
         """Compute the outputs.
 
+        Inputs may contradict declarations that onnxruntime does not enforce, such as one size name for two sizes. The
+        first such run warns (RuntimeWarning).
+
         Args:
             inputs: A dict by name, or a sequence in the order of the model: arrays, lists for sequences, dicts for maps,
-                None for an empty optional.
+                None for an empty optional, or for an input that has a default or that nodes may omit.
 
         Returns:
             The outputs, by index and by name.
@@ -153,10 +148,15 @@ class Runnable:
             InputError: An input is missing, or does not fit the model.
             UnsupportedError: A node cannot be run, and there is no fallback for it.
         """
-        feed = check_feed(inputs, self.inputs, self._needed)
+        contradictions: List[str] = []
+        feed = check_feed(inputs, self.inputs, self._needed, contradictions)
+        if contradictions and not self._has_warned:
+            self._has_warned = True
+            declarations.warn_of_contradictions(contradictions)
         try:
             values = self.run_checked(feed)
         except OnnxCompatError as error:
+            error = declarations.omitted_input_error(error, feed, self.model.graph) or error
             raise error.at(shim=self.shim) from error.__cause__
         return Outputs([to_public_value(value) for value in values], [port.name for port in self.outputs])
 
@@ -194,19 +194,33 @@ class Runnable:
     def _replace_plan(
         self, plan: Plan, feed: Feed, structures: Dict[str, InputStructure], error: UnsupportedError
     ) -> Plan:
-        """Replace a plan whose run raised `error` by a plan that is not compiled. Return the plan now in place."""
+        """Replace a plan whose run raised `error`. Return the plan now in place.
+
+        The new plan is specialised on the conditions of the branches in a compiled plan, as a branch that is not taken
+        may have failed. Otherwise, and if that was done already, the new plan is not compiled.
+        """
         with self._planning:
+            if isinstance(plan, CompiledPlan) and self._specialise_on_conditions(plan, feed):
+                return self._plan_for(feed, structures)
             key = self._key(feed, structures)
             if self._plans.get(key) in (None, plan):
                 eager = isinstance(plan, CompiledPlan)
                 self._plans[key] = self._uncompiled_plan(structures, self._specialisation(feed), error, eager)
             return self._plans[key]
 
+    def _specialise_on_conditions(self, plan: CompiledPlan, feed: Feed) -> bool:
+        """Add the inputs behind the conditions of a plan to those that plans are specialised on. Whether there are more.
+
+        None is added if a condition depends on an input of several elements: such an input is data.
+        """
+        values, sizes = plan.traced.condition_values, plan.traced.condition_sizes
+        if values | sizes <= self._by_value | self._by_shape or not all(is_flag(feed[name]) for name in values):
+            return False
+        self._by_value, self._by_shape = self._by_value | values, self._by_shape | sizes
+        return True
+
     def _key(self, feed: Feed, structures: Dict[str, InputStructure]) -> PlanKey:
-        """Return the cache key of a plan: the input structures, and the values and shapes that it is specialised on."""
-        values = tuple((name, _value_key(feed[name])) for name in sorted(self._by_value) if name in feed)
-        shapes = tuple((name, _shape(feed[name])) for name in sorted(self._by_shape) if name in feed)
-        return tuple(sorted(structures.items())), values, shapes
+        return plan_key(feed, structures, self._by_value, self._by_shape, self._shared_sizes)
 
     def _prepare_ahead(self) -> None:
         """Make the first plan, as `_make_plan` does, if all required inputs are tensors of declared dtype and rank."""
@@ -232,7 +246,7 @@ class Runnable:
                 return self._compile(structures, fixed)
             except NeedsKnownError as error:
                 more = (error.values - self._by_value) | (error.sizes - self._by_shape - self._by_value)
-                if more and (feed is None or all(_can_specialise_on(feed[name]) for name in error.values)):
+                if more and (feed is None or all(can_specialise_on(feed[name]) for name in error.values)):
                     self._by_value |= error.values
                     self._by_shape |= error.sizes
                     if feed is None:
@@ -245,12 +259,17 @@ class Runnable:
                 return self._uncompiled_plan(structures, fixed, error, eager=False)
 
     def _specialisation(self, feed: Optional[Feed]) -> Specialisation:
-        """Return the feed's values for `_by_value` and its shapes for `_by_shape`; both are empty without a feed."""
+        """Return the feed's values for `_by_value`, its shapes for `_by_shape`, and the declared sizes it contradicts.
+
+        All are empty without a feed.
+        """
         if feed is None:
             return Specialisation()
-        values = {name: feed[name] for name in self._by_value if name in feed}
-        shapes = {name: _shape(feed[name]) for name in self._by_shape if name in feed and name not in values}
-        return Specialisation(values, {name: shape for name, shape in shapes.items() if shape is not None})
+        values = values_to_fix(feed, self._by_value)
+        shapes = {name: shape_of(feed[name]) for name in self._by_shape if name in feed and name not in values}
+        ignored = declarations.contradicted_sizes(feed, self._shared_sizes)
+        known_shapes = {name: shape for name, shape in shapes.items() if shape is not None}
+        return Specialisation(values, known_shapes, ignored_sizes=ignored)
 
     def _compile(self, structures: Dict[str, InputStructure], fixed: Specialisation) -> CompiledPlan:
         """Trace and compile the model. Return its plan. A program without outputs (all are known) is not compiled."""
@@ -314,28 +333,6 @@ class Runnable:
         if fallback:
             return fallback_runnable(model)
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)
-
-
-def _can_specialise_on(value: CheckedValue) -> bool:
-    """Whether a value is a tensor or a map (not a sequence or optional) with at most `_SPECIALISE_UP_TO` elements."""
-    if isinstance(value, MapItems):
-        return _can_specialise_on(value.keys)
-    return isinstance(value, tuple) and value[0].size <= _SPECIALISE_UP_TO
-
-
-def _value_key(value: CheckedValue) -> Any:
-    """Return a hashable key of a checked value: the shape and the elements of each tensor, without the dtype."""
-    if isinstance(value, MapItems):
-        return _value_key(value.keys), _value_key(value.values)
-    if not isinstance(value, tuple):
-        return repr(value)
-    array = value[0]
-    return array.shape, array.tobytes() if array.dtype != object else tuple(array.reshape(-1))
-
-
-def _shape(value: CheckedValue) -> Optional[Tuple[int, ...]]:
-    """Return the shape of a checked tensor; None for a sequence, a map or an empty optional."""
-    return tuple(value[0].shape) if isinstance(value, tuple) else None
 
 
 def prepare(

@@ -21,7 +21,7 @@ import numpy as np
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.minifloat import FORMATS, Format
 
-__all__ = ["ALL", "DType", "from_public", "to_public"]
+__all__ = ["ALL", "DType", "from_public", "text_carrier", "to_public"]
 
 Array = Any  # numpy's stubs lose the dtype in most arithmetic
 
@@ -241,21 +241,26 @@ def from_public(array: Array) -> Tuple[Array, DType]:
 
 
 def _text(array: Array) -> Array:
-    """Convert an array of str or UTF-8 bytes to an object array of str. Raises UnsupportedError for any other element.
-
-    A byte that is not UTF-8 becomes a surrogate ("surrogateescape").
-    """
-    out = np.empty(array.shape, object)
-    for index in np.ndindex(*array.shape):
-        item = array[index]
-        if isinstance(item, bytes):
-            item = item.decode("utf-8", "surrogateescape")
-        elif not isinstance(item, str):
+    """Convert an array of str or UTF-8 bytes to an object array of str. Raises UnsupportedError for any other element."""
+    for item in array.reshape(-1) if array.dtype == object else ():
+        if not isinstance(item, (str, bytes)):
             raise UnsupportedError(
                 "an array of Python objects holds a %s, not text" % type(item).__name__,
                 hint="give numbers in an array of a numeric type, and strings in an array of str",
             )
-        out[index] = str(item)
+    return text_carrier(array)
+
+
+def text_carrier(array: Array) -> Array:
+    """Convert each element of an array to str. Return an object array.
+
+    Bytes are decoded as UTF-8. A byte that is not UTF-8 becomes a surrogate ("surrogateescape"). Any other element
+    becomes `str(element)`, as in onnxruntime: None becomes "None", NaN becomes "nan".
+    """
+    out = np.empty(array.shape, object)
+    for index in np.ndindex(*array.shape):
+        item = array[index]
+        out[index] = item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else str(item)
     return out
 
 

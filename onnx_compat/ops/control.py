@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set, 
 
 from onnx_compat import limits
 from onnx_compat import primitives as p
-from onnx_compat.errors import NeedsKnownError
+from onnx_compat.errors import NeedsKnownError, OnnxCompatError
 from onnx_compat.ir import Arg, Const, Ref, Region, Spec
 from onnx_compat.ir.dims import Extent, is_equal_shape, is_static
 from onnx_compat.ir.dtypes import bool_, int64
-from onnx_compat.model import Graph
+from onnx_compat.model import Graph, TensorType
 from onnx_compat.ops.arguments import normalize_axes, take_slice
 from onnx_compat.ops.flatten_values import Form, flatten_values, rebuild_values
 from onnx_compat.ops.registry import op
@@ -36,25 +36,44 @@ def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph)
     """Return a list of the outputs of the branch that the condition, a single bool, selects.
 
     If the condition is known, only the selected branch is traced. Otherwise both branches are recorded. Then
-    NeedsKnownError is raised if the branches return sequences or optionals of different structure.
+    NeedsKnownError names the condition in these cases:
+
+    - The branches return sequences or optionals of different structure.
+    - A branch cannot be traced. It must not stop the model unless the condition selects it.
     """
     decided = current_trace().peek(cond)
     if decided is not None:
         return list(ctx.body(then_branch if decided.reshape(()) else else_branch)())
     forms: List[Form] = []
 
-    def branch(graph: Graph) -> Callable[[], List[Tensor]]:
+    def branch(name: str, graph: Graph) -> Callable[[], List[Tensor]]:
         def run() -> List[Tensor]:
-            tensors, form = flatten_values(ctx.body(graph)())
+            try:
+                tensors, form = flatten_values(ctx.body(graph)())
+            except NeedsKnownError:
+                raise
+            except OnnxCompatError as error:
+                raise _branch_error(name, error, cond) from error
             forms.append(form)
             return tensors
 
         return run
 
-    results = p.cond(p.reshape(cond, ()), branch(then_branch), branch(else_branch))
+    results = p.cond(p.reshape(cond, ()), branch("then_branch", then_branch), branch("else_branch", else_branch))
     if forms[0] != forms[1]:
         raise NeedsKnownError("the branches of an If return sequences or optionals of different structure", cond)
     return rebuild_values(results, forms[0])
+
+
+def _branch_error(name: str, error: OnnxCompatError, cond: Tensor) -> NeedsKnownError:
+    """Return an error for a branch that cannot be traced: the condition must be known, as it may select the other branch.
+
+    The reason holds that of `error`, with the node of the branch.
+    """
+    where = " at the node '%s'" % error.node if error.node else ""
+    reason = "the %s of an If cannot be traced%s: %s" % (name, where, error.reason)
+    hint = "fix the condition, so that the branch is not needed, or mend the branch%s"
+    return NeedsKnownError(reason, cond, hint=hint % (" (%s)" % error.hint if error.hint else ""))
 
 
 # -- Loop --------------------------------------------------------------------------------------------------------------
@@ -70,7 +89,7 @@ def loop(
 
     Raises NeedsKnownError if a state that changes is no tensor, and the loop cannot be unrolled.
     """
-    count, trace_body = len(v_initial), ctx.body(body)
+    count, trace_body = len(v_initial), _shape_counters(ctx.body(body), body)
     has_rows = len(body.outputs) > 1 + count
     invariant = _loop_invariants(body, count)
     if not invariant:
@@ -87,6 +106,22 @@ def loop(
     results = _run_loop(run, M, cond, [v_initial[index] for index in carried], has_rows, body)
     finals = dict(zip(carried, results))
     return [*(finals.get(index, value) for index, value in enumerate(v_initial)), *results[len(carried) :]]
+
+
+def _shape_counters(trace_body: TraceBody, body: Graph) -> TraceBody:
+    """Return a function that calls `trace_body` with the iteration number and the condition as `body` declares them.
+
+    They are scalars. An input of the body that is declared with rank 1 gets a vector of one element, as in onnxruntime.
+    """
+    is_vector = [isinstance(port.type, TensorType) and port.type.rank == 1 for port in body.inputs[:2]]
+    if not any(is_vector):
+        return trace_body
+
+    def run(k: Tensor, proceeds: Tensor, *state: Any) -> List[Any]:
+        counters = [p.reshape(x, (1,)) if vector else x for x, vector in zip((k, proceeds), is_vector)]
+        return trace_body(*counters, *state)
+
+    return run
 
 
 def _loop_invariants(body: Graph, count: int) -> Set[int]:

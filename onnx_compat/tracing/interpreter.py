@@ -4,7 +4,7 @@ import functools
 import operator
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from onnx_compat.errors import InvalidModelError, LimitError, OnnxCompatError, UnsupportedError
+from onnx_compat.errors import InvalidModelError, LimitError, NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.ir import Origin, Spec
 from onnx_compat.ir.dims import Extent, Undecided, atoms_of
 from onnx_compat.model import Constant, Graph, GraphNode
@@ -15,7 +15,7 @@ from onnx_compat.primitives.linear import spatial_order
 from onnx_compat.shim.natives import Native
 from onnx_compat.tracing.layout import normalize_order
 from onnx_compat.tracing.trace import current_trace
-from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
+from onnx_compat.tracing.values import EMPTY_OPTIONAL, OMITTED, MapValue, SequenceValue, Tensor
 
 __all__ = ["Context", "Interpreter"]
 
@@ -47,7 +47,7 @@ class Context:
 
         The subgraph may read values in the node's scope.
         """
-        return lambda *inputs: self.interpreter.run(graph, inputs, self.scope)
+        return lambda *inputs: self.interpreter.run_subgraph(graph, inputs, self.scope)
 
 
 class _Unavailable:
@@ -55,6 +55,14 @@ class _Unavailable:
 
 
 _UNAVAILABLE = _Unavailable()
+
+
+class _SubgraphFailed(Exception):
+    """An output of a subgraph has no value, because of the error `cause` of a node of the subgraph, or of a node in it."""
+
+    def __init__(self, cause: OnnxCompatError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class Interpreter:
@@ -88,7 +96,8 @@ class Interpreter:
     def run(self, graph: Graph, inputs: Sequence[Any], outer: Optional[Scope] = None) -> List[Any]:
         """Return the values of the graph's outputs, in order.
 
-        - inputs: the values in the order of `graph.inputs`. An input of None takes the initializer of its name.
+        - inputs: the values in the order of `graph.inputs`. An input of None takes the initializer of its name. For the
+          nodes that read an input of OMITTED, the input is omitted.
         - outer: value name -> value of the enclosing graph, for a subgraph.
 
         By default, the OnnxCompatError of the first node that fails is raised, or a KeyError if a node reads an input
@@ -96,7 +105,8 @@ class Interpreter:
         InvalidModelError and LimitError only.
         """
         scope: Scope = dict(outer or {})
-        scope.update((port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None)
+        given = [(port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None]
+        scope.update((name, None if value is OMITTED else value) for name, value in given)
         if self.tolerant and outer is None:  # required inputs without a value have no known rank
             scope.update((name, _UNAVAILABLE) for name in (port.name for port in graph.required) if name not in scope)
         for name, initializer in graph.initializers.items():
@@ -121,6 +131,22 @@ class Interpreter:
             for name in last.get(k, ()):
                 scope.pop(name, None)
         return [scope[port.name] for port in graph.outputs]
+
+    def run_subgraph(self, graph: Graph, inputs: Sequence[Any], outer: Scope) -> List[Any]:
+        """Return the values of a subgraph's outputs, as `run` does.
+
+        A tolerant interpreter raises `_SubgraphFailed` if it cannot compute an output. Its cause is the error of a node
+        that needs the fallback; without such a node, the error of a node that needs a known value.
+        """
+        count = len(self.read)
+        values = self.run(graph, inputs, outer)
+        del self.read[count:]  # values of the subgraph are not in scope outside; the outer node reads its captures
+        if any(value is _UNAVAILABLE for value in values):
+            causes = [self.failed[node.name] for node in graph.walk() if node.name in self.failed]
+            causes.sort(key=lambda cause: isinstance(cause, NeedsKnownError))
+            if causes:
+                raise _SubgraphFailed(causes[0])
+        return values
 
     @staticmethod
     def _last_uses(graph: Graph) -> Dict[int, List[str]]:
@@ -159,6 +185,9 @@ class Interpreter:
             if not self.tolerant or isinstance(error, (InvalidModelError, LimitError)):
                 raise
             self.failed[node.name] = error
+            return self._mark_unavailable(node, scope)
+        except _SubgraphFailed as failure:
+            self.failed[node.name] = failure.cause
             return self._mark_unavailable(node, scope)
         finally:
             trace.origin = outer

@@ -18,6 +18,7 @@ from onnx_compat.ir.dtypes import DType
 
 __all__ = [
     "EMPTY_OPTIONAL",
+    "OMITTED",
     "MapValue",
     "SequenceValue",
     "Tensor",
@@ -146,6 +147,16 @@ class _EmptyOptional:
 
 
 EMPTY_OPTIONAL = _EmptyOptional()
+
+
+class _Omitted:
+    """An input of the model without a value and without a default. The nodes that read it see an omitted input."""
+
+    def __repr__(self) -> str:
+        return "OMITTED"
+
+
+OMITTED = _Omitted()
 
 
 def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:

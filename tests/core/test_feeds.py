@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 import pytest
 
-from onnx_compat.errors import InputError
+from onnx_compat.errors import InputError, UnsupportedError
 from onnx_compat.execution.feeds import (
     InputStructure,
     MapItems,
@@ -19,7 +19,7 @@ from onnx_compat.execution.feeds import (
 from onnx_compat.ir.dtypes import DType, bool_, float32, int32, int64, string
 from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, ValueInfo
 from onnx_compat.shim.interface import Port
-from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor, lift
+from onnx_compat.tracing.values import EMPTY_OPTIONAL, OMITTED, MapValue, SequenceValue, Tensor, lift
 
 FLOATS = TensorType(float32, (None,))
 BFLOAT16 = DType.of("bfloat16")
@@ -149,6 +149,61 @@ def test_a_named_size_is_the_same_everywhere() -> None:
     assert list(check_feed(good, declared, [])) == ["a", "b"]
     with pytest.raises(InputError, match="the size 'n' is 2 in the input 'a' and 3 in 'b'"):
         check_feed({**good, "b": np.ones((5, 3), np.float32)}, declared, [])
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "noted"),
+    [
+        (TensorType(float32, ()), np.ones((2, 3), np.float32), "'a' has rank 2"),
+        (TensorType(float32, ("n", "n")), np.ones((2, 3), np.float32), "the size 'n' is 2 in the input 'a' and 3"),
+        (SequenceType(TensorType(float32, (2,))), [np.ones(3, np.float32)], r"'a[0]' has size 3 on axis 0"),
+        (SequenceType(TensorType(float32, (2,))), [np.ones((2, 1), np.float32)], r"'a[0]' has rank 2"),
+    ],
+)
+def test_a_declaration_that_onnxruntime_does_not_enforce_is_noted(declared: Any, value: Any, noted: str) -> None:
+    contradictions: List[str] = []
+    checked = check_feed({"a": value}, declare(declared), ["a"], contradictions)
+    (array,) = flatten_value(checked["a"])
+    assert array.shape == np.shape(value[0] if isinstance(value, list) else value)
+    assert len(contradictions) == 1 and noted in contradictions[0]
+    with pytest.raises(InputError):
+        check_feed({"a": value}, declare(declared), ["a"])
+
+
+@pytest.mark.parametrize(("declared", "size"), [((None,), (1, 1)), ((1,), ()), ((2,), (3,))])
+@pytest.mark.parametrize("optional", [False, True])
+def test_a_declaration_that_onnxruntime_enforces_is_refused(declared: Any, size: Any, optional: bool) -> None:
+    kind: Any = OptionalType(TensorType(float32, declared)) if optional else TensorType(float32, declared)
+    with pytest.raises(InputError):
+        check_feed({"a": np.ones(size, np.float32)}, declare(kind), ["a"], [])
+
+
+def test_a_port_of_another_rank_has_open_sizes() -> None:
+    for rank, shape in ((0, ()), (2, (None, None))):
+        ports = structure_ports("x", InputStructure("tensor", float32, rank), TensorType(float32, ()))
+        assert ports == [Port("x", float32, shape)]
+
+
+def test_none_is_the_default_or_an_omitted_input_where_allowed() -> None:
+    declared = declare(FLOATS, FLOATS, OptionalType(FLOATS))
+    checked = check_feed({"a": None, "b": None, "c": None}, declared, ["a", "c"], [])
+    assert checked == {"a": OMITTED, "c": EMPTY_OPTIONAL}
+    assert to_public_value(OMITTED) is None
+    assert structure_ports("a", structure_of(OMITTED), FLOATS) == []
+
+
+# -- text ----------------------------------------------------------------------------------------------------------------
+def test_objects_become_text_only_where_text_is_declared() -> None:
+    items = np.empty(3, object)
+    items[:] = [None, float("nan"), b"\xff"]
+    assert_pair(feed(items, TensorType(string, (None,))), ["None", "nan", "\udcff"], string)
+    assert_pair(feed(items.tolist(), TensorType(string, (None,))), ["None", "nan", "\udcff"], string)
+    with pytest.raises(UnsupportedError, match="holds a NoneType, not text"):
+        feed(items)
+    with pytest.raises(InputError, match="is float32, the model takes string"):
+        feed(ONE, TensorType(string, (None,)))
+    texts = feed({"k": None, "l": "x"}, MapType(string, TensorType(string, ())))
+    assert texts.values[0].tolist() == ["None", "x"]
 
 
 # -- optionals, sequences, maps ----------------------------------------------------------------------------------------

@@ -150,6 +150,55 @@ def test_branches_of_two_ranks_are_recorded_for_each_condition() -> None:
     assert run(proto, np.array(False), X)[0].tolist() == [-1, -2]
 
 
+@pytest.mark.parametrize("outer", ["If", "Loop"])
+def test_branches_of_two_ranks_in_a_subgraph_run_step_by_step(outer: str) -> None:
+    """The condition of the inner If is computed within the subgraph, so that no input can be fixed."""
+    choice = [
+        node("ReduceMax", ["v"], ["m"], keepdims=0),
+        node("Greater", ["m", "zero"], ["positive"]),
+        node(
+            "If",
+            ["positive"],
+            ["r"],
+            then_branch=graph([node("Neg", ["v"], ["same"])], [], [value("same")]),
+            else_branch=graph([node("ReduceSum", ["v"], ["total"], keepdims=0)], [], [value("total")]),
+        ),
+        node("Add", ["x", "r"], ["next"]),
+    ]
+    ports = [value("x", ["n"])]
+    if outer == "Loop":
+        body = graph(
+            [*choice, node("Identity", ["c"], ["d"])],
+            [value("i", [], INT64), value("c", [], BOOL), value("v")],
+            [value("d", [], BOOL), value("next")],
+        )
+        nodes = [node("Loop", ["ten", "", "x"], ["y"], body=body)]
+    else:
+        nodes = [
+            node("Neg", ["x"], ["v"]),
+            node("ReduceMin", ["v"], ["least"], keepdims=0),
+            node("Less", ["least", "zero"], ["c"]),
+            node(
+                "If",
+                ["c"],
+                ["y"],
+                then_branch=graph(choice, [], [value("next")]),
+                else_branch=graph([node("Identity", ["x"], ["other"])], [], [value("other")]),
+            ),
+        ]
+    constants = {"zero": np.float32(0), "ten": np.array(10)}
+    runnable = onnx_compat.prepare(model(nodes, ports, [value("y")], constants, 13), shim="reference", fallback=False)
+    for x in (floats(1, 2), floats(-1, -2), np.full(5000, -1e-12, np.float32)):
+        if outer == "Loop":
+            expected = x
+            for _ in range(10):
+                expected = x + (-expected if expected.max() > 0 else expected.sum())
+        else:
+            expected = x - x.sum() if x.max() > 0 else x
+        np.testing.assert_allclose(runnable.run([x])[0], expected, rtol=1e-4)
+    assert runnable.fallbacks == []
+
+
 def test_branches_of_two_dtypes_are_no_model() -> None:
     proto = branching([node("Cast", ["x"], ["y_then"], to=INT64)], [node("Neg", ["x"], ["y_else"])], FLOAT)
     with pytest.raises(InvalidModelError, match="two branches or two rounds of a loop return int64 and float32"):

@@ -1,0 +1,63 @@
+"""The key of a plan: the properties of a feed that a program cannot leave open."""
+
+from typing import Any, Collection, Dict, Optional, Tuple
+
+from onnx_compat.execution.declarations import SharedSizes, contradicted_sizes
+from onnx_compat.execution.feeds import CheckedValue, Feed, InputStructure, MapItems
+
+__all__ = ["PlanKey", "can_specialise_on", "is_flag", "plan_key", "shape_of", "values_to_fix"]
+
+#: The structures of the inputs, the declared sizes that the plan ignores, and the values and shapes that it is
+#: specialised on.
+PlanKey = Tuple[Any, ...]
+#: No plan is specialised on an input of more elements: it is data, which differs at each run.
+_SPECIALISE_UP_TO = 4096
+
+
+def plan_key(
+    feed: Feed,
+    structures: Dict[str, InputStructure],
+    by_value: Collection[str],
+    by_shape: Collection[str],
+    shared: SharedSizes,
+) -> PlanKey:
+    """Return the cache key of the plan for a feed.
+
+    `by_value`, `by_shape`: the names of the inputs on whose values and shapes the plans are specialised, if an input is
+    no data. `shared`: the sizes that inputs declare more than once (see `shared_sizes`).
+    """
+    values = tuple((name, _value_key(value)) for name, value in sorted(values_to_fix(feed, by_value).items()))
+    shapes = tuple((name, shape_of(feed[name])) for name in sorted(by_shape) if name in feed)
+    return tuple(sorted(structures.items())), contradicted_sizes(feed, shared), values, shapes
+
+
+def values_to_fix(feed: Feed, by_value: Collection[str]) -> Feed:
+    """Return the inputs of a feed that become constants of its plan: those in `by_value` that are no data."""
+    return {name: feed[name] for name in by_value if name in feed and can_specialise_on(feed[name])}
+
+
+def can_specialise_on(value: CheckedValue) -> bool:
+    """Whether a value is a tensor or a map (not a sequence or optional) with at most `_SPECIALISE_UP_TO` elements."""
+    if isinstance(value, MapItems):
+        return can_specialise_on(value.keys)
+    return isinstance(value, tuple) and value[0].size <= _SPECIALISE_UP_TO
+
+
+def is_flag(value: CheckedValue) -> bool:
+    """Whether a value is a tensor of one element: a flag, a rate or a mode, of which a caller uses few values."""
+    return isinstance(value, tuple) and value[0].size == 1
+
+
+def _value_key(value: CheckedValue) -> Any:
+    """Return a hashable key of a checked value: the shape and the elements of each tensor, without the dtype."""
+    if isinstance(value, MapItems):
+        return _value_key(value.keys), _value_key(value.values)
+    if not isinstance(value, tuple):
+        return repr(value)
+    array = value[0]
+    return array.shape, array.tobytes() if array.dtype != object else tuple(array.reshape(-1))
+
+
+def shape_of(value: CheckedValue) -> Optional[Tuple[int, ...]]:
+    """Return the shape of a checked tensor; None for a sequence, a map, an empty optional or an omitted input."""
+    return tuple(value[0].shape) if isinstance(value, tuple) else None
