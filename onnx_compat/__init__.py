@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         OnnxCompatError,
         ShimError,
         TargetError,
+        UnexpectedError,
         UnsupportedError,
         VerificationError,
     )
@@ -50,6 +51,7 @@ __all__ = [
     "Runnable",
     "ShimError",
     "TargetError",
+    "UnexpectedError",
     "UnsupportedError",
     "VerificationError",
     "convert",
@@ -77,6 +79,7 @@ _MODULES = {
     "Runnable": "onnx_compat.execution.runnable",
     "ShimError": "onnx_compat.errors",
     "TargetError": "onnx_compat.errors",
+    "UnexpectedError": "onnx_compat.errors",
     "UnsupportedError": "onnx_compat.errors",
     "VerificationError": "onnx_compat.errors",
     "convert": "onnx_compat.conversion.convert",

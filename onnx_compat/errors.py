@@ -19,6 +19,7 @@ __all__ = [
     "OnnxCompatError",
     "ShimError",
     "TargetError",
+    "UnexpectedError",
     "UnsupportedError",
     "VerificationError",
 ]
@@ -211,6 +212,19 @@ class ConversionError(OnnxCompatError):
         Traceback (most recent call last):
         ...
         onnx_compat.errors.ConversionError: ...
+    """
+
+
+class UnexpectedError(OnnxCompatError):
+    """An error that this library did not foresee: of a framework, of a custom operator, or a defect of this library.
+
+    `__cause__` is the original exception, with its traceback. Invalid models are a frequent cause.
+
+    Examples:
+        >>> from onnx_compat.errors import UnexpectedError
+        >>> print(UnexpectedError("ValueError: no such axis", node="stem"))
+        ValueError: no such axis
+          where: node 'stem'
     """
 
 

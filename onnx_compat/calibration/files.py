@@ -68,13 +68,12 @@ def _read_folder(folder: Path, declared: Sequence[ValueInfo]) -> Iterator[NamedS
 
 
 def _load_npy(path: Path) -> "np.ndarray[Any, np.dtype[Any]]":
-    try:
-        array: np.ndarray[Any, np.dtype[Any]] = np.load(str(path), allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(
-            "'%s' is not a readable .npy file (%s)" % (path, error), hint="write it with numpy.save"
-        ) from error
-    return array
+    from onnx_compat.verification.npz import load_arrays
+
+    array = load_arrays(path, ".npy", "write it with numpy.save")
+    if isinstance(array, dict):
+        raise InputError("'%s' is an archive of arrays, not a .npy file" % path, hint="rename it to .npz")
+    return np.asarray(array)
 
 
 def only_input(declared: Sequence[ValueInfo]) -> ValueInfo:

@@ -39,7 +39,7 @@ class Images(NamedTuple):
         """Yield (quoted file name, {input name: array}) for each image file in the folder, sorted by file name.
 
         `declared` has the model's inputs. The array has the layout and dtype of the input, with a batch size of 1.
-        Files whose suffix is not in `SUFFIXES` are ignored.
+        Files whose suffix is not in `SUFFIXES`, pipes and devices are ignored.
 
         The first item raises `InputError` in these cases. An image that cannot be read raises the errors of
         `_load_pixels` later.
@@ -59,7 +59,8 @@ class Images(NamedTuple):
                 )
         if not Path(self.folder).is_dir():
             raise InputError("'%s' is no folder of images" % self.folder, hint="give the path of a folder")
-        for path in sorted(path for path in Path(self.folder).iterdir() if path.suffix.lower() in SUFFIXES):
+        paths = sorted(path for path in Path(self.folder).iterdir() if path.suffix.lower() in SUFFIXES)
+        for path in filter(Path.is_file, paths):
             pixels = _load_pixels(path, channels, height, width)
             if not is_integer:
                 scaled = (pixels / 255 - np.asarray(self.mean)) / np.asarray(self.std)

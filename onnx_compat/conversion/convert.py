@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple, Union
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion import port_layout
+from onnx_compat.conversion.definite_inputs import OpenInputError, check_inputs_definite
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
 from onnx_compat.conversion.quantization import CalibrationData, choose_quantization
@@ -13,7 +15,7 @@ from onnx_compat.discovery import selection
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.support import declared_structures
-from onnx_compat.model import Graph, MapType, Model, TensorType, ValueInfo, load
+from onnx_compat.model import Model, load
 from onnx_compat.model.loading import ModelSource, StrPath
 from onnx_compat.passes import check_names, passes_of
 from onnx_compat.shim.interface import Quantization, Shim
@@ -101,6 +103,7 @@ def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
     return _find_writer(format_of_path(os.fspath(path)), shim)
 
 
+@typed_errors
 def convert(
     model: ModelSource,
     path: StrPath,
@@ -224,7 +227,7 @@ def _try_whole(
 ) -> Optional[OnnxCompatError]:
     """Write the model as a single file; return None, or the error if the format cannot hold it. Raise any other error."""
     try:
-        _check_inputs_definite(model.graph, writer)
+        check_inputs_definite(model.graph, writer)
         _export(model, writer, path, file_format, owns_model, channels_last)
     except NeedsKnownError as error:
         names = sorted(error.values | error.sizes)
@@ -236,7 +239,7 @@ def _try_whole(
         )
         refusal.__cause__ = error
         return refusal
-    except (UnsupportedError, _OpenInputError) as error:
+    except (UnsupportedError, OpenInputError) as error:
         return error.at(shim=writer.name)
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
@@ -318,10 +321,6 @@ def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) ->
     return refusal
 
 
-class _OpenInputError(ConversionError):
-    """A file cannot declare an input: its dtype or rank is unknown, or it is neither a dense tensor nor a map."""
-
-
 def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantization) -> None:
     gc.collect()  # values and nodes form cycles: only the collector frees the weights of the written program
     try:
@@ -330,34 +329,12 @@ def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantizat
         raise error.at(shim=writer.name) from error.__cause__
 
 
-def _check_inputs_definite(graph: Graph, writer: Shim) -> None:
-    """Raise _OpenInputError for a required input that is neither a tensor of known dtype and rank nor a map."""
-    for port in graph.required:
-        if isinstance(port.type, TensorType):
-            is_definite = port.type.dtype is not None and port.type.rank is not None
-        else:
-            is_definite = isinstance(port.type, MapType)
-        if not is_definite:
-            raise _OpenInputError(
-                "the input '%s' is %s, and a file needs a tensor of a known dtype and rank"
-                % (port.name, port.type or "untyped"),
-                hint=_shape_hint(port),
-                shim=writer.name,
-            )
-
-
-def _shape_hint(port: ValueInfo) -> str:
-    """Return the hint of an _OpenInputError: give a shape, if the input is a tensor of known dtype; else declare it."""
-    if isinstance(port.type, TensorType) and port.type.dtype is not None:
-        return "give its shape with `shapes` (--shape %s=1,3,?,224; ? leaves a size open)" % port.name
-    return "declare it as a tensor with a shape (its sizes may be open), or run the model without a file"
-
-
 def _error_location(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
     """Return keyword arguments for a new error: node, operator and opset of `error`, and `writer` as its shim."""
     return {"node": error.node, "operator": error.operator, "opset": error.opset, "shim": writer.name}
 
 
+@typed_errors
 def load_converted(
     path: StrPath, shim: Optional[str] = None, signature: Optional[str] = None
 ) -> "Union[ConvertedFile, Bundle]":
@@ -388,6 +365,7 @@ def load_converted(
     return open_converted(path, shim, signature)
 
 
+@typed_errors
 def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
     """Load a bundle; its method `run` computes the outputs.
 

@@ -223,12 +223,20 @@ def files_of(source: object) -> List[str]:
     return [path for path in (named, *getattr(source, "data_files", ())) if isinstance(path, str)]
 
 
-def check_readable(path: str) -> None:
+def check_readable(path: StrPath, entries: bool = False) -> None:
     """Raise InputError if the path, with links followed, is neither a regular file nor a folder, or does not exist.
 
-    A device, a pipe or a socket is refused, because to open it may block for ever.
+    A device, a pipe or a socket is refused, because to open it may block for ever. `entries`: whether every file below a
+    folder is checked too.
     """
-    if not os.path.isfile(path) and not os.path.isdir(path):
+    if os.path.isdir(path):
+        below = [os.path.join(root, name) for root, _, names in os.walk(path) for name in names] if entries else []
+        for file in below:
+            check_readable(file)
+    elif not os.path.exists(path):
+        reason = "'%s' is a link to a missing file" if os.path.islink(path) else "there is no file or folder '%s'"
+        raise InputError(reason % path, hint="choose the path of a file")
+    elif not os.path.isfile(path):
         raise InputError("'%s' is a device or a pipe, not a file" % path, hint="choose the path of a file")
 
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Dict, Mapping, Optional
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.convert import format_of_path, formats
 from onnx_compat.conversion.destinations import Destination, absolute_path
 from onnx_compat.discovery import selection
@@ -13,6 +14,7 @@ from onnx_compat.model.loading import StrPath
 __all__ = ["join"]
 
 
+@typed_errors
 def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None) -> Path:
     """Write a file that holds several converted files, each as a signature. Equal weights are stored once.
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 import numpy as np
 
-from onnx_compat.errors import InputError
+from onnx_compat.errors import InputError, OnnxCompatError
 from onnx_compat.ir.dtypes import DType, float32, from_public, int64, string, text_carrier, to_public
 from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.shim.interface import Port
@@ -208,10 +208,21 @@ def check_feed(
             continue
         value = inputs[port.name]
         if value is not None or contradictions is None or isinstance(port.type, OptionalType):
-            feed[port.name] = _check_value(value, port.name, port.type, declarations)
+            feed[port.name] = _check_input(value, port.name, port.type, declarations)
         elif port.name in needed:
             feed[port.name] = OMITTED
     return feed
+
+
+def _check_input(value: FedValue, name: str, declared: Optional[Type], declarations: _Declarations) -> CheckedValue:
+    """Return `_check_value(...)`. Raise InputError for any exception of numpy, or of an object that is no array."""
+    try:
+        return _check_value(value, name, declared, declarations)
+    except OnnxCompatError:
+        raise
+    except Exception as error:  # the object is the caller's: `__array__`, for example, may raise anything
+        reason = "the input '%s' cannot be read: %s: %s" % (name, type(error).__name__, error)
+        raise InputError(reason, hint="give a numpy array") from error
 
 
 def _check_value(

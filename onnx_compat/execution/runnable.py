@@ -9,11 +9,13 @@ import functools
 import threading
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.discovery import selection
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution import declarations
 from onnx_compat.execution.fallback import PartRunner, fallback_runnable
 from onnx_compat.execution.feeds import CheckedValue, Feed, InputStructure, check_feed, structure_of, to_public_value
+from onnx_compat.execution.outputs import Outputs
 from onnx_compat.execution.partition import PartitionedPlan, cut_parts, enclosing_nodes, is_indivisible
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, Specialisation, trace_model
 from onnx_compat.execution.plan_key import PlanKey, can_specialise_on, is_flag, plan_key, shape_of, values_to_fix
@@ -27,37 +29,7 @@ from onnx_compat.tracing.interpreter import Interpreter
 __all__ = ["Outputs", "Runnable", "prepare", "run"]
 
 Inputs = Union[Mapping[str, Any], Sequence[Any]]
-#: An index, a slice or the name of an output. typing.SupportsIndex, which list takes, is newer than Python 3.7.
-OutputKey = Any
 Plan = Union[CompiledPlan, ImmediatePlan, PartitionedPlan]
-
-
-class Outputs(List[Any]):
-    """A list of outputs in the order of the graph, which is also indexed by name.
-
-    Attributes:
-        names: The names of the outputs.
-
-    Examples:
-        >>> outputs = onnx_compat.run("digits.onnx", [np.zeros((1, 1, 28, 28), np.float32)], shim="reference")
-        >>> outputs["scores"] is outputs[0], outputs.names
-        (True, ('scores',))
-    """
-
-    def __init__(self, values: Sequence[Any], names: Sequence[str]) -> None:
-        super().__init__(values)
-        self.names = tuple(names)
-
-    def __getitem__(self, key: OutputKey) -> Any:
-        if isinstance(key, str):
-            if key not in self.names:
-                raise KeyError("there is no output '%s'; the outputs are %s" % (key, list(self.names)))
-            return super().__getitem__(self.names.index(key))
-        return super().__getitem__(key)
-
-    def as_dict(self) -> Dict[str, Any]:
-        """Return output name -> value as a dict."""
-        return dict(zip(self.names, self))
 
 
 class Runnable:
@@ -131,6 +103,7 @@ class Runnable:
         """The number of times that the framework traced or compiled the model, in the plans so far; 0 if only executed."""
         return sum(plan.traces for plan in list(self._plans.values()))
 
+    @typed_errors
     def run(self, inputs: Inputs) -> Outputs:
         """Compute the outputs.
 
@@ -278,7 +251,13 @@ class Runnable:
             self.model, emitter, structures, fixed, Interpreter(emitter.natives() if self._natives else None)
         )
         check_primitives(traced.program.region, emitter)
-        compiled = self._shim.compile(traced.program, self.device) if traced.program.region.outputs else None
+        try:
+            compiled = self._shim.compile(traced.program, self.device) if traced.program.region.outputs else None
+        except (OnnxCompatError, Warning):
+            raise
+        except Exception as error:  # the errors of frameworks have no common base
+            reason = "the framework refused the program: %s: %s" % (type(error).__name__, error)
+            raise UnsupportedError(reason, shim=self.shim) from error
         return CompiledPlan(traced, compiled, fixed)
 
     def _uncompiled_plan(
@@ -335,6 +314,7 @@ class Runnable:
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)
 
 
+@typed_errors
 def prepare(
     model: ModelSource,
     shim: Optional[str] = None,
@@ -374,6 +354,7 @@ def prepare(
         raise error.at(shim=decision.name) from error.__cause__
 
 
+@typed_errors
 def run(model: ModelSource, inputs: Inputs, shim: Optional[str] = None, device: Optional[str] = None) -> Outputs:
     """Prepare a model and run it once.
 

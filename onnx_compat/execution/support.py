@@ -2,6 +2,7 @@
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
 from onnx_compat.discovery import selection
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
@@ -124,6 +125,7 @@ def declared_structures(graph: Graph) -> Dict[str, InputStructure]:
     return structures
 
 
+@typed_errors
 def support(
     model: ModelSource,
     shim: Optional[str] = None,
@@ -162,6 +164,7 @@ def support(
     return [_node_support(node, outcome) for node in loaded.graph.walk()]
 
 
+@typed_errors
 def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
     """Return the program that a shim gets for a model. Sizes that the model leaves open are symbolic.
 

@@ -3,6 +3,7 @@
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.bundle import is_bundle, read_manifest
 from onnx_compat.conversion.destinations import check_readable
 from onnx_compat.discovery import selection
@@ -22,6 +23,7 @@ class FileDescription(NamedTuple):
     description: Description
 
 
+@typed_errors
 def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> FileDescription:
     """Return the description of a converted file.
 

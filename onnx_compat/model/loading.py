@@ -4,6 +4,7 @@ import mmap
 import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Union
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError, UnsupportedError
 from onnx_compat.model.check import check
 from onnx_compat.model.external import Folder
@@ -27,6 +28,7 @@ __all__ = ["ModelSource", "StrPath", "load"]
 StrPath = Union[str, "os.PathLike[str]"]
 
 
+@typed_errors
 def load(
     source: "Union[str, os.PathLike[str], bytes, onnx.ModelProto, Model]",
     folder: "Union[str, os.PathLike[str], None]" = None,

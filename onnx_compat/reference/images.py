@@ -31,6 +31,6 @@ class ImageDecoding:
         except Image.DecompressionBombError as error:
             hint = "raise PIL.Image.MAX_IMAGE_PIXELS if the file can be trusted"
             raise UnsupportedError("the image is too large: %s" % error, hint=hint) from None
-        except (OSError, SyntaxError, ValueError):  # Pillow's readers raise these for a broken file
+        except Exception:  # noqa: BLE001 (Pillow's readers raise classes of a dozen modules for a broken file)
             return np.zeros((0, 0, channels), np.uint8)
         return pixels.reshape((*pixels.shape[:2], channels))

@@ -234,12 +234,19 @@ class _Walk:
     def placeholder(self, ref: Ref) -> Handle:
         """Return a handle of an unknown value with the type of `ref`.
 
-        Return an `_Unsupported` if the emitter raises UnsupportedError for the type.
+        Return an `_Unsupported` if the emitter raises UnsupportedError for the type, or the framework refuses the type.
         """
         try:
             return self.emitter.placeholder(ref.spec)
         except UnsupportedError as error:
             return _Unsupported(error)
+        except OnnxCompatError:
+            raise
+        except Exception as error:  # noqa: BLE001 (the errors of frameworks have no common base)
+            type_text = "%s%s" % (ref.spec.dtype, list(ref.spec.shape))
+            return _Unsupported(
+                UnsupportedError("the framework has no tensor %s: %s" % (type_text, _first_line(error)))
+            )
 
     # -- arguments -----------------------------------------------------------------------------------------------------
     def argument(self, arg: Arg, emitter: "Emitter") -> Handle:

@@ -4,6 +4,7 @@ import functools
 import operator
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from onnx_compat.boundary import typed_error
 from onnx_compat.errors import InvalidModelError, LimitError, NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.ir import Origin, Spec
 from onnx_compat.ir.dims import Extent, Undecided, atoms_of
@@ -189,6 +190,8 @@ class Interpreter:
         except _SubgraphFailed as failure:
             self.failed[node.name] = failure.cause
             return self._mark_unavailable(node, scope)
+        except Exception as error:  # a custom operator may raise anything
+            raise typed_error(error).at(**node.where) from error
         finally:
             trace.origin = outer
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.bundle import Bundle, is_bundle
 from onnx_compat.conversion.convert import load_bundle
 from onnx_compat.conversion.destinations import check_readable
@@ -35,6 +36,7 @@ class ConvertedFile:
         self.inputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs]
         self.outputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in outputs]
 
+    @typed_errors
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """Run the file. Return its outputs by name; a sequence `s` is a list, and its items are `s.0`, `s.1`, …
 
@@ -53,6 +55,7 @@ class ConvertedFile:
         return Outputs(list(results.values()), list(results))
 
 
+@typed_errors
 def open_converted(
     path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None, signature: Optional[str] = None
 ) -> Union[ConvertedFile, Bundle]:
@@ -77,7 +80,7 @@ def open_converted(
         if os.path.lexists(set_aside):
             hint = "an interrupted run renamed it to '%s': rename it back, or convert the model again" % set_aside
         raise InputError("there is no file or folder '%s'" % target, hint=hint)
-    check_readable(str(target))
+    check_readable(target, entries=True)
     check_suffix(target)
     if is_bundle(target):
         if signature is not None:

@@ -12,13 +12,15 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 
-from onnx_compat.conversion.destinations import Destination
+from onnx_compat.conversion.destinations import Destination, check_readable
 from onnx_compat.errors import InputError
 from onnx_compat.ir.dtypes import from_public
 
-__all__ = ["load_inputs", "load_npz", "save_npz"]
+__all__ = ["load_arrays", "load_inputs", "load_npz", "save_npz"]
 
-_ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d+)\]$")
+_ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d{1,18})\]$")
+#: An archive that unpacks to more bytes than both of these is refused: it was made to fill the memory.
+_UNPACKED_BYTES, _UNPACKED_RATIO = 1 << 30, 100
 
 
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
@@ -27,19 +29,45 @@ def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     Raise `InputError` if the file does not exist, is no .npz file or is truncated. Raise `InputError` too for pickled
     objects and for a sequence that lacks an element.
     """
-    try:
-        with open(os.fspath(path), "rb") as stream:
-            archive = np.load(stream, allow_pickle=False)
-            arrays = {name: archive[name] for name in archive.files} if hasattr(archive, "files") else None
-    except FileNotFoundError:
-        raise InputError("there is no file '%s'" % path, hint="give the .npz file that holds the inputs") from None
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        if not _has_numpy_signature(path):
-            raise InputError("'%s' is not a .npz file" % path, hint=_HINT) from error
-        raise InputError("'%s' is not a readable .npz file (%s)" % (path, error), hint=_HINT) from error
-    if arrays is None:
+    if not os.path.exists(os.fspath(path)):
+        raise InputError("there is no file '%s'" % path, hint="give the .npz file that holds the inputs")
+    arrays = load_arrays(path, ".npz", _HINT)
+    if not isinstance(arrays, dict):
         raise InputError("'%s' holds one unnamed array" % path, hint=_HINT)
     return _join_sequences(arrays)
+
+
+def load_arrays(path: Union[str, "os.PathLike[str]"], suffix: str, hint: str) -> Any:
+    """Return the array of a .npy file, or the arrays of a .npz file as a dict by name.
+
+    Raise `InputError` with the hint `hint` if the path is no readable file of this kind. `suffix` names the expected
+    kind in the error. Pickled objects, pipes and archives that unpack to far more than their size are refused.
+    """
+    check_readable(path)
+    try:
+        with open(os.fspath(path), "rb") as stream:
+            content = np.load(stream, allow_pickle=False)
+            if not hasattr(content, "files"):
+                return content
+            _check_unpacked_size(path, content.zip.infolist())
+            return {name: content[name] for name in content.files}
+    except InputError:
+        raise
+    except Exception as error:  # numpy and zipfile raise a dozen unrelated classes for damaged headers and members
+        if not _has_numpy_signature(path):
+            raise InputError("'%s' is not a %s file" % (path, suffix), hint=hint) from error
+        reason = "'%s' is not a readable %s file (%s)" % (path, suffix, str(error) or type(error).__name__)
+        raise InputError(reason, hint=hint) from error
+
+
+def _check_unpacked_size(path: Union[str, "os.PathLike[str]"], members: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise `InputError` if the members of an archive unpack to over 1 GB and to over 100 times the archive's size."""
+    unpacked, packed = sum(info.file_size for info in members), os.path.getsize(path)
+    if unpacked > max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed):
+        raise InputError(
+            "'%s' has %d bytes and unpacks to %.1f GB" % (path, packed, unpacked / 1e9),
+            hint="write it with numpy.savez, which does not compress",
+        )
 
 
 def load_inputs(path: Union[str, "os.PathLike[str]"], required: Sequence[str]) -> Dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import onnx
 
+from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion import port_layout
 from onnx_compat.conversion.bundle import Bundle
 from onnx_compat.errors import InputError, UnsupportedError
@@ -36,6 +37,7 @@ Inputs = Union[None, Mapping[str, Any], Sequence[Any], str, "os.PathLike[str]"]
 ModelSource = Union[str, "os.PathLike[str]", bytes, "onnx.ModelProto", Model]
 
 
+@typed_errors
 def verify(
     model: ModelSource,
     inputs: Inputs = None,

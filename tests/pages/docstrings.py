@@ -13,7 +13,7 @@ import onnx_compat
 from onnx_compat import errors
 from onnx_compat.calibration import Images
 from onnx_compat.discovery.selection import ShimInfo
-from onnx_compat.execution.runnable import Outputs
+from onnx_compat.execution.outputs import Outputs
 from onnx_compat.execution.support import NodeSupport
 from onnx_compat.verification import Report
 

@@ -9,6 +9,7 @@ import zipfile
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from onnx_compat.boundary import DAMAGED, typed_errors
 from onnx_compat.conversion.bundle.manifest import Manifest, Member, PartEntry, damaged_error, locate_members
 from onnx_compat.errors import InputError, OnnxCompatError
 from onnx_compat.execution.fallback import PartRunner, fallback_runnable
@@ -22,7 +23,7 @@ from onnx_compat.shim.interface import Compiled, Port, Shim
 __all__ = ["Bundle", "read_manifest"]
 
 #: The errors that zipfile raises for a malicious or truncated archive.
-_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, KeyError, IndexError, EOFError)
+_BROKEN = (*DAMAGED, NotImplementedError, RuntimeError, ValueError, KeyError, IndexError)
 
 
 def read_manifest(path: StrPath) -> Manifest:
@@ -143,6 +144,7 @@ class Bundle:
         """Node name -> why the node runs in the fallback, as the manifest lists it."""
         return {node.node: node.reason for node in self.manifest.fallback}
 
+    @typed_errors
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """Compute the outputs of the model. `inputs`: a dict by name, or a list or tuple in the order of the model's inputs.
 

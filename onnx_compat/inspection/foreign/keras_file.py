@@ -6,20 +6,20 @@ import zipfile
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from onnx_compat.boundary import DAMAGED
 from onnx_compat.errors import InputError, InvalidModelError
 from onnx_compat.shim.description import Description
 
 __all__ = ["describe_keras_file"]
 
-_LARGEST = 1 << 28  # bytes of JSON
+_LARGEST = 1 << 26  # bytes of JSON: parsed, they take up to thirty times as much memory
 #: Classes of layers whose output has the shape of the input.
 _SHAPE_PRESERVING = ("Activation", "Identity")
 #: Errors of a damaged zip archive, and of JSON with a structure that Keras does not write.
 _PARSE_ERRORS = (
-    zipfile.BadZipFile,
+    *DAMAGED,
     NotImplementedError,
     RuntimeError,
-    EOFError,
     KeyError,
     AttributeError,
     TypeError,
