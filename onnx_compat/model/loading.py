@@ -1,6 +1,5 @@
 """Load a model from a path, bytes or a ModelProto, and check it."""
 
-import mmap
 import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Union
 
@@ -88,11 +87,8 @@ def _read_file(path: object, folder: Optional[Folder]) -> Model:
         raise InvalidModelError("the model '%s' %s" % (path, problem), hint="give the path of an .onnx file")
     try:
         with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                return _read_model(BytesSource(b""), None, path)  # an empty file cannot be mapped
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                data_folder = folder or Folder(os.path.dirname(path) or os.curdir, path)
-                return _read_model(FileSource(file, data), data_folder, path)
+            data_folder = folder or Folder(os.path.dirname(path) or os.curdir, path)
+            return _read_model(FileSource(file, os.fstat(file.fileno()).st_size), data_folder, path)
     except OnnxCompatError as error:
         error.reason = "%s (in '%s')" % (error.reason, path)
         raise

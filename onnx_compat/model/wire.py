@@ -6,12 +6,13 @@ This library decodes models itself for three reasons:
 - The memory arena of protobuf neither shares the memory of a weight nor frees parts of it. Here a tensor is a view of
   the bytes of the file, or an array of its own.
 - Every length is compared with the size of the file before memory is allocated.
+
+A file is read and not mapped: an access to a mapping of a file that became shorter ends the process.
 """
 
 import itertools
-import mmap
 import struct
-from typing import Any, BinaryIO, Callable, ClassVar, Dict, Iterator, Optional, Sequence, Set, Tuple, Type, Union
+from typing import Any, BinaryIO, Callable, ClassVar, Dict, Iterator, Optional, Sequence, Set, Tuple, Type
 
 import numpy as np
 
@@ -22,15 +23,19 @@ __all__ = ["BytesSource", "Field", "FileSource", "Message", "Source", "numbers",
 
 Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 
-#: The bytes of a source, which can be indexed.
-Bytes = Union[bytes, mmap.mmap]
+#: The bytes of a source: `bytes`, which can be indexed and sliced, or `_FileBytes`, which can be sliced only.
+Bytes = Any
 #: A value of a field, whose type depends on the kind of the field.
 FieldValue = Any
 
 #: The largest depth of nested messages: the limit of protobuf itself.
 DEPTH = 100
-#: A payload of fewer bytes is copied from the mapping; a longer payload is read into an array of its own.
+#: A message or a payload of fewer bytes is read with others in a block; a longer payload is read into an array of its own.
 READ = 1 << 16
+#: The number of bytes in a block of a file.
+_BLOCK = 1 << 20
+#: The largest number of bytes before the content of a field: two varints, of which the second may be the content.
+_HEADER = 20
 
 _NOT_ONNX = "check that the file is an ONNX model and that it was copied or downloaded completely"
 
@@ -58,20 +63,57 @@ class BytesSource(Source):
 
 
 class FileSource(Source):
-    """An open file that is mapped while it is parsed. `take` returns copies, which stay after the file is closed."""
+    """An open file of `size` bytes, read while it is parsed. `take` returns copies, which stay after the file is closed."""
 
-    def __init__(self, file: BinaryIO, data: mmap.mmap) -> None:
-        super().__init__(data, len(data))
-        self.file = file
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        super().__init__(_FileBytes(self), size)
+        self._file = file
+        self._start = 0
+        self._block = _CopiedSource(b"")
 
     def take(self, start: int, stop: int) -> Array:
         if stop - start < READ:
             return np.frombuffer(self.data[start:stop], np.uint8)
-        self.file.seek(start)
-        array = np.fromfile(self.file, np.uint8, stop - start)
+        self._file.seek(start)
+        array = np.fromfile(self._file, np.uint8, stop - start)
         if array.size != stop - start:
-            raise InvalidModelError("the model file became shorter while it was read", hint="load it again")
+            raise _shortened_error()
         return array
+
+    def part(self, start: int, stop: int) -> "Tuple[Source, int, int]":
+        """Return (source, start, stop) with the same bytes: a block in memory if they are few, else this source."""
+        if stop - start >= READ:
+            return self, start, stop
+        if start < self._start or stop > self._start + self._block.size:
+            self._file.seek(start)
+            self._start, self._block = start, _CopiedSource(self._file.read(_BLOCK))
+            if self._block.size < stop - start:
+                raise _shortened_error()
+        return self._block, start - self._start, stop - self._start
+
+
+class _FileBytes:
+    """The bytes of a file as an object that can be sliced."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+
+    def __getitem__(self, key: Any) -> Any:
+        source, start, stop = self._source.part(key.start, key.stop)
+        if source is self._source:
+            return self._source.take(key.start, key.stop).tobytes()
+        return source.data[start:stop]
+
+
+class _CopiedSource(BytesSource):
+    """A block of a file. `take` returns copies: an array keeps no other bytes of the block in memory."""
+
+    def take(self, start: int, stop: int) -> Array:
+        return np.frombuffer(self.data[start:stop], np.uint8)
+
+
+def _shortened_error() -> InvalidModelError:
+    return InvalidModelError("the model file became shorter while it was read", hint="load it again")
 
 
 class Field:
@@ -174,15 +216,22 @@ def _decode(
     message, values = type(record), record.__dict__
     if not depth:
         raise _damaged_error(message, "messages nested more than %d deep" % DEPTH)
+    file = source if isinstance(source, FileSource) else None
     while position < stop:
-        number, wire, value, start, position = _next_field(message, source.data, position, stop)
+        data, shift = source.data, 0
+        if file is not None:
+            block, first, _ = file.part(position, min(position + _HEADER, stop))
+            data, shift = block.data, position - first
+        number, wire, value, start, position = _next_field(message, data, position - shift, stop - shift)
+        start, position = start + shift, position + shift
         field = message.FIELDS.get(number)
         if field is None:
             unknown.add("%s field %d" % (message.__name__, number))
         elif field.message is not None and wire == 2:
             inner = None if field.many else values.get(field.name)
             inner = inner if inner is not None else field.message()
-            _decode(inner, source, start, position, depth - 1, unknown, serials)
+            place = file.part(start, position) if file is not None else (source, start, position)
+            _decode(inner, *place, depth - 1, unknown, serials)
             _store(values, field, inner)
         elif wire == 0 and field.kind in ("int", "ints"):
             _store(values, field, value - (1 << 64) if value >> 63 else value)

@@ -113,7 +113,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_text("no array")
     with pytest.raises(InputError, match="files of several kinds"):
         list(samples(two_inputs(), tmp_path))
-    with pytest.raises(InputError, match="is not a .npy file"):
+    with pytest.raises(InputError, match=r"is not a \.npy file"):
         list(samples(image_input(1, 1, 2, 2), tmp_path / "a.npy"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"no \.npz file"):

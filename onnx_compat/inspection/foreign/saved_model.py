@@ -1,7 +1,6 @@
 """Describe a SavedModel from its `saved_model.pb`. The variables are not read."""
 
 import json
-import mmap
 import os
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Optional
@@ -89,8 +88,11 @@ def _parse_file(path: str) -> Message:
     """
     if not os.path.isfile(path):  # opening a pipe would block
         raise ValueError("'%s' is no file" % path)
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return parse(FileSource(file, data), _SAVED)[0]
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            raise ValueError("'%s' is empty" % path)
+        return parse(FileSource(file, size), _SAVED)[0]
 
 
 def _iterate_files(path: str) -> Iterator[str]:
