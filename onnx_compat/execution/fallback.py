@@ -7,6 +7,8 @@ from typing import Any, FrozenSet, List
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.execution.feeds import CheckedValue, Feed, MapItems, to_public_value
+from onnx_compat.execution.onnxruntime_child import run_in_child
+from onnx_compat.execution.soundness import is_sound
 from onnx_compat.ir.dtypes import string
 from onnx_compat.model import MapType, Model, TensorType
 from onnx_compat.model.write import extract
@@ -24,12 +26,15 @@ def fallback_domains() -> FrozenSet[str]:
     return frozenset(["com.microsoft", "com.microsoft.nchwc"] if _import_onnxruntime() is not None else [])
 
 
-def fallback_runnable(model: Model) -> PartRunner:
+def fallback_runnable(model: Model, trusted: bool = True) -> PartRunner:
     """Return an object that runs a part in the fallback: an onnxruntime session, or else a Runnable on the reference.
+
+    `trusted`: False if a node of the part has failed in a run of the shim, although its trace succeeded. Then onnxruntime
+    runs the part in a child process first (see `_Session`).
 
     Raises the error of the reference, such as UnsupportedError, if neither can run the part.
     """
-    return _prepare_session(model) or _prepare_reference(model)
+    return _prepare_session(model, trusted) or _prepare_reference(model)
 
 
 def _prepare_reference(model: Model) -> PartRunner:
@@ -39,7 +44,7 @@ def _prepare_reference(model: Model) -> PartRunner:
     return Runnable(model, selection.find("reference"), None, natives=False, fallback=False)
 
 
-def _prepare_session(model: Model) -> PartRunner:
+def _prepare_session(model: Model, trusted: bool) -> PartRunner:
     """Return an onnxruntime session for the model of a part. Return None if onnxruntime cannot be used for the part:
 
     - onnxruntime is not installed, or raises an error for the part.
@@ -52,7 +57,7 @@ def _prepare_session(model: Model) -> PartRunner:
     if any(isinstance(port.type, MapType) for port in model.graph.inputs):
         return None  # its Python binding accepts no empty map, and no map of strings
     try:
-        return _Session(model, runtime)
+        return _Session(model, runtime, trusted)
     except Exception:  # noqa: BLE001 (its errors have no common base; the reference is tried after any of them)
         return None
 
@@ -100,36 +105,54 @@ def _has_empty_tensor(feed: Feed) -> bool:
 
 
 class _Session:
-    """A part in an onnxruntime session. Once the session has refused a feed, the reference runs the part instead."""
+    """A part in an onnxruntime session. Once the session has refused a feed, the reference runs the part instead.
+
+    A part that is not sound (see `is_sound`), or not trusted, runs in a child process first. So does a part whose feed has an empty tensor.
+    Later runs are in this process.
+    """
 
     traces = 0
 
-    def __init__(self, model: Model, runtime: OnnxRuntime) -> None:
+    def __init__(self, model: Model, runtime: OnnxRuntime, trusted: bool) -> None:
         graph = model.graph
-        proto = extract(model, graph.nodes, list(graph.inputs), list(graph.outputs))
-        options = runtime.SessionOptions()
-        options.log_severity_level = 4
-        self._session = runtime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        self._runtime = runtime
+        self._session: OnnxRuntime = None
         self._names = [port.name for port in graph.outputs]
         self._model = model
         self._reference: PartRunner = None
         self._refusal = ""
         self._has_reduction = any(node.operator.startswith("Reduce") for node in graph.walk())
         self.fallbacks: List[str] = [node.name for node in graph.nodes]
+        #: Whether feeds without and with an empty tensor may run in this process.
+        self._trusted = {False: trusted and is_sound(model), True: False}
+        if self._trusted[False]:
+            self._open()
+
+    def _open(self) -> None:
+        """Open the session in this process, with the errors of onnxruntime."""
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = 4
+        self._session = self._runtime.InferenceSession(self._serialise(), options, providers=["CPUExecutionProvider"])
+
+    def _serialise(self) -> bytes:
+        graph = self._model.graph
+        return bytes(extract(self._model, graph.nodes, list(graph.inputs), list(graph.outputs)).SerializeToString())
 
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
         """Run the part on checked inputs. Return a list of checked values, in the order of the part's outputs.
 
         onnxruntime runs the part, except in these cases, where the reference does:
 
-        - onnxruntime has raised an error, in this run or an earlier run.
+        - onnxruntime has raised an error, or ended a child process, in this run or an earlier run.
         - The part has a reduction, and a tensor of the feed is empty.
 
         Raises UnsupportedError if the reference cannot run the part.
         """
         if not self._refusal and not (self._has_reduction and _has_empty_tensor(feed)):
             try:
-                return self._run(feed)
+                return [_to_checked(value) for value in self._run(feed)]
+            except UnsupportedError as error:
+                self._refusal = error.reason
             except Exception as error:  # noqa: BLE001 (as in `_prepare_session`; some cases fail only at run time)
                 self._refusal = "onnxruntime could not run it: %s" % (str(error).splitlines() or [""])[0]
         if self._reference is None:
@@ -143,16 +166,28 @@ class _Session:
         except UnsupportedError as error:  # an operator that only onnxruntime supports
             raise UnsupportedError(self._refusal or error.reason, hint=error.hint) from error
 
-    def _run(self, feed: Feed) -> List[CheckedValue]:
-        from onnx_compat.ir.dtypes import from_public
-        from onnx_compat.tracing.values import EMPTY_OPTIONAL
+    def _run(self, feed: Feed) -> List[Any]:
+        """Run the part in onnxruntime, in this process or in a child process. Return the values as onnxruntime does."""
+        inputs = {name: to_public_value(value) for name, value in feed.items()}
+        is_empty = _has_empty_tensor(feed)
+        if not self._trusted[is_empty]:
+            result = run_in_child(self._serialise(), inputs, self._names)
+            self._trusted[is_empty] = True  # a model that ends the child process raises an error, and never runs again
+            if result is not None:
+                return result.outputs
+        if self._session is None:
+            self._open()
+        values: List[Any] = self._session.run(self._names, inputs)
+        return values
 
-        def to_checked(value: CheckedValue) -> CheckedValue:
-            if value is None:
-                return EMPTY_OPTIONAL
-            if isinstance(value, dict):
-                return MapItems.from_mapping(value, "a map")
-            return [to_checked(item) for item in value] if isinstance(value, list) else from_public(value)
 
-        results = self._session.run(self._names, {name: to_public_value(value) for name, value in feed.items()})
-        return [to_checked(value) for value in results]
+def _to_checked(value: Any) -> CheckedValue:
+    """Convert a value of onnxruntime to a checked value."""
+    from onnx_compat.ir.dtypes import from_public
+    from onnx_compat.tracing.values import EMPTY_OPTIONAL
+
+    if value is None:
+        return EMPTY_OPTIONAL
+    if isinstance(value, dict):
+        return MapItems.from_mapping(value, "a map")
+    return [_to_checked(item) for item in value] if isinstance(value, list) else from_public(value)

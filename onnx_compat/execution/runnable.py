@@ -61,6 +61,7 @@ class Runnable:
         self._by_value: FrozenSet[str] = frozenset()  # the inputs whose values the plans are specialised on
         self._by_shape: FrozenSet[str] = frozenset()  # the inputs whose shapes the plans are specialised on
         self._plans: Dict[PlanKey, Plan] = {}
+        self._has_failed = False  # a plan failed in a run, although the model could be traced
         self._latest: Optional[Plan] = None  # the plan whose object `native` returns; no run reads it
         self._planning = threading.RLock()
         graph = model.graph
@@ -176,6 +177,7 @@ class Runnable:
             if isinstance(plan, CompiledPlan) and self._specialise_on_conditions(plan, feed):
                 return self._plan_for(feed, structures)
             key = self._key(feed, structures)
+            self._has_failed = True
             if self._plans.get(key) in (None, plan):
                 eager = isinstance(plan, CompiledPlan)
                 self._plans[key] = self._uncompiled_plan(structures, self._specialisation(feed), error, eager)
@@ -310,7 +312,7 @@ class Runnable:
 
     def _prepare_part(self, model: Model, fallback: bool) -> PartRunner:
         if fallback:
-            return fallback_runnable(model)
+            return fallback_runnable(model, trusted=not self._has_failed)
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)
 
 

@@ -60,8 +60,12 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
     """Return data[row] for each row of coordinates, within each entry of the first `batch_dims` axes.
 
     The rows are the last axis of the indices. A row that is shorter than the rank selects a slice. Negative coordinates
-    count from the end. Raises InvalidModelError for a known coordinate that is out of range.
+    count from the end. Raises InvalidModelError for a known coordinate that is out of range, and if one of the tensors
+    has no axis after the first `batch_dims`.
     """
+    if not 0 <= batch_dims < min(data.rank, indices.rank):
+        reason = "batch_dims is %d, for data of rank %d and indices of rank %d"
+        raise InvalidModelError(reason % (batch_dims, data.rank, indices.rank))
     return p.gather_nd(data, _nonnegative_rows(indices, data.shape[batch_dims:]), batch_dims)
 
 

@@ -156,8 +156,8 @@ def split(
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split, ctx.outputs))
     count = ctx.outputs if num_outputs is None else num_outputs
-    if count < 1:
-        raise InvalidModelError("a Split cannot make %d pieces" % count)
+    if count < 1 or count < ctx.outputs:
+        raise InvalidModelError("a Split cannot make %d pieces for %d outputs" % (count, ctx.outputs))
     limits.check("sequence_items", count, "a Split")
     return p.split(input, axis, _chunk_sizes(input.shape[axis], count))
 

@@ -1,0 +1,134 @@
+"""Run a model once in onnxruntime in a child process, because a model that is not sound can end the process.
+
+The model and the values go through files in a temporary folder: raw bytes for numbers, JSON for everything else. The
+results are untrusted, because the child process ran an unknown model: nothing is unpickled.
+"""
+
+import json
+import os
+import signal
+import tempfile
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from onnx_compat.discovery.child_process import ChildResult, call_in_child
+from onnx_compat.errors import UnsupportedError
+
+__all__ = ["ChildRun", "answer_run", "run_in_child"]
+
+#: The time limit of a run in a child process. A part of a large model takes seconds, and a bad model may never end.
+SECONDS = 600
+
+#: A value of JSON.
+Json = Any
+
+
+class ChildRun(NamedTuple):
+    """The outcome of a run in a child process: the values of the outputs, in order."""
+
+    outputs: List[Any]
+
+
+def run_in_child(
+    source: Union[bytes, str], inputs: Dict[str, Any], outputs: Optional[Sequence[str]] = None
+) -> Optional[ChildRun]:
+    """Run a model in onnxruntime on the CPU, in a child process. Return None if no child process can be started.
+
+    - source: the bytes of the model, or its path.
+    - inputs: value name -> array, list, dict or None. Names that the model lacks are ignored.
+    - outputs: the names of the outputs; None: all.
+
+    Raises UnsupportedError if onnxruntime raises an error, ends the child process, or exceeds the time limit.
+    """
+    with tempfile.TemporaryDirectory(prefix="onnx-compat-") as folder:
+        path = source if isinstance(source, str) else os.path.join(folder, "model.onnx")
+        if not isinstance(source, str):
+            with open(path, "wb") as file:
+                file.write(source)
+        feeds = {name: _store(value, folder, "in%d" % number) for number, (name, value) in enumerate(inputs.items())}
+        with open(os.path.join(folder, "inputs.json"), "w", encoding="ascii") as file:
+            json.dump({"inputs": feeds, "outputs": None if outputs is None else list(outputs)}, file)
+        result = call_in_child(__name__, "answer_run", os.path.abspath(path), folder, seconds=SECONDS)
+        if result.status == "not started":
+            return None
+        if result.status != "returned":
+            raise UnsupportedError("onnxruntime %s" % _describe_end(result))
+        if "error" in result.value:
+            raise UnsupportedError("onnxruntime could not run it: %s" % result.value["error"])
+        return ChildRun([_restore(value, folder) for value in result.value["outputs"]])
+
+
+def answer_run(path: str, folder: str) -> Dict[str, Json]:
+    """Run the model at `path` in this process, which is the child process that `run_in_child` has started.
+
+    Return {"outputs": list of stored values} or {"error": first line of the error's message}.
+    """
+    import onnxruntime
+
+    with open(os.path.join(folder, "inputs.json"), encoding="ascii") as file:
+        request = json.load(file)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        known = {port.name for port in session.get_inputs()}
+        feeds = {name: _restore(value, folder) for name, value in request["inputs"].items() if name in known}
+        results = session.run(request["outputs"], feeds)
+        return {"outputs": [_store(value, folder, "out%d" % number) for number, value in enumerate(results)]}
+    except Exception as error:  # noqa: BLE001 (the errors of onnxruntime have no base class but Exception)
+        return {"error": (str(error).strip().splitlines() or [type(error).__name__])[0]}
+
+
+def _describe_end(result: ChildResult) -> str:
+    if result.status == "timeout":
+        return "has not come back for %d seconds" % SECONDS
+    try:
+        ending = signal.Signals(-result.exit_code).name
+    except ValueError:
+        ending = "exit code %d" % result.exit_code
+    return "ends its process (%s): the model is not valid, or onnxruntime has a defect" % ending
+
+
+def _store(value: Any, folder: str, name: str) -> Json:
+    """Store a value for the other process, and return its description: the bytes of numbers are in the file `name`."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return {"list": [_store(item, folder, "%s.%d" % (name, index)) for index, item in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"keys": list(value), "values": list(value.values())}
+    array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        texts = [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in array.ravel()]
+        return {"texts": texts, "shape": list(array.shape)}
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(np.ascontiguousarray(array).tobytes())
+    return {"file": name, "dtype": array.dtype.name, "shape": list(array.shape)}
+
+
+def _restore(description: Json, folder: str) -> Any:
+    """Return the value of a description. The inverse of `_store`."""
+    if description is None:
+        return None
+    if "list" in description:
+        return [_restore(item, folder) for item in description["list"]]
+    if "keys" in description:
+        return dict(zip(description["keys"], description["values"]))
+    if "texts" in description:
+        texts = np.empty(len(description["texts"]), object)
+        texts[:] = description["texts"]
+        return texts.reshape(description["shape"])
+    with open(os.path.join(folder, os.path.basename(description["file"])), "rb") as file:
+        return np.frombuffer(bytearray(file.read()), _dtype(description["dtype"])).reshape(description["shape"])
+
+
+def _dtype(name: str) -> "np.dtype[Any]":
+    """Return the dtype of a name: numpy's, or that of ml_dtypes for bfloat16 and others."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype
