@@ -24,9 +24,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def typed_errors(function: Function) -> Function:
     """Decorate a function of the public interface: it raises an `OnnxCompatError` in place of any other exception.
 
-    `typed_error` describes the conversion. These exceptions pass unchanged: an `OnnxCompatError`, a warning that the
-    caller made an error, a TypeError for arguments that the signature lacks, and all that are no `Exception`, such as
-    KeyboardInterrupt.
+    `typed_error` describes the conversion. These exceptions pass unchanged:
+
+    - an `OnnxCompatError`;
+    - a warning that the caller has turned into an exception;
+    - a TypeError for arguments that the signature lacks;
+    - an exception that is no `Exception`, such as KeyboardInterrupt.
     """
 
     @functools.wraps(function)
@@ -56,8 +59,8 @@ def typed_error(error: Exception) -> OnnxCompatError:
         return error
     summary = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
     if isinstance(error, OSError):
-        place = "" if error.filename is None else " '%s'" % (error.filename,)
-        return InputError("a file%s cannot be read or written: %s" % (place, error.strerror or summary))
+        file = "" if error.filename is None else " '%s'" % (error.filename,)
+        return InputError("a file%s cannot be read or written: %s" % (file, error.strerror or summary))
     if isinstance(error, DAMAGED):
         return InvalidModelError("a file is damaged: " + summary, hint="write it again, or copy it again")
     if isinstance(error, MemoryError):

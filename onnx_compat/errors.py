@@ -1,10 +1,12 @@
 """The errors that this library raises on purpose.
 
 A message says what is wrong, where (node, operator, opset, shim), and what to do. `OnnxCompatError` holds these parts as
-fields for programs; `str(error)` joins them for users.
+fields for programs; `str(error)` joins them for users, with control characters escaped.
 """
 
 from typing import TYPE_CHECKING, Any, Optional, Set, Union
+
+from onnx_compat.escaping import printable
 
 if TYPE_CHECKING:
     from onnx_compat.tracing.values import Tensor
@@ -82,7 +84,7 @@ class OnnxCompatError(Exception):
             text += "\n  where: " + ", ".join(where)
         if self.hint:
             text += "\n  hint: " + self.hint
-        return text
+        return printable(text)
 
 
 class InvalidModelError(OnnxCompatError):

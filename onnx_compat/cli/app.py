@@ -1,5 +1,6 @@
 """The command group of `onnx-compat`; `run` turns every error of a command into a message and an exit code."""
 
+import io
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ from onnx_compat.cli.run_command import run as run_command
 from onnx_compat.cli.support_command import support
 from onnx_compat.cli.verify_command import verify
 from onnx_compat.errors import InvalidModelError, OnnxCompatError
+from onnx_compat.escaping import printable
 
 __all__ = ["cli", "run"]
 
@@ -102,7 +104,9 @@ def _report_usage_error(error: click.ClickException, json: bool) -> int:
         fields = {"reason": error.format_message(), "hint": "--help", "type": type(error).__name__}
         emit_json({"ok": False, "exit_code": error.exit_code, "error": fields})
     else:
-        error.show()
+        message = io.StringIO()
+        error.show(file=message)
+        sys.stderr.write(printable(message.getvalue()))
     return error.exit_code
 
 
@@ -128,11 +132,11 @@ def _report_error(error: Exception, settings: Settings) -> int:
     """
     code = code_of(error)
     if settings.debug:
-        traceback.print_exc()
+        sys.stderr.write(printable(traceback.format_exc()))
     if settings.json:
         emit_json({"ok": False, "exit_code": code, "error": _error_fields(error)})
     else:
-        sys.stderr.write("error: %s\n" % _format_error(error, code, settings))
+        sys.stderr.write("error: %s\n" % printable(_format_error(error, code, settings)))
     return code
 
 

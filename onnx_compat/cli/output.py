@@ -28,6 +28,16 @@ class Cell:
 def emit(text: str) -> None:
     """Write a text and a line break to standard output. Line breaks at the end of the text are removed.
 
+    Control characters and marks of text direction are escaped, because a name in a model can hold any character.
+    Characters that the stream cannot encode become escapes, as in Python. If the reader has closed the pipe, raise
+    SystemExit(BROKEN_PIPE).
+    """
+    _write(printable(text))
+
+
+def _write(text: str) -> None:
+    """Write a text that may hold colours of a terminal, as `emit` does.
+
     Characters that the stream cannot encode become escapes, as in Python. If the reader has closed the pipe, raise
     SystemExit(BROKEN_PIPE).
     """
@@ -64,16 +74,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional
     grid = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, title=title, title_justify="left")
     for column in columns:
         grid.add_column(
-            Text(column.lstrip(">")), justify="right" if column.startswith(">") else "left", overflow="fold"
+            Text(printable(column.lstrip(">"))), justify="right" if column.startswith(">") else "left", overflow="fold"
         )
     for row in rows:
         # rich would parse a str such as `x[bold]` as markup.
         grid.add_row(
-            *[Text(cell.text, cell.style) if isinstance(cell, Cell) else Text(printable(str(cell))) for cell in row]
+            *[
+                Text(printable(cell.text), cell.style) if isinstance(cell, Cell) else Text(printable(str(cell)))
+                for cell in row
+            ]
         )
     buffer = io.StringIO()
     Console(file=buffer, force_terminal=terminal, width=None if terminal else 100000).print(grid)
-    emit("\n".join(line.rstrip() for line in buffer.getvalue().splitlines()))
+    _write("\n".join(line.rstrip() for line in buffer.getvalue().split("\n")))
 
 
 def count_of(count: int, noun: str) -> str:

@@ -8,6 +8,8 @@ import os
 import sys
 from typing import Callable, Iterator
 
+from onnx_compat.escaping import printable
+
 __all__ = ["working"]
 
 
@@ -24,8 +26,8 @@ def working(message: str) -> Iterator[Callable[[str], None]]:
         from rich.console import Console
         from rich.markup import escape
 
-        with Console(stderr=True).status(escape(message)) as status:
-            yield lambda text: status.update(escape(text))
+        with Console(stderr=True).status(escape(printable(message))) as status:
+            yield lambda text: status.update(escape(printable(text)))
 
 
 def _silent(message: str) -> None:

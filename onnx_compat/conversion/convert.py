@@ -340,6 +340,8 @@ def load_converted(
 ) -> "Union[ConvertedFile, Bundle]":
     """Load a converted file or a bundle, to run it by `run`.
 
+    A SavedModel and a `.pb` file are programs, which can read and write files: load them from trusted sources only.
+
     Args:
         path: The path that `convert` or `join` wrote.
         shim: The shim that runs it. None selects the first that reads the format and works here.

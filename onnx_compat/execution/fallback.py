@@ -3,11 +3,11 @@
 A part runs in onnxruntime if onnxruntime is installed and accepts the part; otherwise it runs in the reference.
 """
 
-from typing import Any, FrozenSet, List
+from typing import Any, FrozenSet, List, Optional
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.execution.feeds import CheckedValue, Feed, MapItems, to_public_value
-from onnx_compat.execution.onnxruntime_child import run_in_child
+from onnx_compat.execution.onnxruntime_child import LoadRefused, run_in_child
 from onnx_compat.execution.soundness import is_sound
 from onnx_compat.ir.dtypes import string
 from onnx_compat.model import MapType, Model, TensorType
@@ -120,7 +120,7 @@ class _Session:
         self._names = [port.name for port in graph.outputs]
         self._model = model
         self._reference: PartRunner = None
-        self._refusal = ""
+        self._refusal: Optional[str] = None  # why the reference runs the part; "": onnxruntime does not load it
         self._has_reduction = any(node.operator.startswith("Reduce") for node in graph.walk())
         self.fallbacks: List[str] = [node.name for node in graph.nodes]
         #: Whether feeds without and with an empty tensor may run in this process.
@@ -148,9 +148,11 @@ class _Session:
 
         Raises UnsupportedError if the reference cannot run the part.
         """
-        if not self._refusal and not (self._has_reduction and _has_empty_tensor(feed)):
+        if self._refusal is None and not (self._has_reduction and _has_empty_tensor(feed)):
             try:
                 return [_to_checked(value) for value in self._run(feed)]
+            except LoadRefused:
+                self._refusal = ""
             except UnsupportedError as error:
                 self._refusal = error.reason
             except Exception as error:  # noqa: BLE001 (as in `_prepare_session`; some cases fail only at run time)
@@ -164,7 +166,10 @@ class _Session:
         try:
             return _prepare_reference(self._model)
         except UnsupportedError as error:  # an operator that only onnxruntime supports
-            raise UnsupportedError(self._refusal or error.reason, hint=error.hint) from error
+            if not self._refusal:
+                raise
+            refusal = UnsupportedError(self._refusal, hint=error.hint)
+            raise refusal.at(node=error.node, operator=error.operator, opset=error.opset) from error
 
     def _run(self, feed: Feed) -> List[Any]:
         """Run the part in onnxruntime, in this process or in a child process. Return the values as onnxruntime does."""

@@ -15,13 +15,17 @@ import numpy as np
 from onnx_compat.discovery.child_process import ChildResult, call_in_child
 from onnx_compat.errors import UnsupportedError
 
-__all__ = ["ChildRun", "answer_run", "run_in_child"]
+__all__ = ["ChildRun", "LoadRefused", "answer_run", "run_in_child"]
 
 #: The time limit of a run in a child process. A part of a large model takes seconds, and a bad model may never end.
 SECONDS = 600
 
 #: A value of JSON.
 Json = Any
+
+
+class LoadRefused(UnsupportedError):
+    """onnxruntime does not load the model: the model is not valid, or has an operator that onnxruntime lacks."""
 
 
 class ChildRun(NamedTuple):
@@ -39,7 +43,8 @@ def run_in_child(
     - inputs: value name -> array, list, dict or None. Names that the model lacks are ignored.
     - outputs: the names of the outputs; None: all.
 
-    Raises UnsupportedError if onnxruntime raises an error, ends the child process, or exceeds the time limit.
+    Raises LoadRefused if onnxruntime does not load the model. Raises UnsupportedError if the run raises an error, or if
+    onnxruntime ends the child process or exceeds the time limit.
     """
     with tempfile.TemporaryDirectory(prefix="onnx-compat-") as folder:
         path = source if isinstance(source, str) else os.path.join(folder, "model.onnx")
@@ -55,14 +60,15 @@ def run_in_child(
         if result.status != "returned":
             raise UnsupportedError("onnxruntime %s" % _describe_end(result))
         if "error" in result.value:
-            raise UnsupportedError("onnxruntime could not run it: %s" % result.value["error"])
+            error = UnsupportedError if result.value["loaded"] else LoadRefused
+            raise error("onnxruntime could not run it: %s" % result.value["error"])
         return ChildRun([_restore(value, folder) for value in result.value["outputs"]])
 
 
 def answer_run(path: str, folder: str) -> Dict[str, Json]:
     """Run the model at `path` in this process, which is the child process that `run_in_child` has started.
 
-    Return {"outputs": list of stored values} or {"error": first line of the error's message}.
+    Return {"outputs": list of stored values}, or {"error": first line of the message, "loaded": whether the run failed}.
     """
     import onnxruntime
 
@@ -70,6 +76,7 @@ def answer_run(path: str, folder: str) -> Dict[str, Json]:
         request = json.load(file)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    session = None
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         known = {port.name for port in session.get_inputs()}
@@ -77,7 +84,8 @@ def answer_run(path: str, folder: str) -> Dict[str, Json]:
         results = session.run(request["outputs"], feeds)
         return {"outputs": [_store(value, folder, "out%d" % number) for number, value in enumerate(results)]}
     except Exception as error:  # noqa: BLE001 (the errors of onnxruntime have no base class but Exception)
-        return {"error": (str(error).strip().splitlines() or [type(error).__name__])[0]}
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        return {"error": message, "loaded": session is not None}
 
 
 def _describe_end(result: ChildResult) -> str:

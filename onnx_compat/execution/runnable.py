@@ -2,7 +2,8 @@
 
 Usually the model is recorded once, when it is prepared. It is recorded again, and the plan is cached, for inputs with
 other properties that a program cannot leave open. These are values and sizes that an operator needs as constants,
-undeclared ranks and dtypes, the lengths of sequences, and the presence of optionals.
+undeclared ranks and dtypes, the lengths of sequences, and the presence of optionals. Of these plans, the 32 that were
+used last are kept.
 """
 
 import functools
@@ -18,6 +19,7 @@ from onnx_compat.execution.feeds import CheckedValue, Feed, InputStructure, chec
 from onnx_compat.execution.outputs import Outputs
 from onnx_compat.execution.partition import PartitionedPlan, cut_parts, enclosing_nodes, is_indivisible
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, Specialisation, trace_model
+from onnx_compat.execution.plan_cache import PlanCache
 from onnx_compat.execution.plan_key import PlanKey, can_specialise_on, is_flag, plan_key, shape_of, values_to_fix
 from onnx_compat.execution.support import survey
 from onnx_compat.model import Model, TensorType, ValueInfo, load
@@ -60,7 +62,7 @@ class Runnable:
         self._fallback = fallback
         self._by_value: FrozenSet[str] = frozenset()  # the inputs whose values the plans are specialised on
         self._by_shape: FrozenSet[str] = frozenset()  # the inputs whose shapes the plans are specialised on
-        self._plans: Dict[PlanKey, Plan] = {}
+        self._plans = PlanCache()
         self._has_failed = False  # a plan failed in a run, although the model could be traced
         self._latest: Optional[Plan] = None  # the plan whose object `native` returns; no run reads it
         self._planning = threading.RLock()
@@ -86,22 +88,22 @@ class Runnable:
 
     @property
     def fallbacks(self) -> List[str]:
-        """The names of the nodes that run outside of the framework, for each plan made so far. Names can repeat."""
+        """The names of the nodes that run outside of the framework, for each plan that is kept. Names can repeat."""
         return [name for plan in list(self._plans.values()) for name in plan.fallbacks]
 
     @property
     def fallback_reasons(self) -> Dict[str, str]:
-        """Node name -> why the node runs outside of the framework, as text, in the plans made so far."""
+        """Node name -> why the node runs outside of the framework, as text, in the plans that are kept."""
         return {name: str(error) for name, error in self.reasons.items()}
 
     @property
     def reasons(self) -> Dict[str, OnnxCompatError]:
-        """Node name -> the error for which the node runs outside of the framework, in the plans made so far."""
+        """Node name -> the error for which the node runs outside of the framework, in the plans that are kept."""
         return {name: error for plan in list(self._plans.values()) for name, error in plan.reasons.items()}
 
     @property
     def traces(self) -> int:
-        """The number of times that the framework traced or compiled the model, in the plans so far; 0 if only executed."""
+        """The number of times that the framework traced or compiled the model, in the plans that are kept; 0 if only executed."""
         return sum(plan.traces for plan in list(self._plans.values()))
 
     @typed_errors
@@ -143,7 +145,7 @@ class Runnable:
         If the run raises UnsupportedError, a plan that is not compiled replaces it and runs. A PartitionedPlan raises.
         """
         structures = {name: structure_of(value) for name, value in feed.items()}
-        plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
+        plan: Plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
         while True:
             self._latest = plan
             try:
@@ -158,12 +160,13 @@ class Runnable:
         """Return the plan for a feed. Make and cache it, unless another thread has made it meanwhile."""
         with self._planning:
             key = self._key(feed, structures)
-            if key not in self._plans:
+            plan: Optional[Plan] = self._plans.get(key)
+            if plan is None:
                 plan = self._make_plan(feed, structures)
                 key = self._key(feed, structures)  # `_make_plan` may have added inputs to specialise on
                 assert plan is not None
                 self._plans[key] = plan
-            return self._plans[key]
+            return plan
 
     def _replace_plan(
         self, plan: Plan, feed: Feed, structures: Dict[str, InputStructure], error: UnsupportedError
@@ -178,10 +181,12 @@ class Runnable:
                 return self._plan_for(feed, structures)
             key = self._key(feed, structures)
             self._has_failed = True
-            if self._plans.get(key) in (None, plan):
+            current: Optional[Plan] = self._plans.get(key)
+            if current is None or current is plan:
                 eager = isinstance(plan, CompiledPlan)
-                self._plans[key] = self._uncompiled_plan(structures, self._specialisation(feed), error, eager)
-            return self._plans[key]
+                current = self._uncompiled_plan(structures, self._specialisation(feed), error, eager)
+                self._plans[key] = current
+            return current
 
     def _specialise_on_conditions(self, plan: CompiledPlan, feed: Feed) -> bool:
         """Add the inputs behind the conditions of a plan to those that plans are specialised on. Whether there are more.

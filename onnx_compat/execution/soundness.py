@@ -1,7 +1,7 @@
 """Decide whether a model may run in onnxruntime in this process.
 
-onnxruntime ends the process for some invalid models, and for some empty tensors, where it should raise an error. So it
-gets a model in this process only if the core's own checks have passed, or after a run of the model in a child process.
+onnxruntime ends the process for some invalid models, and for some empty tensors, where it should raise an error. So a
+model runs in this process only if the core accepts it, or after a run in a child process.
 """
 
 from typing import Any, List, Sequence
@@ -21,8 +21,11 @@ __all__ = ["is_sound"]
 def is_sound(model: Model) -> bool:
     """Whether the core accepts every node of a model by a trace, and no tensor is empty by its static sizes.
 
-    Nothing is computed but constants. False for a model that a trace cannot check: an operator is unknown to the core, an
-    input is no tensor of known rank, or an operator needs a value that is known only at run time.
+    Nothing is computed but constants. False for a model that a trace cannot check, for one of these reasons:
+
+    - An operator is unknown to the core.
+    - An input is no tensor of known rank.
+    - An operator needs a value that is known only at run time.
     """
     from onnx_compat.execution.support import declared_structures
 

@@ -5,6 +5,7 @@ the model itself is a link, as in download caches, the folder of the link's targ
 not mapped: a read of a truncated file is an error, but an access to a truncated mapping ends the process.
 """
 
+import hashlib
 import os
 import stat
 from typing import Any, Callable, Dict, Optional, Tuple
@@ -37,16 +38,19 @@ class Folder:
         if model is not None:
             self.roots.add(os.path.dirname(os.path.realpath(model)))
         self.files: Dict[str, None] = {}
+        self._digests: Dict[Tuple[str, Tuple[int, ...]], str] = {}
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Reader:
         """Return a function that reads the external data of a tensor as a uint8 array. The file is added to `files`.
 
-        - entries: "location", "offset" and "length" as texts from the model. Defaults: offset 0, length `needed`.
+        - entries: "location", "offset", "length" and "checksum" as texts from the model. Defaults: offset 0, length
+          `needed`. Without a checksum, the content of the file is not checked.
         - needed: the number of bytes that the tensor's dtype and shape need.
         - tensor: the name of the tensor, for errors.
 
         Raises InvalidModelError if an entry is wrong, or if the file is outside of the folder, missing or too short.
-        The returned function raises InvalidModelError if the file has changed or cannot be read.
+        The returned function raises InvalidModelError if the file has changed or cannot be read, or if its SHA-1 is not
+        the checksum.
         """
         location = entries.get("location", "")
         path = self._resolved.get(location) or self._resolve(location, tensor)
@@ -67,7 +71,29 @@ class Folder:
                 % (tensor, offset, offset + length, location, size),
                 hint="check that the file belongs to this model and was copied completely",
             )
-        return lambda: self._read(path, location, tensor, offset, needed, stamp)
+        checksum = entries.get("checksum", "").strip().lower()
+
+        def read() -> Array:
+            data = self._read(path, location, tensor, offset, needed, stamp)
+            if checksum and checksum != self._digest(path, stamp):
+                raise InvalidModelError(
+                    "the SHA-1 of the external data file '%s' of tensor '%s' is %s, and the model says '%s'"
+                    % (location, tensor, self._digest(path, stamp), checksum),
+                    hint="copy the file again, or export the model again",
+                )
+            return data
+
+        return read
+
+    def _digest(self, path: str, stamp: Tuple[int, ...]) -> str:
+        """Return the SHA-1 of a file in hexadecimal digits. It is computed once for a stamp of the file."""
+        if (path, stamp) not in self._digests:
+            digest = hashlib.sha1()  # noqa: S324 (the specification of external data says SHA-1)
+            with open(path, "rb") as file:
+                for block in iter(lambda: file.read(1 << 20), b""):
+                    digest.update(block)
+            self._digests[path, stamp] = digest.hexdigest()
+        return self._digests[path, stamp]
 
     def _resolve(self, location: str, tensor: str) -> str:
         """Return the real path of a location.

@@ -230,8 +230,8 @@ def _decode(
         elif field.message is not None and wire == 2:
             inner = None if field.many else values.get(field.name)
             inner = inner if inner is not None else field.message()
-            place = file.part(start, position) if file is not None else (source, start, position)
-            _decode(inner, *place, depth - 1, unknown, serials)
+            region = file.part(start, position) if file is not None else (source, start, position)
+            _decode(inner, *region, depth - 1, unknown, serials)
             _store(values, field, inner)
         elif wire == 0 and field.kind in ("int", "ints"):
             _store(values, field, value - (1 << 64) if value >> 63 else value)

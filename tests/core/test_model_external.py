@@ -1,5 +1,6 @@
 """External data: the file locations that are allowed, and the errors for all others."""
 
+import hashlib
 import os
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_compat.errors import InvalidModelError
-from onnx_compat.model import load
+from onnx_compat.model import external, load
 
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -38,8 +39,33 @@ def save(folder, **entries):
     return path
 
 
+def test_a_checksum_is_verified_once_for_a_file(folder, monkeypatch):
+    digest = hashlib.sha1((folder / "data.bin").read_bytes()).hexdigest()  # noqa: S324 (what the specification says)
+    load(save(folder, location="data.bin", offset=8, length=24, checksum=digest.upper())).graph.initializers[
+        "w"
+    ].array()
+    wrong = load(save(folder, location="data.bin", offset=8, length=24, checksum="0" * 40)).graph.initializers["w"]
+    counted = Counted()
+    monkeypatch.setattr(external.hashlib, "sha1", counted)
+    for _ in range(2):
+        with pytest.raises(InvalidModelError, match=r"the SHA-1 of the external data file 'data\.bin'"):
+            wrong.array()
+    assert counted.calls == 1
+
+
+class Counted:
+    """SHA-1 that counts its uses."""
+
+    calls = 0
+    original = staticmethod(hashlib.sha1)
+
+    def __call__(self):
+        self.calls += 1
+        return self.original()
+
+
 def test_data_is_read_on_demand(folder, monkeypatch):
-    path = save(folder, location="data.bin", offset=8, length=24, checksum="unchecked")
+    path = save(folder, location="data.bin", offset=8, length=24)
     initializer = load(path).graph.initializers["w"]
     assert np.array_equal(initializer.array(), WEIGHTS) and not np.shares_memory(
         initializer.array(), initializer.array()

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 import onnx_compat
 from onnx_compat.errors import InputError, ShimError, UnsupportedError
+from onnx_compat.execution import plan_cache
 from onnx_compat.execution.feeds import InputStructure
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, _graph_input_of
 from onnx_compat.ir.dtypes import float32
@@ -64,6 +65,18 @@ def test_a_plan_is_specialised_on_a_needed_value_and_cached() -> None:
         np.testing.assert_array_equal(runnable.run([X, np.array([0])])[0], X.sum(0))
         np.testing.assert_array_equal(runnable.run([X, np.array([1])])[0], X.sum(1))
     assert len(runnable._plans) == 2
+
+
+def test_the_plans_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_cache, "MOST_PLANS", 3)
+    nodes = [node("SplitToSequence", ["x"], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)]
+    proto = model(nodes, [value("x", ["n"])], [value("y")])
+    runnable = onnx_compat.prepare(proto, shim="reference")
+    for size in (1, 2, 3, 1, 4, 5, 1):
+        assert runnable.run([np.zeros(size, np.float32)])["y"].shape == (size,)
+        assert len(runnable._plans) <= 3
+    kept = {shape for _, _, ((_, shape),) in runnable._plans}
+    assert kept == {(4,), (5,), (1,)}
 
 
 def test_an_immediate_plan_executes_operators() -> None:

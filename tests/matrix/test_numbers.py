@@ -83,6 +83,7 @@ QUANTITIES = [
     Quantity("docs/how/quantised.md", "shifted by 128", "shims/tflite/onnx_compat_tflite/passes/integers/parameters.py", r"self.zero - (128)"),
     Quantity("docs/how/tflite.md", "more than 25 taps", "shims/tflite/onnx_compat_tflite/passes/depthwise_splitting.py", r"^_MAX_TAPS = (\d+)"),
     Quantity("docs/how/specialisation.md", "more than 4096 elements", "onnx_compat/execution/plan_key.py", r"^_SPECIALISE_UP_TO = (\d+)"),
+    Quantity("docs/how/specialisation.md", "keeps the 32 plans", "onnx_compat/execution/plan_cache.py", r"^MOST_PLANS = (\d+)"),
     Quantity("docs/matrix.md", "After 100 lost processes", "matrix/cells.py", r"--max-worker-restart=(\d+)"),
     Quantity("docs/matrix.md", "each opset from 7 on", "matrix/matrix.toml", r'^"1\.2\.3" = (\d+)$'),
     Quantity("docs/reference/formats.md", "every TFLite runtime from 2.7 on", *FLOOR),
