@@ -15,6 +15,7 @@ from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, TensorArg
 from onnx_compat.ir.dims import Dim, is_static, is_within_limits
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.tracing.addressable import check_addressable
 from onnx_compat.tracing.values import Order, Tensor
 
 if TYPE_CHECKING:
@@ -117,8 +118,10 @@ class Trace:
         """Record a node that applies a primitive to physical arguments. Return its results, in order.
 
         `specs` are the physical types of the results. A size of None becomes symbolic: the length of the result's own
-        axis. An immediate trace executes the node instead, and the results have their actual sizes.
+        axis. An immediate trace executes the node instead, and the results have their actual sizes. Raises UnsupportedError
+        for a result that no process can address.
         """
+        check_addressable(specs, params)
         node = Node(primitive, args, params, specs, self.origin or _producer_origin(args), regions)
         if self.immediate is not None:
             from onnx_compat.shim.emission import execute

@@ -1,0 +1,50 @@
+"""Refuse tensors that no process can address: frameworks end the process if a number of elements exceeds 64 bits."""
+
+from typing import Any, Iterable, Mapping
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Spec
+from onnx_compat.ir.dims import Dim
+from onnx_compat.ir.window import Window
+
+__all__ = ["check_addressable"]
+
+#: The bytes of the address space of a process on 64-bit processors.
+MOST_BYTES = 1 << 47
+
+
+def check_addressable(specs: Iterable[Spec], params: Mapping[str, Any]) -> None:
+    """Raise UnsupportedError if a tensor of a type in `specs`, or a padded image, exceeds `MOST_BYTES`.
+
+    `params`: the parameters of the primitive; a `Window` in them has the padding. A symbolic size counts as its least
+    value.
+    """
+    for spec in specs:
+        _check(spec.shape, max(spec.dtype.bits // 8, 1), "a tensor")
+    window = params.get("window")
+    if isinstance(window, Window):
+        _check([_least(low) + _least(high) for low, high in window.pads], 1, "padding")
+
+
+def _check(sizes: Iterable[Any], element_bytes: int, subject: str) -> None:
+    sizes = list(sizes)
+    total = element_bytes
+    for size in sizes:
+        total *= max(_least(size), 1)
+    if total > MOST_BYTES:
+        raise UnsupportedError(
+            "%s of the sizes %s takes at least %.3g GB, more than a process can address"
+            % (subject, [str(size) for size in sizes], total / 1e9),
+            hint="check the sizes, the pads and the strides of the node",
+        )
+
+
+def _least(size: Any) -> int:
+    """Return the least value of a size: 0 for an unknown size, and for a symbolic size that a term can make smaller."""
+    if not isinstance(size, Dim):
+        return size if isinstance(size, int) else 0
+    if any(factor < 0 and monomial for monomial, factor in size.terms.items()):
+        return 0
+    if any(atom.kind != "axis" for monomial in size.terms for atom in monomial):
+        return 0
+    return size.terms.get((), 0)
