@@ -157,3 +157,18 @@ def keeps_keys() -> bool:
 
 
 _KEYS: Dict[str, bool] = {}
+
+
+def loads_while_loops() -> bool:
+    """Whether this Keras can save and load `ops.switch` over `ops.while_loop` and models. The answer is cached.
+
+    JAX accepts no models as operands of a switch.
+    """
+    if "while" not in _LOOPS:
+        import keras
+
+        _LOOPS["while"] = back_end() != "jax" and hasattr(keras.ops, "switch") and hasattr(keras.ops, "while_loop")
+    return _LOOPS["while"]
+
+
+_LOOPS: Dict[str, bool] = {}

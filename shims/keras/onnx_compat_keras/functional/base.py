@@ -1,7 +1,8 @@
 """The base class of the emitter of functional Keras models: create named layers with weights, operations and constants."""
 
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import keras
 import numpy as np
@@ -12,7 +13,7 @@ from onnx_compat_keras.framework_types import Handle, SymbolicTensor
 from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.functional.slicing import cut
 
-__all__ = ["Base", "Known", "is_known", "policy"]
+__all__ = ["Base", "Known", "Scope", "is_known", "policy"]
 
 #: A constant of at most this many elements may be a literal argument of an operation; a larger one is a layer's weight.
 _LITERAL = 16
@@ -37,6 +38,23 @@ class Known:
 def is_known(*handles: Handle) -> bool:
     """Whether all handles are constants (`Known`)."""
     return all(isinstance(handle, Known) for handle in handles)
+
+
+@dataclass
+class Scope:
+    """The symbolic tensors of a model that the emitter shares between nodes: a tensor belongs to a single model.
+
+    The body of a branch or loop is a model with a scope of its own. Its constants are inputs, because Keras saves no
+    weights of such a model: `lifted` maps the id of a constant's array to (constant, input). None: the constants of the
+    model are weights.
+    """
+
+    source: SymbolicTensor = None  # an input of the model, on which constants depend: Keras requires that
+    zero: SymbolicTensor = None
+    lifted: Optional[Dict[int, Tuple[Known, SymbolicTensor]]] = None
+    held: Dict[int, Any] = field(default_factory=dict)
+    ones: Dict[Any, SymbolicTensor] = field(default_factory=dict)
+    positions: Dict[Any, SymbolicTensor] = field(default_factory=dict)
 
 
 class Operations:
@@ -81,10 +99,25 @@ class Base(Emitter):
         self.unchecked_ops = Operations(self, checked=False)  # for operations on sizes and indices, in 32 bits
         self.names = names
         self.back_end = back_end()
-        self.source: SymbolicTensor = None  # an input of the model, on which constants depend: Keras requires that
         self.computed: Optional[DType] = None  # the dtype of new layers; None: the dtype of the node's result
-        self._zero: Any = None
-        self._held: Dict[int, Any] = {}
+        self.scope = Scope()
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether layers of the current model may have weights: False in the body of a branch or loop (see `Scope`)."""
+        return self.scope.lifted is None
+
+    @contextmanager
+    def inner_scope(self, zero: SymbolicTensor) -> Iterator[Scope]:
+        """Return a context manager in which the emitter builds the body of a branch or loop. It gives the scope.
+
+        `zero`: the input of the body that holds the int32 tensor [0].
+        """
+        outer, self.scope = self.scope, Scope(zero=zero, lifted={})
+        try:
+            yield self.scope
+        finally:
+            self.scope = outer
 
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
@@ -96,16 +129,26 @@ class Base(Emitter):
         - float64, except on TensorFlow,
         - a dtype for which `is_exact` returns False.
         """
+        self.check_dtypes()
+        for dtype in self.types():
+            if not is_exact(name, dtype.name):
+                raise self._inexact(name, dtype)
+
+    def check_dtypes(self) -> None:
+        """Raise UnsupportedError if Keras has no exact arithmetic in one of the dtypes of `types()` (see `check`)."""
         for dtype in self.types():
             if not dtype.native:
                 raise UnsupportedError("a Keras model has no %s" % dtype.name)
             if not has_type(dtype.name) or dtype.kind == "c" or dtype.name == "uint64":
                 raise UnsupportedError("Keras on %s does not compute with %s" % (self.back_end, dtype.name))
-            if not is_exact(name, dtype.name) or (dtype.name == "float64" and self.back_end != "tensorflow"):
-                raise UnsupportedError(
-                    "ops.%s of Keras on %s does not give %s for it" % (name, self.back_end, dtype.name),
-                    hint="use the TensorFlow back end for this model",
-                )
+            if dtype.name == "float64" and self.back_end != "tensorflow":
+                raise self._inexact(self.node.primitive, dtype)
+
+    def _inexact(self, name: str, dtype: DType) -> UnsupportedError:
+        return UnsupportedError(
+            "ops.%s of Keras on %s does not give %s for it" % (name, self.back_end, dtype.name),
+            hint="use the TensorFlow back end for this model",
+        )
 
     def restore_dtype(self, result: Handle) -> Handle:
         """Return `result` cast to the dtype of the node's first output, if this is an integer dtype other than int64.
@@ -205,21 +248,29 @@ class Base(Emitter):
           cast.
         - Any other array is stored in its dtype, and is trainable.
 
-        An array that is used twice has a single layer. Raises UnsupportedError for an empty array.
+        An array that is used twice has a single layer. In the body of a branch or loop, the constant is an input of the
+        body. An empty array is a part of `zero`, without elements.
         """
-        if id(known.array) not in self._held:
-            array, dtype = known.array, known.dtype
-            if dtype.kind in "iub" and np.abs(array.astype(np.float64)).max(initial=0) <= 2**24:
-                value = self.unchecked_ops.cast(self._row(array, dtypes.float32, trainable=False), dtype.name)
-            else:
-                value = self._row(array, dtype)
-            self._held[id(known.array)] = (value, known.array)
-        return self._held[id(known.array)][0]
+        held = self.scope.held
+        if id(known.array) not in held:
+            held[id(known.array)] = (self._new_constant(known), known.array)
+        return held[id(known.array)][0]
+
+    def _new_constant(self, known: Known) -> SymbolicTensor:
+        array, dtype = known.array, known.dtype
+        if not array.size:
+            nothing = self.unchecked_ops.cast(cut(self.unchecked_ops, self.zero(), (slice(0, 0),)), dtype.name)
+            return self.unchecked_ops.reshape(nothing, array.shape)
+        if self.scope.lifted is not None:
+            tensor = keras.Input(batch_shape=array.shape, dtype=dtype.name)
+            self.scope.lifted[id(array)] = (known, tensor)
+            return tensor
+        if dtype.kind in "iub" and np.abs(array.astype(np.float64)).max(initial=0) <= 2**24:
+            return self.unchecked_ops.cast(self._row(array, dtypes.float32, trainable=False), dtype.name)
+        return self._row(array, dtype)
 
     def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Handle:
         flat = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(1, -1)
-        if flat.size == 0:
-            raise UnsupportedError("a Keras layer holds no empty constant")
         layer = keras.layers.Embedding(
             1, flat.size, name=self.names.fresh(self._origin()), dtype=dtype.name, embeddings_initializer="zeros",
             trainable=trainable,
@@ -234,15 +285,15 @@ class Base(Emitter):
 
         It is created once for the model. Raises UnsupportedError if the model has no input.
         """
-        if self._zero is None:
-            if self.source is None:
+        if self.scope.zero is None:
+            if self.scope.source is None:
                 raise UnsupportedError("a functional Keras model needs an input")
-            corner = self.source
+            corner = self.scope.source
             if len(corner.shape):
                 corner = cut(self.unchecked_ops, corner, tuple(slice(0, 1) for _ in corner.shape))
             zeros = self.unchecked_ops.zeros_like(corner, dtype="int32")
-            self._zero = self.unchecked_ops.reshape(self.unchecked_ops.sum(zeros), (1,))
-        return self._zero
+            self.scope.zero = self.unchecked_ops.reshape(self.unchecked_ops.sum(zeros), (1,))
+        return self.scope.zero
 
     def placeholder(self, spec: Spec) -> Handle:
         sizes = [int(size) if isinstance(size, (int, np.integer)) else None for size in spec.shape]

@@ -52,7 +52,7 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
     ]
     for tensor in inputs:
         emitter.names.operations[id(tensor._keras_history.operation)] = tensor
-    emitter.source = min(inputs, key=lambda tensor: len(tensor.shape))
+    emitter.scope.source = min(inputs, key=lambda tensor: len(tensor.shape))
     results = emit(program.region, emitter, inputs)
     outputs = [
         keras.layers.Identity(name=name, dtype=policy(port.dtype))(_declare_dtype(emitter, result, port))

@@ -69,6 +69,8 @@ class Elementwise(Pointwise, Sizing):
         return self._extreme("minimum", *self.operands(x, y))
 
     def maximum(self, x: Handle, y: Handle) -> Handle:
+        if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
+            return self.combine_sizes("max", x, y)
         if self.out.dtype.kind == "b":
             return self.logical_or(x, y)
         slope = self._factor_of(self.node.args[1], self.node.args[0]) if self.node.primitive == "maximum" else None
@@ -92,7 +94,7 @@ class Elementwise(Pointwise, Sizing):
             return self.layer("LeakyReLU", self.tensor(y), negative_slope=slope.item())
         if slope is not None:
             shape = [1] * (len(y.shape) - slope.ndim) + list(slope.shape)
-            if shape[0] == 1 and all(n in (1, size) for n, size in zip(shape[1:], y.shape[1:])):
+            if self.has_weights and shape[0] == 1 and all(n in (1, size) for n, size in zip(shape[1:], y.shape[1:])):
                 shared = [axis for axis, n in enumerate(shape) if axis and n == 1]
                 alpha = np.ascontiguousarray(slope).reshape(shape[1:])
                 return self.layer("PReLU", y, weights=[alpha], shared_axes=shared, alpha_initializer="zeros")
@@ -176,32 +178,64 @@ class Elementwise(Pointwise, Sizing):
     def div(self, x: Handle, y: Handle) -> Handle:
         if self.node.outputs[0].spec.dtype.kind in "fc":
             return self.ops.divide(*self.operands(x, y))
-        x, y = self._division_operands(x, y)
-        whole = self.restore_dtype(self.ops.floor_divide(x, y))
+        whole, x, y = self._floor_divide(x, y)
         inexact = self.ops.not_equal(self.ops.multiply(whole, y), x)
-        below = self.ops.less(x, 0) if y > 0 else self.ops.less(0, x)
-        return self.ops.add(whole, self.ops.cast(self.ops.logical_and(inexact, below), self.out.dtype.name))
+        below = self.ops.not_equal(self.ops.less(x, 0), self.ops.less(y, 0))
+        rounded = self.ops.add(whole, self.ops.cast(self.ops.logical_and(inexact, below), self.out.dtype.name))
+        return self.restore_dtype(rounded)
 
     def floordiv(self, x: Handle, y: Handle) -> Handle:
-        if isinstance(x, LENGTHS):
+        if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
             return self.combine_sizes("floordiv", x, y)
         if self.node.outputs[0].spec.dtype.kind == "f":
             return self.ops.floor(self.ops.divide(*self.operands(x, y)))
-        return self.restore_dtype(self.ops.floor_divide(*self._division_operands(x, y)))
+        return self._floor_divide(x, y)[0]
 
     def mod(self, x: Handle, y: Handle) -> Handle:
+        if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
+            return self.combine_sizes("mod", x, y)
         if self.node.outputs[0].spec.dtype.kind == "f":
             return self.ops.mod(*self.operands(x, y))
         return self.restore_dtype(self.ops.mod(*self._division_operands(x, y)))
 
-    def _division_operands(self, x: Handle, y: Handle) -> Tuple[Handle, int]:
-        """Return (tensor x, divisor as an int) of an integer division.
+    def fmod(self, x: Handle, y: Handle) -> Handle:
+        x, y = self.operands(x, y)
+        if self.out.dtype.kind == "u":
+            return self.restore_dtype(self.ops.mod(*self._division_operands(x, y)))
+        if self.out.dtype.kind == "i":
+            y = self._division_operands(x, y)[1]
+            rest = self.restore_dtype(self.ops.mod(x, y))  # with the sign of y
+            other = self.ops.logical_and(self.ops.not_equal(rest, 0), self.ops.not_equal(self.ops.less(x, 0), self.ops.less(y, 0)))
+            return self.restore_dtype(self.ops.where(other, self.ops.subtract(rest, y), rest))
+        rest = self.ops.mod(self.ops.absolute(x), self.ops.absolute(y))
+        return self.ops.where(self.ops.less(x, 0), self.ops.negative(rest), rest)
 
-        Raises UnsupportedError unless the divisor is a constant of a single element other than 0 and -1.
-        """
-        if not isinstance(y, Known) or y.array.size != 1 or y.array.item() in (0, -1):
-            raise UnsupportedError("a Keras model divides integers by known numbers only")
-        return self.tensor(x), y.array.item()
+    def _floor_divide(self, x: Handle, y: Handle) -> Tuple[Handle, Handle, Handle]:
+        """Return (x // y of integers, x, y without zeros)."""
+        x, y = self._division_operands(x, y)
+        return self.restore_dtype(self.ops.floor_divide(x, y)), x, y
+
+    def _division_operands(self, x: Handle, y: Handle) -> Tuple[Handle, Handle]:
+        """Return (x, y) as operands of a division of integers, with 1 in place of zeros of y: no back end divides by zero."""
+        x, y = self.operands(x, y)
+        if not hasattr(y, "dtype"):
+            return x, y or 1
+        if isinstance(y, np.ndarray):
+            return x, np.where(y == 0, 1, y).astype(y.dtype)
+        return x, self.restore_dtype(self.ops.where(self.ops.equal(y, 0), self.ops.cast(self.ops.add(self.ops.zeros_like(y), 1), y.dtype), y))
+
+    def shift_left(self, x: Handle, y: Handle) -> Handle:
+        return self._shift("left_shift", x, y)
+
+    def shift_right(self, x: Handle, y: Handle) -> Handle:
+        return self._shift("right_shift", x, y)
+
+    def _shift(self, name: str, x: Handle, y: Handle) -> Handle:
+        """Return x shifted by y bits. The result is 0 for as many bits as the dtype has, or more."""
+        x, y = self.tensor(x), self.tensor(y)
+        bits, dtype = self.out.dtype.bits, self.out.dtype.name
+        shifted = self.ops.cast(getattr(self.ops, name)(x, self.ops.cast(self.ops.minimum(y, bits - 1), dtype)), dtype)
+        return self.ops.where(self.ops.less(y, bits), shifted, self.ops.zeros_like(shifted))
 
     def pow(self, x: Handle, y: Handle) -> Handle:
         small = isinstance(y, Known) and bool(((y.array >= 0) & (y.array < 64)).all())  # JAX reads six bits only

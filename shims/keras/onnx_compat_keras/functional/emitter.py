@@ -10,13 +10,12 @@ from onnx_compat_keras.functional.elementwise import Elementwise
 from onnx_compat_keras.functional.indexing import Indexing
 from onnx_compat_keras.functional.recurrent import Recurrent
 from onnx_compat_keras.functional.reduction import Reduction
-from onnx_compat_keras.functional.shape import Shape
 from onnx_compat_keras.functional.windows import Windows
 
 __all__ = ["Symbolic"]
 
 
-class Symbolic(Elementwise, Windows, Shape, Indexing, Reduction, Recurrent):
+class Symbolic(Elementwise, Windows, Indexing, Reduction, Recurrent):
     """The emitter of functional Keras models. It raises UnsupportedError for nodes that Keras cannot express exactly."""
 
     def batch_normalization(

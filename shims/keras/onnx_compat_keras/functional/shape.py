@@ -9,7 +9,8 @@ from onnx_compat.shim import Extent, Ref, Sizes, UnsupportedError, dtypes, is_eq
 from onnx_compat_keras.arrays.shape import INDEX_OF_MODE
 from onnx_compat_keras.framework_types import Handle, Scalar
 from onnx_compat_keras.functional.base import Known
-from onnx_compat_keras.functional.sizes import Counted, Length, Sizing
+from onnx_compat_keras.functional.computed import Computed
+from onnx_compat_keras.functional.sizes import Counted, Length
 from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Shape", "known_sizes"]
@@ -17,7 +18,7 @@ __all__ = ["Shape", "known_sizes"]
 _FAR = 2**31 - 1
 #: A float64 holds every integer up to this magnitude.
 _EXACT_IN_FLOAT = 2**53
-#: The slice of an axis, or "backward" for the whole axis in reverse.
+#: The slice of an axis; "backward" for the whole axis in reverse; "computed" for the positions of `slice_computed`.
 _AxisSlice = Union[slice, str]
 
 
@@ -27,7 +28,7 @@ def known_sizes(sizes: Sizes) -> Optional[Tuple[int, ...]]:
     return tuple(map(int, values)) if all(isinstance(v, (int, np.integer)) for v in values) else None
 
 
-class Shape(Sizing):
+class Shape(Computed):
     """Emitter methods for the primitives of `onnx_compat.primitives.shape` that Keras computes exactly."""
 
     def reshape(self, x: Handle, shape: Sizes) -> Handle:
@@ -153,13 +154,19 @@ class Shape(Sizing):
         key: List[Handle] = []
         for axis, (start, end, step) in enumerate(zip(starts.scalars, ends.scalars, steps)):
             if all(isinstance(bound, (int, np.integer)) for bound in (start, end)):
-                key.append(self._axis_slice(x, axis, int(start), int(end), step))
+                part = self._axis_slice(x, axis, int(start), int(end), step)
+                key.append(slice(None) if part == "computed" else part)
+                if part == "computed":
+                    x = self.slice_computed(x, axis, start, end, step)
                 continue
             key.append(slice(None))
-            if not is_equal(starts.dims[axis], 0) or step != 1:
-                raise UnsupportedError("a Keras model does not slice at computed positions")
-            if not self._is_axis_length(x, axis, ends.dims[axis]):
+            from_start = is_equal(starts.dims[axis], 0) and step == 1
+            if from_start and self._is_axis_length(x, axis, ends.dims[axis]):
+                continue
+            if from_start and isinstance(end, Length) and end.operation != "number":
                 x = self.ops.take(x, self.positions(end), axis=axis)
+            else:
+                x = self.slice_computed(x, axis, start, end, step)
         backward = [axis for axis, part in enumerate(key) if part == "backward"]
         key = [slice(None) if part == "backward" else part for part in key]
         x = self._flip(x, backward)
@@ -176,15 +183,13 @@ class Shape(Sizing):
     def _axis_slice(self, x: Handle, axis: int, start: int, end: int, step: int) -> _AxisSlice:
         """Return the slice object for an axis with known bounds, or "backward" for the whole axis in reverse order.
 
-        For the whole axis in order, the slice object is slice(None). Raises UnsupportedError for any other negative step.
+        For the whole axis in order, the slice object is slice(None). For any other negative step, the result is "computed".
         """
         size = x.shape[axis]
         if step < 0:
             if step == -1 and (start == -1 or (size is not None and start >= size - 1)) and end <= -_FAR:
                 return "backward"
-            if size is None:
-                raise UnsupportedError("a Keras model does not slice an axis of unknown length backwards")
-            raise UnsupportedError("a Keras model does not slice a part of an axis backwards")
+            return "computed"
         if start == 0 and step == 1 and (end >= _FAR or end == size):
             return slice(None)
         return slice(start or None, None if end >= _FAR else end, None if step == 1 else step)
@@ -199,35 +204,35 @@ class Shape(Sizing):
         return x
 
     def tile(self, x: Handle, repeats: Sizes) -> Handle:
-        counts = known_sizes(repeats)
-        if counts is None:
-            raise UnsupportedError("a Keras model tiles by known repeats only")
-        return self.ops.tile(self.tensor(x), counts)
+        counts, x = known_sizes(repeats), self.tensor(x)
+        if counts is not None:
+            return self.ops.tile(x, counts)
+        for axis, count in enumerate(repeats.scalars):
+            if not isinstance(count, (int, np.integer)) or count != 1:
+                x = self.tile_computed(x, axis, count)
+        return x
 
     def pad(self, x: Handle, before: Sizes, after: Sizes, value: Handle, mode: str) -> Handle:
         low, high = known_sizes(before), known_sizes(after)
-        if low is None or high is None:
-            raise UnsupportedError("a Keras model pads by known sizes only")
         x = self.tensor(x)
-        if mode == "constant":
+        if low is not None and high is not None and mode == "constant" and isinstance(value, Known):
             return self.pad_constant(x, list(zip(low, high)), value)
-        for axis, around in enumerate(zip(low, high)):
-            if any(around):
+        for axis, around in enumerate(zip(before.scalars, after.scalars)):
+            if any(not isinstance(size, (int, np.integer)) or size for size in around):
                 size = x.shape[axis]
-                if size is None:
-                    raise UnsupportedError("a Keras model pads by copies along axes of known length only")
+                if size is None or low is None or high is None or mode == "constant":
+                    x = self.pad_computed(x, axis, *around, value, mode)
+                    continue
                 positions = INDEX_OF_MODE[mode](np.arange(-around[0], size + around[1]), size).astype(np.int32)
                 x = self.ops.take(x, self.operand(Known(positions, dtypes.int32)), axis=axis)
         return x
 
-    def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Handle) -> Handle:
+    def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Known) -> Handle:
         """Return x with axis k padded by around[k] = (before, after) with the constant scalar `value`.
 
-        Raises UnsupportedError for a scalar that is no constant. Zeros around one to three spatial axes of a float image become
+        Zeros around one to three spatial axes of a float image become
         a ZeroPadding layer. Integers of any magnitude stay exact.
         """
-        if not isinstance(value, Known):
-            raise UnsupportedError("a Keras model pads with a known number only")
         number = value.array.item()
         space = len(x.shape) - 2
         if not number and space in (1, 2, 3) and not any(around[0]) and not any(around[-1]) and value.dtype.kind == "f":
@@ -244,6 +249,17 @@ class Shape(Sizing):
         plain = (
             isinstance(start, Known) and isinstance(step, Known) and (start.array.item(), step.array.item()) == (0, 1)
         )
+        dtype = self.out.dtype
         if plain and isinstance(stop, Counted) and isinstance(stop.sizes[0], Length):
-            return self.ops.cast(self.positions(stop.sizes[0]), self.out.dtype.name)
-        raise UnsupportedError("a Keras model counts from zero to the length of an axis only")
+            return self.ops.cast(self.positions(stop.sizes[0]), dtype.name)
+        ops = self.ops
+        start, stop, step = (ops.reshape(self.tensor(number), ()) for number in (start, stop, step))
+        span = ops.subtract(stop, start)
+        if dtype.kind == "f":
+            count = ops.cast(ops.ceil(ops.divide(span, step)), "int64")
+        else:
+            span, stride = ops.cast(span, "int64"), ops.cast(step, "int64")
+            down = ops.negative(ops.floor_divide(ops.negative(span), ops.where(ops.equal(stride, 0), 1, stride)))
+            count = ops.cast(down, "int64")
+        positions = self.ops.cast(self.positions(Length("number", (count,))), dtype.name)
+        return self.restore_dtype(ops.add(ops.multiply(positions, step), start))

@@ -6,15 +6,14 @@ vector is the size as a number. Its cumulative sum minus 1 is the range from 0 t
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
 import keras
 import numpy as np
 
 from onnx_compat.shim import DType, UnsupportedError, dtypes
-from onnx_compat_keras.framework_types import Handle, Scalar
+from onnx_compat_keras.framework_types import Handle, Scalar, SymbolicTensor
 from onnx_compat_keras.functional.base import Base, Known
-from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["LENGTHS", "Counted", "Length", "Sizing"]
@@ -26,6 +25,7 @@ class Length:
 
     - "mul", "add", "floordiv", "min": `parts` are two sizes, each an int or a Length.
     - "axis": `parts` are a tensor and an axis, whose length is the size.
+    - "number": `parts` is an integer tensor with a single element, which is the size. A negative size counts as 0.
     """
 
     operation: str
@@ -60,11 +60,6 @@ def _is_int(size: Scalar) -> bool:
 class Sizing(Base):
     """The base class of emitter classes that compute sizes; see the module docstring."""
 
-    def __init__(self, names: Names) -> None:
-        super().__init__(names)
-        self._ones_vectors: Dict[Any, Any] = {}
-        self._positions: Dict[Any, Any] = {}
-
     def tensor(self, handle: Handle) -> Handle:
         if isinstance(handle, Counted):
             return self._stack_sizes(handle)
@@ -78,69 +73,98 @@ class Sizing(Base):
     def element(self, handle: Handle, index: Optional[int]) -> Scalar:
         if isinstance(handle, Counted):
             return handle.sizes[index or 0]
-        return self.tensor(handle) if index is None else self.name(cut(keras.ops, handle, (index,)))
+        tensor = self.tensor(handle)
+        return Length("number", (tensor if index is None else self.name(cut(keras.ops, tensor, (index,))),))
 
     def stack(self, scalars: Sequence[Scalar]) -> Handle:
         return Counted(tuple(scalars), (len(scalars),), self.index_dtype)
 
     def combine_sizes(self, operation: str, x: Handle, y: Handle) -> Handle:
-        """Return the size `operation(x, y)` as a `Length`: "mul", "add", "floordiv" or "min".
+        """Return the size `operation(x, y)`: "mul", "add", "floordiv", "min", "max" or "mod".
 
-        Raises UnsupportedError unless each operand is a `Length`, an int or a scalar integer constant.
+        Each operand is a `Length`, an int or a scalar: a constant or an integer tensor. The result is a `Length`. It is a
+        number if vectors of ones cannot do the operation (see `_has_vector`).
         """
         x, y = (part.array.item() if isinstance(part, Known) and part.array.ndim == 0 else part for part in (x, y))
-        if all(isinstance(part, Length) or _is_int(part) for part in (x, y)):
+        if _has_vector(operation, x, y):
             return Length(operation, (x, y))
-        raise UnsupportedError("a Keras model computes sizes from sizes only")
+        function = {
+            "mul": "multiply", "floordiv": "floor_divide", "min": "minimum", "max": "maximum", "mod": "mod",
+        }.get(operation, operation)  # fmt: skip
+        numbers = [part if _is_int(part) else self.size_tensor(part) for part in (x, y)]
+        if operation in ("floordiv", "mod") and not _is_int(y):
+            numbers[1] = self.unchecked_ops.maximum(numbers[1], 1)  # no size is divided by zero
+        number = getattr(self.unchecked_ops, function)(*numbers)
+        return Length("number", (self.unchecked_ops.cast(number, "int64"),))
 
     # -- as tensors ----------------------------------------------------------------------------------------------------
-    def size_tensor(self, length: Length) -> Handle:
-        """Return a symbolic size as an int64 scalar tensor."""
-        return self.unchecked_ops.cast(self.unchecked_ops.sum(self.ones_vector(length)), "int64")
+    def size_tensor(self, size: Handle) -> Handle:
+        """Return a size, a `Length` or an integer tensor with a single element, as an int64 scalar tensor."""
+        ops = self.unchecked_ops
+        if not isinstance(size, Length):
+            tensor = self.tensor(size)
+        elif size.operation == "number":
+            tensor = size.parts[0]
+        else:
+            tensor = ops.sum(self.ones_vector(size))
+        tensor = tensor if not len(tensor.shape) else ops.reshape(tensor, ())
+        return tensor if tensor.dtype == "int64" else ops.cast(tensor, "int64")
 
     def positions(self, length: Scalar) -> Handle:
-        """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`, for which the tensor is cached.
+        """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`, for which it is created once.
 
-        Raises UnsupportedError for 0, and for any other handle, such as a computed number.
+        Raises UnsupportedError as `ones_vector` does.
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
-        if not isinstance(length, Length):
-            raise UnsupportedError("a Keras model takes no computed number as a size")
-        if length.key not in self._positions:
-            self._positions[length.key] = self.unchecked_ops.subtract(
-                self.unchecked_ops.cumsum(self.ones_vector(length)), 1
-            )
-        return self._positions[length.key]
+        if length.key not in self.scope.positions:
+            ones = self.ones_vector(length)
+            self.scope.positions[length.key] = self.unchecked_ops.subtract(self.unchecked_ops.cumsum(ones), 1)
+        return self.scope.positions[length.key]
 
     def _stack_sizes(self, counted: Counted) -> Handle:
-        parts = [self.tensor(size) for size in counted.sizes]
-        whole = parts[0] if not counted.shape else self.unchecked_ops.stack(parts)
+        if all(_is_int(size) for size in counted.sizes):
+            array = np.asarray(counted.sizes, counted.dtype.numpy).reshape(counted.shape)
+            return self.constant_tensor(Known(array, counted.dtype))
+        parts = [size if _is_int(size) else self.size_tensor(size) for size in counted.sizes]
+        whole = parts[0] if not counted.shape else self._stack(parts)
         whole = whole if len(counted.shape) < 2 else self.unchecked_ops.reshape(whole, counted.shape)
         return whole if counted.dtype.name == "int64" else self.unchecked_ops.cast(whole, counted.dtype.name)
+
+    def _stack(self, parts: Sequence[Handle]) -> Handle:
+        tensors = [
+            self.constant_tensor(Known(np.asarray(part, np.int64), dtypes.int64)) if _is_int(part) else part
+            for part in parts
+        ]
+        return self.unchecked_ops.stack(tensors)
 
     # -- as vectors ----------------------------------------------------------------------------------------------------
     def ones_vector(self, length: Scalar) -> Handle:
         """Return an int32 tensor of ones of the shape [length], which represents the size `length`: an int or a `Length`.
 
-        The tensor of a `Length` is cached. Raises UnsupportedError if
-
-        - the length is 0,
-        - the length is a quotient, and the divisor is no int above 0,
-        - the length is a minimum, and no operand is an int of at least 0.
+        The tensor of a `Length` is created once. Raises UnsupportedError for a number on JAX, which compiles fixed shapes.
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))
-        if length.key not in self._ones_vectors:
+        if length.key not in self.scope.ones:
             make = {
                 "axis": self._axis,
                 "mul": self._product,
                 "add": self._sum,
                 "floordiv": self._quotient,
                 "min": self._minimum,
+                "number": self._counted_ones,
             }
-            self._ones_vectors[length.key] = make[length.operation](*length.parts)
-        return self._ones_vectors[length.key]
+            self.scope.ones[length.key] = make[length.operation](*length.parts)
+        return self.scope.ones[length.key]
+
+    def _counted_ones(self, number: SymbolicTensor) -> Handle:
+        """Return as many ones as the tensor `number` says: `bincount` of [n] has n + 1 elements."""
+        if self.back_end == "jax":
+            raise UnsupportedError("a Keras model on JAX takes no computed number as a size")
+        ops = self.unchecked_ops
+        counts = ops.bincount(ops.reshape(ops.cast(ops.maximum(number, 0), "int32"), (1,)))
+        return ops.add(ops.multiply(ops.cast(cut(ops, counts, (slice(1, None),)), "int32"), 0), 1)
 
     def _axis(self, handle: Handle, axis: int) -> Handle:
         other_axes = [k for k in range(len(handle.shape)) if k != axis]
@@ -166,14 +190,28 @@ class Sizing(Base):
             else self.unchecked_ops.concatenate([self.ones_vector(x), self.ones_vector(y)])
         )
 
-    def _quotient(self, x: Handle, y: Handle) -> Handle:
-        if not _is_int(y) or y < 1:
-            raise UnsupportedError("a Keras model divides sizes by known numbers only")
+    def _quotient(self, x: Handle, y: int) -> Handle:
         return cut(self.unchecked_ops, self.ones_vector(x), (slice(int(y) - 1, None, int(y)),))
 
     def _minimum(self, x: Handle, y: Handle) -> Handle:
         if _is_int(x):
             x, y = y, x
-        if not _is_int(y) or y < 0:
-            raise UnsupportedError("a Keras model compares sizes with known numbers only")
         return cut(self.unchecked_ops, self.ones_vector(x), (slice(None, int(y)),))
+
+
+def _has_vector(operation: str, x: Scalar, y: Scalar) -> bool:
+    """Whether a vector of ones represents `operation(x, y)`, without numbers.
+
+    The operands are then an int or a `Length` that is no number. A quotient needs an int above 0 as its divisor, a minimum and a product
+    need an int of at least 0 or a `Length`.
+    """
+    if not all(_is_int(part) or (isinstance(part, Length) and part.operation != "number") for part in (x, y)):
+        return False
+    if operation == "floordiv":
+        return _is_int(y) and y > 0
+    if operation == "min":
+        return any(_is_int(part) and part >= 0 for part in (x, y))
+    if operation == "mul":
+        return not any(_is_int(part) and part < 0 for part in (x, y))
+    return operation == "add"
+

@@ -1,0 +1,245 @@
+"""Emitter methods for branches and loops: `keras.ops.switch` over functional models, which the file stores in its config.
+
+    cond(p, then, else)       =>  switch(p, [else, then], [captures...])
+    while_loop(test, body)    =>  switch(0, [keras.ops.while_loop], test, body, {state and captures})
+    scan(body)                =>  a while_loop over the number of the slice
+
+Keras cannot load a saved `while_loop`, whose functions are arguments of its class. `switch` takes functions as arguments of
+its call, which a file keeps: models, and functions of Keras by name.
+"""
+
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import keras
+import numpy as np
+
+from onnx_compat.shim import DType, Sizes, Spec, UnsupportedError, dtypes
+from onnx_compat_keras.features import loads_while_loops
+from onnx_compat_keras.framework_types import Bodies, Handle, KerasModel, SymbolicTensor
+from onnx_compat_keras.functional.base import Known, Scope, policy
+from onnx_compat_keras.functional.saved_function import SavedFunction
+from onnx_compat_keras.functional.shape import Shape
+from onnx_compat_keras.functional.sizes import Length
+
+__all__ = ["Control"]
+
+#: The body of a model: its input handles -> its results.
+_Body = Callable[[Sequence[Handle]], Sequence[Handle]]
+_Results = List[Tuple[str, SymbolicTensor]]
+
+
+class Control(Shape):
+    """Emitter methods for the primitives of `onnx_compat.primitives.control`."""
+
+    def cond(self, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
+        specs = [output.spec for output in self.node.outputs]
+        operands = [self._operand_of_body(handle) for handle in captures]
+        inner = [_InnerModel(self, operands, lambda args, body=body: body(*args), specs) for body in reversed(bodies)]
+        lifted = _join([model.scope for model in inner])
+        models = [model.build_list(lifted) for model in inner]
+        index = self.unchecked_ops.cast(self.unchecked_ops.reshape(self.tensor(pred), ()), "int32")
+        values = [self.zero(), *_tensors(operands), *(self.constant_tensor(known) for known in lifted)]
+        results = self.unchecked_ops.switch(index, models, values)
+        results = list(results) if isinstance(results, (list, tuple)) else [results]
+        return tuple(self._open(result, spec) for result, spec in zip(results, specs))
+
+    def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
+        test, body = bodies
+        specs = [ref.spec for ref in self.node.regions[1].inputs]
+        return tuple(
+            self._loop(lambda args: test(*args), lambda args: body(*args), list(state), specs, list(captures))
+        )
+
+    def scan(
+        self,
+        state: Sequence[Handle],
+        xs: Sequence[Handle],
+        length: Sizes,
+        *,
+        reverse: bool,
+        bodies: Bodies,
+        captures: Sequence[Handle],
+    ) -> Tuple[Handle, ...]:
+        """Run the body in a while_loop. Its state is the number of the slice, the states, and the elements of all ys so far.
+
+        Raises UnsupportedError if an element of ys has more than one size that only the run tells.
+        """
+        (count,) = length.scalars
+        specs = [ref.spec for ref in self.node.regions[0].inputs[: len(state)]]
+        stacked = [output.spec for output in self.node.outputs[len(state) :]]
+        number = Spec(dtypes.int64, ())
+        whole = [number, *specs, *(Spec(spec.dtype, (_Open(),)) for spec in stacked)]
+        empty = [Known(np.zeros(0, spec.dtype.numpy), spec.dtype) for spec in stacked]
+        outer = [count if isinstance(count, Length) else _int64(count), *map(self.tensor, xs), *captures]
+
+        def test(args: Sequence[Handle]) -> List[Handle]:
+            return [self.unchecked_ops.less(args[0], self.size_tensor(args[len(whole)]))]
+
+        def step(args: Sequence[Handle]) -> List[Handle]:
+            ops, k = self.unchecked_ops, args[0]
+            total, slices = args[len(whole)], args[len(whole) + 1 : len(whole) + 1 + len(xs)]
+            at = ops.subtract(ops.subtract(self.size_tensor(total), 1), k) if reverse else k
+            parts = [ops.take(x, ops.cast(at, "int32"), axis=0) for x in slices]
+            results = bodies[0](*args[1 : 1 + len(state)], *parts, *args[len(whole) + 1 + len(xs) :])
+            joined = []
+            for y, so_far in zip(results[len(state) :], args[1 + len(state) : len(whole)]):
+                pair = [so_far, ops.reshape(self.tensor(y), (-1,))]
+                joined.append(ops.concatenate(pair[::-1] if reverse else pair, axis=0))
+            return [ops.add(k, 1), *results[: len(state)], *joined]
+
+        results = self._loop(test, step, [_int64(0), *state, *empty], whole, outer)[1:]
+        ys = [self._unflatten(flat, spec, count) for flat, spec in zip(results[len(state) :], stacked)]
+        return (*results[: len(state)], *ys)
+
+    def _unflatten(self, flat: Handle, spec: Spec, count: Handle) -> Handle:
+        sizes = [count if isinstance(count, int) else -1]
+        sizes += [int(size) if isinstance(size, (int, np.integer)) else -1 for size in spec.shape[1:]]
+        if sizes.count(-1) > 1 or (-1 in sizes and 0 in sizes):
+            raise UnsupportedError("a Keras model does not stack slices of several unknown sizes")
+        return self.unchecked_ops.reshape(flat, tuple(sizes))
+
+    def _loop(
+        self, test: _Body, body: _Body, state: Sequence[Handle], specs: Sequence[Spec], captures: Sequence[Handle]
+    ) -> List[Handle]:
+        """Return the state after `state = body(state + captures)`, repeated while `test(state + captures)` is true.
+
+        `specs`: the types of the state, which hold before and after each round.
+        """
+        if not loads_while_loops():
+            raise UnsupportedError(
+                "this Keras on %s cannot load a saved while_loop" % self.back_end,
+                hint="use Keras on TensorFlow or PyTorch, or allow a fallback: --allow-fallback",
+            )
+        first = [self._open(self.tensor(handle), spec) for handle, spec in zip(state, specs)]
+        operands = first + [self._operand_of_body(handle) for handle in captures]
+        inner = [
+            _InnerModel(self, operands, test, [Spec(dtypes.bool_, ())], specs),
+            _InnerModel(self, operands, body, specs, specs),
+        ]
+        lifted = _join([model.scope for model in inner])
+        test_model = inner[0].build_test(lifted)
+        body_model = inner[1].build_body(lifted, len(state))
+        values = [self.zero(), *_tensors(operands), *(self.constant_tensor(known) for known in lifted)]
+        arguments: List[Any] = [SavedFunction.of("while_loop"), test_model, body_model, dict(_keyed(values))]
+        if self.back_end == "torch":  # infers shapes by a run on ones: a limit that is computed stops it after a round
+            arguments.append(self.unchecked_ops.add(self.unchecked_ops.reshape(self.zero(), ()), 2**31 - 1))
+        results = self.unchecked_ops.switch(0, arguments[:1], *arguments[1:])
+        after = [results[key] for key, _ in _keyed(values)[1 : 1 + len(state)]]
+        return [self._open(result, spec) for result, spec in zip(after, specs)]
+
+    def _operand_of_body(self, handle: Handle) -> Handle:
+        """Return a handle as the body of a branch or loop gets it: a `Known` unchanged, anything else as a tensor."""
+        return handle if isinstance(handle, Known) else self.tensor(handle)
+
+    def _open(self, x: SymbolicTensor, spec: Spec) -> SymbolicTensor:
+        """Return x with an unknown length on each axis whose size is symbolic in `spec`. The values stay as they are.
+
+        TensorFlow checks that no known length changes in a loop or differs between branches. Raises UnsupportedError on
+        JAX, which compiles fixed shapes.
+        """
+        for axis, size in enumerate(spec.shape):
+            if x.shape[axis] is not None and not isinstance(size, (int, np.integer)):
+                if self.back_end == "jax":
+                    raise UnsupportedError("Keras on JAX has no branches or loops that change a shape")
+                x = self.unchecked_ops.take(x, self.nonzero_positions(self._axis(x, axis)), axis=axis)
+        return x
+
+    def nonzero_positions(self, vector: SymbolicTensor) -> SymbolicTensor:
+        """Return the int32 positions of the elements of a vector that are not zero."""
+        found = self.unchecked_ops.nonzero(vector)
+        # Keras on torch, and older releases, give a matrix with a single row, or a vector.
+        return self.unchecked_ops.reshape(found[0] if isinstance(found, (list, tuple)) else found, (-1,))
+
+
+class _Open:
+    """The size of an axis whose length only the run tells."""
+
+
+class _InnerModel:
+    """The body of a branch or loop: the symbolic results of a function of inputs of its own."""
+
+    def __init__(
+        self,
+        emitter: Control,
+        operands: Sequence[Handle],
+        body: _Body,
+        results: Sequence[Spec],
+        state: Sequence[Spec] = (),
+    ) -> None:
+        self.names = emitter.names
+        self.zero = keras.Input(batch_shape=(1,), dtype="int32")
+        self.inputs: List[Handle] = []
+        for position, handle in enumerate(operands):
+            if isinstance(handle, Known):
+                self.inputs.append(handle)
+                continue
+            shape = tuple(handle.shape)
+            if position < len(state):
+                shape = tuple(size if isinstance(size, (int, np.integer)) else None for size in state[position].shape)
+            self.inputs.append(keras.Input(batch_shape=shape, dtype=handle.dtype))
+        with emitter.inner_scope(self.zero) as self.scope:
+            self.results = [
+                self._finish(emitter, handle, spec) for handle, spec in zip(body(self.inputs), results)
+            ]
+
+    def _finish(self, emitter: Control, handle: Handle, spec: Spec) -> SymbolicTensor:
+        """Return a result as a tensor of the dtype and the known sizes of `spec`, by a layer that names it."""
+        ops, tensor = emitter.unchecked_ops, emitter.tensor(handle)
+        if tensor.dtype != spec.dtype.name:
+            tensor = ops.cast(tensor, spec.dtype.name)
+        sizes = [int(size) if isinstance(size, (int, np.integer)) else -1 for size in spec.shape]
+        if any(a is None and b != -1 for a, b in zip(tensor.shape, sizes)) and sizes.count(-1) <= (0 not in sizes):
+            tensor = ops.reshape(tensor, tuple(sizes))
+        return self._identity(emitter._open(tensor, spec), spec.dtype)
+
+    def _identity(self, tensor: SymbolicTensor, dtype: DType) -> SymbolicTensor:
+        layer = keras.layers.Identity(name=self.names.fresh("result"), dtype=policy(dtype))
+        self.names.operations[id(layer)] = layer
+        return layer(tensor)
+
+    def _all_inputs(self, lifted: Sequence[Known]) -> List[SymbolicTensor]:
+        """Return all inputs: [0], then the tensors of the operands, then a tensor for each constant of `lifted`."""
+        known = self.scope.lifted or {}
+        tensors = [
+            known[id(constant.array)][1] if id(constant.array) in known
+            else keras.Input(batch_shape=constant.shape, dtype=constant.dtype.name)
+            for constant in lifted
+        ]  # fmt: skip
+        return [self.zero, *_tensors(self.inputs), *tensors]
+
+    def build_list(self, lifted: Sequence[Known]) -> KerasModel:
+        """Return the model of a list of tensors."""
+        results = self.results if len(self.results) != 1 else self.results[0]
+        return keras.Model(self._all_inputs(lifted), results, name=self.names.fresh("branch"))
+
+    def build_test(self, lifted: Sequence[Known]) -> KerasModel:
+        """Return the model of a dict of tensors whose result is a bool."""
+        return keras.Model(dict(_keyed(self._all_inputs(lifted))), self.results[0], name=self.names.fresh("test"))
+
+    def build_body(self, lifted: Sequence[Known], count: int) -> KerasModel:
+        """Return the model that maps a dict of tensors to one of the same keys: `count` results, and the other inputs."""
+        inputs = self._all_inputs(lifted)
+        kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]
+        results = [self._identity(inputs[0], dtypes.int32), *self.results, *kept]
+        return keras.Model(dict(_keyed(inputs)), dict(_keyed(results)), name=self.names.fresh("body"))
+
+
+def _keyed(values: Sequence[SymbolicTensor]) -> _Results:
+    """Return (key, value) for each value. The keys sort in the order of the values, as Keras sorts the keys of a dict."""
+    return [("v%05d" % number, value) for number, value in enumerate(values)]
+
+
+def _tensors(handles: Sequence[Handle]) -> List[SymbolicTensor]:
+    return [handle for handle in handles if not isinstance(handle, Known)]
+
+
+def _int64(number: int) -> Known:
+    return Known(np.asarray(number, np.int64), dtypes.int64)
+
+
+def _join(scopes: Sequence[Scope]) -> List[Known]:
+    """Return the constants that the scopes have as inputs, each once."""
+    constants: Dict[int, Known] = {}
+    for scope in scopes:
+        constants.update({key: known for key, (known, _) in (scope.lifted or {}).items()})
+    return list(constants.values())

@@ -1,0 +1,31 @@
+"""A function of `keras.ops` as an argument of an operation that a `.keras` file can keep."""
+
+from typing import Any, Dict
+
+import keras
+
+__all__ = ["SavedFunction"]
+
+
+class SavedFunction:
+    """A callable that Keras saves as the public name of a function of `keras.ops`, and loads as this function.
+
+    Keras saves a plain function without its module, and then does not find it.
+    """
+
+    name = ""
+
+    @classmethod
+    def of(cls, name: str) -> "SavedFunction":
+        """Return the callable for `keras.ops.<name>`."""
+        # Keras reads the name and module of the class of an object.
+        kind: Any = type(name, (cls,), {"__module__": "keras.ops", "name": name})
+        function: SavedFunction = kind()
+        return function
+
+    def __call__(self, *args: Any) -> Any:
+        return getattr(keras.ops, self.name)(*args)
+
+    def get_config(self) -> Dict[str, Any]:
+        """Return an empty dict: Keras needs the name of the class only."""
+        return {}
