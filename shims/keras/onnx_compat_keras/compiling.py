@@ -32,6 +32,8 @@ class Functional(Body):
 
     def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
         inputs = list(inputs)
+        if not isinstance(self.model.input, (list, tuple, dict)):  # Keras warns of another structure
+            (inputs,) = inputs
         if back_end() == "jax":
             values = dict(zip(map(id, self.model.variables), weights))
             trainable = [values[id(variable)] for variable in self.model.trainable_variables]

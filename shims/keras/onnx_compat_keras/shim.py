@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Iterator, Optional, Sequence, Tuple
 
 from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
+from onnx_compat_keras.back_end_choice import choose_back_end
 
 __all__ = ["SHIM", "KerasShim"]
 
@@ -18,6 +19,7 @@ class KerasShim(Shim):
     formats = {"keras": (".keras", "Keras model of stock layers")}
 
     def probe(self) -> Probe:
+        choose_back_end()
         try:
             keras = importlib.import_module("keras")
         except Exception as error:  # noqa: BLE001 (a broken installation or back end raises any error)

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import keras
 import numpy as np
@@ -77,7 +77,7 @@ class Operations:
             if self._checked:
                 self._emitter.check(name)
             result = function(*args, **kwargs)
-            for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            for tensor in keras.tree.flatten(result):
                 self._emitter.name(tensor)
             return result
 
@@ -101,6 +101,7 @@ class Base(Emitter):
         self.back_end = back_end()
         self.computed: Optional[DType] = None  # the dtype of new layers; None: the dtype of the node's result
         self.scope = Scope()
+        self._created: Set[int] = set()  # the ids of the operations that the current node has created
 
     @property
     def has_weights(self) -> bool:
@@ -174,13 +175,26 @@ class Base(Emitter):
         """
         history = getattr(result, "_keras_history", None)
         if history is not None and id(history.operation) not in self.names.operations:
-            history.operation.name = self.names.fresh(self._origin())
+            history.operation.name = self._fresh(type(history.operation).__name__, auxiliary=True)
             self.names.operations[id(history.operation)] = history.operation
+            self._created.add(id(history.operation))
         return result
 
-    def _origin(self) -> str:
+    def _fresh(self, kind: str, auxiliary: bool = False) -> str:
+        """Return an unused name for a layer or operation of a class, `kind`, of the current node (see `Names.of`)."""
         node: Optional[Node] = getattr(self, "node", None)
-        return node.origin.node if node is not None and node.origin is not None else "values"
+        return self.names.fresh("values") if node is None else self.names.of(node, kind, auxiliary)
+
+    def at(self, node: Node) -> Emitter:
+        self._created = set()
+        return super().at(node)
+
+    def finish(self, handle: Handle, dtype: DType) -> Handle:
+        """Name the operation that does the work of the node, if no layer has its name already. Return `handle`."""
+        history = getattr(handle, "_keras_history", None)
+        if history is not None and id(history.operation) in self._created:
+            self.names.rename(self.node, history.operation, self._created)
+        return super().finish(handle, dtype)
 
     def layer(
         self,
@@ -201,8 +215,9 @@ class Base(Emitter):
         """
         self.check(kind)
         dtype = self.computed or self.node.outputs[0].spec.dtype
-        layer = getattr(keras.layers, kind)(name=self.names.fresh(self._origin()), dtype=policy(dtype), **config)
+        layer = getattr(keras.layers, kind)(name=self._fresh(kind), dtype=policy(dtype), **config)
         self.names.operations[id(layer)] = layer
+        self._created.add(id(layer))
         result = layer(*inputs, **(call or {}))
         if weights is not None:
             layer.set_weights(list(weights))
@@ -272,7 +287,7 @@ class Base(Emitter):
     def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Handle:
         flat = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(1, -1)
         layer = keras.layers.Embedding(
-            1, flat.size, name=self.names.fresh(self._origin()), dtype=dtype.name, embeddings_initializer="zeros",
+            1, flat.size, name=self._fresh("Constant", auxiliary=True), dtype=dtype.name, embeddings_initializer="zeros",
             trainable=trainable,
         )  # fmt: skip
         self.names.operations[id(layer)] = layer

@@ -1,7 +1,7 @@
 """Build a functional Keras model from a recorded program."""
 
 import warnings
-from typing import List, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 
 import keras
 
@@ -9,6 +9,7 @@ from onnx_compat.shim import OnnxCompatError, Port, Program, UnsupportedError, e
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.features import has_type, wide
 from onnx_compat_keras.framework_types import Handle, KerasModel, SymbolicTensor
+from onnx_compat_keras.functional.activations import with_activations
 from onnx_compat_keras.functional.base import policy
 from onnx_compat_keras.functional.emitter import Symbolic
 from onnx_compat_keras.functional.names import Names
@@ -52,13 +53,21 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
     ]
     for tensor in inputs:
         emitter.names.operations[id(tensor._keras_history.operation)] = tensor
+    region = with_activations(program.region)
+    emitter.names.reserve(region)
     emitter.scope.source = min(inputs, key=lambda tensor: len(tensor.shape))
-    results = emit(program.region, emitter, inputs)
+    results = emit(region, emitter, inputs)
     outputs = [
         keras.layers.Identity(name=name, dtype=policy(port.dtype))(_declare_dtype(emitter, result, port))
         for port, name, result in zip(program.outputs, output_names, results)
     ]
-    return keras.Model(inputs, outputs if len(outputs) != 1 else outputs[0], name=emitter.names.fresh(program.name))
+    # A list of a single tensor is another structure than a tensor: Keras warns of a model that is called with the other.
+    return keras.Model(_unpack(inputs), _unpack(outputs), name=emitter.names.fresh(program.name))
+
+
+def _unpack(tensors: Sequence[SymbolicTensor]) -> Any:
+    """Return the tensor of a list with a single tensor; another list is returned unchanged."""
+    return tensors[0] if len(tensors) == 1 else tensors
 
 
 def _declare_dtype(emitter: Symbolic, result: Handle, port: Port) -> SymbolicTensor:

@@ -46,9 +46,7 @@ class Control(Shape):
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         test, body = bodies
         specs = [ref.spec for ref in self.node.regions[1].inputs]
-        return tuple(
-            self._loop(lambda args: test(*args), lambda args: body(*args), list(state), specs, list(captures))
-        )
+        return tuple(self._loop(lambda args: test(*args), lambda args: body(*args), list(state), specs, list(captures)))
 
     def scan(
         self,
@@ -110,7 +108,7 @@ class Control(Shape):
                 "this Keras on %s cannot load a saved while_loop" % self.back_end,
                 hint="use Keras on TensorFlow or PyTorch, or allow a fallback: --allow-fallback",
             )
-        first = [self._open(self.tensor(handle), spec) for handle, spec in zip(state, specs)]
+        first = [self._open(self._dense(self.tensor(handle)), spec) for handle, spec in zip(state, specs)]
         operands = first + [self._operand_of_body(handle) for handle in captures]
         inner = [
             _InnerModel(self, operands, test, [Spec(dtypes.bool_, ())], specs),
@@ -129,7 +127,11 @@ class Control(Shape):
 
     def _operand_of_body(self, handle: Handle) -> Handle:
         """Return a handle as the body of a branch or loop gets it: a `Known` unchanged, anything else as a tensor."""
-        return handle if isinstance(handle, Known) else self.tensor(handle)
+        return handle if isinstance(handle, Known) else self._dense(self.tensor(handle))
+
+    def _dense(self, x: SymbolicTensor) -> SymbolicTensor:
+        """Return x declared as dense. Keras 3.15 declares some results, such as those of `divide`, as sparse."""
+        return self.unchecked_ops.convert_to_tensor(x, sparse=False) if getattr(x, "sparse", False) else x
 
     def _open(self, x: SymbolicTensor, spec: Spec) -> SymbolicTensor:
         """Return x with an unknown length on each axis whose size is symbolic in `spec`. The values stay as they are.
@@ -178,9 +180,7 @@ class _InnerModel:
                 shape = tuple(size if isinstance(size, (int, np.integer)) else None for size in state[position].shape)
             self.inputs.append(keras.Input(batch_shape=shape, dtype=handle.dtype))
         with emitter.inner_scope(self.zero) as self.scope:
-            self.results = [
-                self._finish(emitter, handle, spec) for handle, spec in zip(body(self.inputs), results)
-            ]
+            self.results = [self._finish(emitter, handle, spec) for handle, spec in zip(body(self.inputs), results)]
 
     def _finish(self, emitter: Control, handle: Handle, spec: Spec) -> SymbolicTensor:
         """Return a result as a tensor of the dtype and the known sizes of `spec`, by a layer that names it."""

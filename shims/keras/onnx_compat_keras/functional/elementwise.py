@@ -30,6 +30,21 @@ class Elementwise(Pointwise, Sizing):
     def sigmoid(self, x: Handle) -> Handle:
         return self.layer("Activation", self.tensor(x), activation="sigmoid")
 
+    def activation(self, x: Handle, kind: str, approximate: bool = False) -> Handle:
+        """Return an activation of x: `kind` names a function of `keras.activations`.
+
+        `approximate`: GELU is approximated by tanh, which an Activation layer cannot say.
+        """
+        if approximate:
+            return self.ops.gelu(self.tensor(x), approximate=True)
+        return self.layer("Activation", self.tensor(x), activation=kind)
+
+    def elu(self, x: Handle, **_: object) -> Handle:
+        return self.activation(x, "elu")
+
+    def selu(self, x: Handle, **_: object) -> Handle:
+        return self.activation(x, "selu")
+
     def mul(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
             return self.combine_sizes("mul", x, y)
@@ -205,7 +220,9 @@ class Elementwise(Pointwise, Sizing):
         if self.out.dtype.kind == "i":
             y = self._division_operands(x, y)[1]
             rest = self.restore_dtype(self.ops.mod(x, y))  # with the sign of y
-            other = self.ops.logical_and(self.ops.not_equal(rest, 0), self.ops.not_equal(self.ops.less(x, 0), self.ops.less(y, 0)))
+            other = self.ops.logical_and(
+                self.ops.not_equal(rest, 0), self.ops.not_equal(self.ops.less(x, 0), self.ops.less(y, 0))
+            )
             return self.restore_dtype(self.ops.where(other, self.ops.subtract(rest, y), rest))
         rest = self.ops.mod(self.ops.absolute(x), self.ops.absolute(y))
         return self.ops.where(self.ops.less(x, 0), self.ops.negative(rest), rest)
@@ -222,7 +239,9 @@ class Elementwise(Pointwise, Sizing):
             return x, y or 1
         if isinstance(y, np.ndarray):
             return x, np.where(y == 0, 1, y).astype(y.dtype)
-        return x, self.restore_dtype(self.ops.where(self.ops.equal(y, 0), self.ops.cast(self.ops.add(self.ops.zeros_like(y), 1), y.dtype), y))
+        return x, self.restore_dtype(
+            self.ops.where(self.ops.equal(y, 0), self.ops.cast(self.ops.add(self.ops.zeros_like(y), 1), y.dtype), y)
+        )
 
     def shift_left(self, x: Handle, y: Handle) -> Handle:
         return self._shift("left_shift", x, y)

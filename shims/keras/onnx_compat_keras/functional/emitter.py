@@ -51,6 +51,9 @@ class Symbolic(Elementwise, Windows, Indexing, Reduction, Recurrent):
         )  # fmt: skip
         return first_result_only(self.node, normal)
 
+    def det(self, x: Handle) -> Handle:
+        return self.ops.det(self.tensor(x))
+
     def gradient(self, *_: object, **__: object) -> Tuple[Handle, ...]:
         raise UnsupportedError(
             "a functional Keras model holds no derivative of a part of itself", hint="train the model in Keras instead"

@@ -88,7 +88,7 @@ class Indexing(Control):
     def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
         x, indices, updates = self.tensor(x), self.tensor(indices), self.tensor(updates)
         depth = _known_depth(indices)
-        if depth == 0 or self.back_end == "jax" and reduction == "none":
+        if depth == 0 or (self.back_end == "jax" and reduction == "none"):
             raise UnsupportedError("a Keras model on %s does not scatter in the order of the updates" % self.back_end)
         rest = [-1 if size is None else size for size in x.shape[depth:]]
         if len(indices.shape) != 2:

@@ -25,10 +25,17 @@ class Reduction(Base):
         return self.layer(name, x, keepdims=keepdims, data_format="channels_last")
 
     def _reduce(self, name: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
+        """Return keras.ops.<name> of x over axes. Bools and small integers are reduced as int32, uint32 as int64."""
         dtype = self.out.dtype
+        options = {"axis": tuple(axes), "keepdims": keepdims}
         if dtype.kind == "f" or (dtype.kind == "i" and dtype.bits >= 32):
-            return self.restore_dtype(getattr(self.ops, name)(x, axis=tuple(axes), keepdims=keepdims))
-        raise UnsupportedError("a Keras model reduces floats and integers of at least 32 bits only")
+            return self.restore_dtype(getattr(self.ops, name)(x, **options))
+        self.check_dtypes()
+        wide = self.unchecked_ops.cast(x, "int64" if dtype.bits == 32 else "int32")
+        result = getattr(self.unchecked_ops, name)(wide, **options)
+        if dtype.kind == "b":
+            return self.unchecked_ops.not_equal(result, 0)
+        return self.unchecked_ops.cast(result, dtype.name)
 
     def _check_not_empty(self, x: Handle, axes: Sequence[int]) -> None:
         if any(x.shape[axis] == 0 for axis in axes):

@@ -41,6 +41,10 @@ class Shape(Computed):
             return replace(x, shape=sizes)
         x = self.tensor(x)
         target = self._wildcard(shape)
+        if target is None:
+            moved = self._move_unit_axes(x, shape)
+            if moved is not None:
+                return moved
         batch = self._batch_stays(shape, x)
         if batch and len(shape) > 1:
             rest = self._wildcard(shape, 1)
@@ -51,6 +55,23 @@ class Shape(Computed):
         if target is not None:
             return self.ops.reshape(x, target)
         return self._gather_rows(x, shape)
+
+    def _move_unit_axes(self, x: Handle, shape: Sizes) -> Optional[Handle]:
+        """Return x reshaped to `shape` by a squeeze and expand_dims, if the shapes differ in axes of length 1 only.
+
+        Returns None for any other shape, and for a constant.
+        """
+        source = self.node.args[0]
+        if not isinstance(source, Ref) or len(source.spec.shape) != len(x.shape):
+            return None
+        before = [(axis, size) for axis, size in enumerate(source.spec.shape) if not is_equal(size, 1)]
+        after = [(axis, size) for axis, size in enumerate(shape.dims) if not is_equal(size, 1)]
+        if len(before) != len(after) or not all(is_equal(a[1], b[1]) for a, b in zip(before, after)):
+            return None
+        ones = tuple(axis for axis in range(len(x.shape)) if axis not in dict(before))
+        x = self.ops.squeeze(x, axis=ones) if ones else x
+        new = tuple(axis for axis in range(len(shape)) if axis not in dict(after))
+        return self.ops.expand_dims(x, axis=new) if new else x
 
     def _batch_stays(self, shape: Sizes, x: Handle) -> bool:
         """Whether a reshape of x to `shape` keeps the first axis, and this axis has a symbolic size.

@@ -214,4 +214,3 @@ def _has_vector(operation: str, x: Scalar, y: Scalar) -> bool:
     if operation == "mul":
         return not any(_is_int(part) and part < 0 for part in (x, y))
     return operation == "add"
-

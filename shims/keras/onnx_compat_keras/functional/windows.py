@@ -25,7 +25,7 @@ class Windows(Shape, Base):
         self._check_space(space)
         if self._sums_in_float16():
             return self._through_float32(self.conv, x, w, bias, window=window, groups=groups)
-        if isinstance(w, Known) and (bias is None or isinstance(bias, Known)):
+        if self._can_be_weights(w, bias):
             filters, window = _resolve_dilations(np.asarray(w.array), window)
             x, padding = self._padding_for_layer(x, window)
             return self.layer(
@@ -43,14 +43,14 @@ class Windows(Shape, Base):
             self.tensor(x), self.tensor(w), strides=_unify(window.strides), padding=padding,
             data_format="channels_last", dilation_rate=_unify(window.dilations),
         )  # fmt: skip
-        return out if bias is None else self.ops.add(out, self.tensor(bias))
+        return self._add_bias(out, bias)
 
     def depthwise_conv(
         self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int
     ) -> Handle:
         space = len(window.strides)
-        if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
-            raise UnsupportedError("the filter of a depthwise Keras layer is a weight")
+        if not self._can_be_weights(w, bias):
+            return self._depthwise_operation(x, w, bias, window, groups)
         if self._sums_in_float16():
             return self._through_float32(self.depthwise_conv, x, w, bias, window=window, groups=groups)
         filters = np.asarray(w.array)[0]
@@ -74,7 +74,8 @@ class Windows(Shape, Base):
     ) -> Handle:
         space, strides = len(window.strides), window.strides
         self._check_space(space)
-        if not isinstance(w, Known) or not (bias is None or isinstance(bias, Known)):
+        if not self._can_be_weights(w, bias):
+            # Keras 3.15 does not keep the padding of a saved ops.conv_transpose.
             raise UnsupportedError("the filter of a transposed Keras convolution is a weight")
         if self._sums_in_float16():
             return self._through_float32(self.conv_transpose, x, w, bias, window=window, groups=groups)
@@ -92,6 +93,33 @@ class Windows(Shape, Base):
         if not any(excess):
             return out
         return cut(self.ops, out, (slice(None), *(slice(None, -more or None) for more in excess), slice(None)))
+
+    def _can_be_weights(self, *operands: Optional[Handle]) -> bool:
+        """Whether a layer can hold the operands as its weights: constants, or None, outside the body of a branch or loop."""
+        return self.has_weights and all(operand is None or isinstance(operand, Known) for operand in operands)
+
+    def _add_bias(self, out: Handle, bias: Optional[Handle]) -> Handle:
+        return out if bias is None else self.ops.add(out, self.tensor(bias))
+
+    def _depthwise_operation(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
+        """Compute a depthwise convolution whose filter is a tensor, by `keras.ops.depthwise_conv`."""
+        space, kernel = len(window.strides), self.tensor(w)
+        dilated_strides = window.is_dilated and any(stride != 1 for stride in window.strides)
+        if (
+            space > 2
+            or len(set(window.strides)) > 1
+            or dilated_strides
+            or None in kernel.shape
+            or self._sums_in_float16()
+        ):
+            raise UnsupportedError("the filter of this depthwise Keras convolution must be a constant")
+        kernel = self.ops.reshape(kernel, (*kernel.shape[1:-1], groups, kernel.shape[-1] // groups))
+        x, padding = self._padding_for_layer(x, window)
+        out = self.ops.depthwise_conv(
+            x, kernel, strides=_unify(window.strides), padding=padding, data_format="channels_last",
+            dilation_rate=_unify(window.dilations),
+        )  # fmt: skip
+        return self._add_bias(out, bias)
 
     def _convolve_groups(self, x: Handle, w: Known, bias: Handle, window: Window, groups: int) -> Handle:
         """Compute a grouped transposed convolution, which Keras lacks, by a layer for each group and a Concatenate.
@@ -176,21 +204,38 @@ class Windows(Shape, Base):
     def matmul(
         self, x: Handle, y: Handle, bias: Optional[Handle] = None, transpose_x: bool = False, transpose_y: bool = False
     ) -> Handle:
-        if self.out.dtype.kind != "f":
-            raise UnsupportedError("a Keras model multiplies matrices of floats only")
+        if self.out.dtype.kind != "f" and self.out.dtype.bits < 32:
+            raise UnsupportedError("a Keras model multiplies no matrices of small integers")
         if transpose_x:
             x = self._swap_last_axes(x)
         if isinstance(y, Known):
             y = Known(np.swapaxes(y.array, -1, -2), y.dtype) if transpose_y else y
-            if y.ndim == 2 and (bias is None or isinstance(bias, Known)) and not isinstance(x, Known):
+            if (
+                self.out.dtype.kind == "f"
+                and y.ndim == 2
+                and self._can_be_weights(y, bias)
+                and not isinstance(x, Known)
+            ):
                 return self.layer(
                     "Dense", x, weights=_weights(np.ascontiguousarray(y.array), bias), units=y.array.shape[1],
                     use_bias=bias is not None, kernel_initializer="zeros",
                 )  # fmt: skip
         elif transpose_y:
             y = self._swap_last_axes(y)
-        out = self.ops.matmul(self.tensor(x), self.tensor(y))
-        return out if bias is None else self.ops.add(out, self.tensor(bias))
+        return self._add_bias(self.restore_dtype(self.ops.matmul(self.tensor(x), self.tensor(y))), bias)
+
+    def matmul_integer(
+        self, a: Handle, b: Handle, a_zero_point: Optional[Handle] = None, b_zero_point: Optional[Handle] = None
+    ) -> Handle:
+        factors: List[Handle] = []
+        for handle, zero_point, axis in ((a, a_zero_point, -1), (b, b_zero_point, None)):
+            wide = self.unchecked_ops.cast(self.tensor(handle), "int32")
+            if zero_point is not None:
+                zero = self.unchecked_ops.cast(self.tensor(zero_point), "int32")
+                zero = self.unchecked_ops.expand_dims(zero, axis) if axis is not None and len(zero.shape) else zero
+                wide = self.unchecked_ops.subtract(wide, zero)
+            factors.append(wide)
+        return self.restore_dtype(self.unchecked_ops.matmul(*factors))
 
     def _swap_last_axes(self, x: Handle) -> Handle:
         if isinstance(x, Known):
