@@ -4,7 +4,7 @@ A message says what is wrong, where (node, operator, opset, shim), and what to d
 fields for programs; `str(error)` joins them for users, with control characters escaped.
 """
 
-from typing import TYPE_CHECKING, Any, Optional, Set, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Union
 
 from onnx_compat.escaping import printable
 
@@ -114,6 +114,11 @@ class UnsupportedError(OnnxCompatError):
         ...
         onnx_compat.errors.UnsupportedError: ...
     """
+
+    def __init__(self, reason: str, **where: Any) -> None:
+        super().__init__(reason, **where)
+        #: Errors of other nodes that the same attempt found: name of the node -> error.
+        self.others: "Dict[str, OnnxCompatError]" = {}
 
 
 class LimitError(OnnxCompatError):

@@ -303,8 +303,11 @@ def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) ->
     """
     from onnx_compat.conversion.bundle import divide
 
+    refusals: Dict[str, OnnxCompatError] = {}
+    if isinstance(refusal, UnsupportedError) and refusal.node is not None:
+        refusals = {**refusal.others, refusal.node: refusal}
     try:
-        division = divide(model, writer)
+        division = divide(model, writer, refusals)
     except OnnxCompatError:
         return refusal  # the cause is no single node
     nodes = division.fallback

@@ -28,7 +28,7 @@ from onnx_compat.model.types import Dim
 from onnx_compat.shim.interface import Shim
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
 
-__all__ = ["Division", "divide"]
+__all__ = ["Division", "divide", "node_and_inner"]
 
 Types = Dict[str, Optional[Type]]
 
@@ -59,7 +59,7 @@ class Division(NamedTuple):
 
         Nodes in subgraphs of the nodes in `fallback` are included.
         """
-        nodes = [inner for node in self.fallback for inner in _node_and_inner(node)]
+        nodes = [inner for node in self.fallback for inner in node_and_inner(node)]
         return [node for node in nodes if node.name in self.reasons and not may_fall_back(node)]
 
     def reason(self, node: GraphNode) -> OnnxCompatError:
@@ -67,7 +67,7 @@ class Division(NamedTuple):
 
         Without both, the reason is that the graph is indivisible.
         """
-        reasons = (self.reasons[inner.name] for inner in _node_and_inner(node) if inner.name in self.reasons)
+        reasons = (self.reasons[inner.name] for inner in node_and_inner(node) if inner.name in self.reasons)
         return next(reasons, _INDIVISIBLE)
 
     def part_model(self, part: Part) -> Model:
@@ -165,7 +165,8 @@ def _reads(node: GraphNode) -> List[str]:
     return [name for name in (*node.inputs, *node.captures()) if name]
 
 
-def _node_and_inner(node: GraphNode) -> List[GraphNode]:
+def node_and_inner(node: GraphNode) -> List[GraphNode]:
+    """Return a node and the nodes of its subgraphs, at any depth."""
     return [node, *(inner for graph in node.subgraphs() for inner in graph.walk())]
 
 

@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from typing import IO, BinaryIO, Callable, Dict, Iterable, List, Sequence
 
-from onnx_compat.conversion.bundle.division import Division, divide
+from onnx_compat.conversion.bundle.division import Division, divide, node_and_inner
 from onnx_compat.conversion.bundle.manifest import NAME, FallbackNode, Manifest, Member, PartEntry, dump_manifest
 from onnx_compat.errors import ConversionError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution.fallback import fallback_runnable
@@ -30,7 +30,7 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
     """Write a bundle to `path`, and return its manifest. A file at the path is overwritten, also if an error follows.
 
     `export` writes a part for the framework, in the format `file_format`. If `export` raises an UnsupportedError for a
-    node of the part, the node goes to the fallback, and everything is divided and written again.
+    node of the part, this node and those of its `others` go to the fallback, and everything is divided and written again.
 
     Raises a ConversionError in these cases. Other errors of `export`, and errors of preparing a part for the fallback,
     pass.
@@ -45,9 +45,11 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
         try:
             return _write(division, shim, file_format, path, export)
         except UnsupportedError as error:
-            exported = {node.name for part in division.parts if not part.fallback for node in part.nodes}
+            nodes = [node for part in division.parts if not part.fallback for node in part.nodes]
+            exported = {inner.name for node in nodes for inner in node_and_inner(node)}
             if error.node not in exported:
                 raise
+            refusals.update({name: other for name, other in error.others.items() if name in exported})
             refusals[error.node] = error
 
 

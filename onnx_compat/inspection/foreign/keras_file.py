@@ -10,8 +10,11 @@ from onnx_compat.boundary import DAMAGED
 from onnx_compat.errors import InputError, InvalidModelError
 from onnx_compat.shim.description import Description
 
-__all__ = ["describe_keras_file"]
+__all__ = ["PORT_NAMES", "describe_keras_file"]
 
+#: The member of a .keras file that has the names of the model's inputs and outputs, if Keras has other names for some:
+#: {"inputs": [...], "outputs": [...]}, in the order of the Keras model. Keras does not read it, and drops it when it saves.
+PORT_NAMES = "onnx_compat.json"
 _LARGEST = 1 << 26  # bytes of JSON: parsed, they take up to thirty times as much memory
 #: Classes of layers whose output has the shape of the input.
 _SHAPE_PRESERVING = ("Activation", "Identity")
@@ -42,6 +45,7 @@ def describe_keras_file(path: str) -> Description:
     try:
         with zipfile.ZipFile(path) as archive:
             config, metadata = _read_json(archive, "config.json"), _read_json(archive, "metadata.json")
+            names = _read_json(archive, PORT_NAMES) if PORT_NAMES in archive.namelist() else {}
             weights = [info.file_size for info in archive.infolist() if info.filename.startswith("model.weights")]
         layers = list(_iterate_layers(config))
         modules = Counter("%s" % layer["class_name"] for layer in layers if layer["class_name"] != "InputLayer")
@@ -58,7 +62,7 @@ def describe_keras_file(path: str) -> Description:
         }
         counts = sorted(modules.items(), key=lambda item: (-item[1], item[0]))
         tables = {
-            "inputs_and_outputs": _port_rows(config),
+            "inputs_and_outputs": _named(_port_rows(config), [*names.get("inputs", ()), *names.get("outputs", ())]),
             "layer_counts": [{"layer": k, "count": n} for k, n in counts],
         }
     except OSError as error:
@@ -96,11 +100,12 @@ def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
 
 
 def _is_stock(layer: Dict[str, Any]) -> bool:
-    """Return whether Keras itself defines the class of a layer: its module is in `keras`, and it has no registered name.
+    """Return whether Keras itself defines the class of a layer: its module is in `keras`, and no custom class is registered.
 
-    A registered name marks a custom class.
+    Keras stores a custom class under a registered name "package>class", and an operation of keras.ops under its own name.
     """
-    return str(layer.get("module") or "").split(".")[0] == "keras" and not layer.get("registered_name")
+    is_registered = layer.get("registered_name") not in (None, "", layer["class_name"])
+    return str(layer.get("module") or "").split(".")[0] == "keras" and not is_registered
 
 
 def _port_rows(model: Dict[str, Any]) -> List[Row]:
@@ -116,6 +121,13 @@ def _port_rows(model: Dict[str, Any]) -> List[Row]:
     outputs = list(_layer_names(model["config"].get("output_layers"))) or list(by_name)[-1:]
     ports = [("input", name) for name in inputs] + [("output", name) for name in outputs]
     return [{"": kind, "name": name, **_output_type(by_name[name])} for kind, name in ports]
+
+
+def _named(rows: List[Row], names: List[Any]) -> List[Row]:
+    """Return the rows of ports with the names of the ONNX model; unchanged if there is no name for each row."""
+    if len(names) != len(rows):
+        return rows
+    return [{**row, "name": str(name)} for row, name in zip(rows, names)]
 
 
 def _layer_names(layers: Json) -> Iterator[str]:

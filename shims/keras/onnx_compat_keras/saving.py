@@ -1,52 +1,76 @@
 """Write and read `.keras` files. They have only layers and operations of Keras, so they load without onnx-compat."""
 
+import json
 import os
 import shutil
 import tempfile
+import zipfile
+import zlib
 from pathlib import Path
-from typing import Any, Sequence, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 import keras
 
+from onnx_compat.inspection.foreign.keras_file import PORT_NAMES
 from onnx_compat.shim import Compiled, ConversionError, DType, InvalidModelError, Port, Program, UnsupportedError
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
-from onnx_compat_keras.functional import functional
+from onnx_compat_keras.framework_types import KerasModel
+from onnx_compat_keras.functional import functional, other_errors
 from onnx_compat_keras.runners import make_runner
 
 __all__ = ["load", "save"]
+
+_LARGEST = 1 << 24  # bytes of the names of inputs and outputs
 
 
 def save(program: Program, path: str) -> None:
     """Write the functional Keras model of a program to the `.keras` file `path`, and replace an old file.
 
-    Raises ConversionError if a functional model cannot express the program. If a node is the cause, the error names the
-    node.
+    If Keras has another name for an input or output, the file has the names of the program too, for `load`.
+
+    Raises UnsupportedError if a functional model cannot express the program. If a node is the cause, the error names the
+    node. Its `others` has the errors of other nodes.
     """
     try:
         model = functional(program)
     except UnsupportedError as error:
-        raise ConversionError(
+        refusal = UnsupportedError(
             "the model cannot be written as a Keras file: " + error.reason,
             hint=error.hint or "give its inputs fixed sizes, or convert it to a SavedModel or a TF Lite file",
             node=error.node,
             operator=error.operator,
             opset=error.opset,
             shim="keras",
-        ) from error
+        )
+        refusal.others = {**error.others, **other_errors(program)}
+        raise refusal from error
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
         file = Path(folder) / "model.keras"  # Keras insists on the suffix
         with wide():
             model.save(file)
+        _add_port_names(file, model, program)
         shutil.move(str(file), path)
+
+
+def _add_port_names(file: Path, model: KerasModel, program: Program) -> None:
+    """Add the member `PORT_NAMES` to a file, if Keras has another name for an input or output of the program."""
+    names = {
+        "inputs": [port.name for port in program.inputs],
+        "outputs": [port.name for port in program.outputs],
+    }
+    if names != {"inputs": [tensor.name for tensor in model.inputs], "outputs": list(model.output_names)}:
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr(PORT_NAMES, json.dumps(names))
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load a `.keras` file in safe mode, which runs no code of the file. Return (compiled model, input ports, output ports).
 
-    `native` of the compiled model is the loaded Keras model. Keras chooses the device. Raises InvalidModelError if
-    Keras cannot load the file, or if it has no functional model.
+    `native` of the compiled model is the loaded Keras model. Keras chooses the device. The ports have the names of the
+    ONNX model, if the file has them (see `save`). Raises InvalidModelError if Keras cannot load the file, or if it has no
+    functional model.
     """
     try:
         with wide():
@@ -55,10 +79,34 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         raise InvalidModelError("Keras does not load '%s': %s" % (path, cause_of(error)), shim="keras") from error
     if not isinstance(model, keras.Model) or not hasattr(model, "inputs"):
         raise InvalidModelError("'%s' does not hold a functional Keras model" % path, shim="keras")
-    inputs = _ports([tensor.name for tensor in model.inputs], model.inputs)
-    outputs = _ports(model.output_names, model.outputs)
+    names = _port_names(path)
+    inputs = _ports(names.get("inputs"), [tensor.name for tensor in model.inputs], model.inputs)
+    outputs = _ports(names.get("outputs"), model.output_names, model.outputs)
     return make_runner(Functional(model), lambda: model, inputs, outputs), inputs, outputs
 
 
-def _ports(names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:
+def _port_names(path: str) -> Dict[str, Any]:
+    """Return the member `PORT_NAMES` of a file; an empty dict if there is none. Raises InvalidModelError if it is damaged."""
+    with zipfile.ZipFile(path) as archive:
+        if PORT_NAMES not in archive.namelist():
+            return {}
+        try:
+            if archive.getinfo(PORT_NAMES).file_size > _LARGEST:
+                raise ValueError("it has more than %d bytes" % _LARGEST)
+            names = json.loads(archive.read(PORT_NAMES).decode("utf-8"))
+            if not isinstance(names, dict):
+                raise ValueError("it is no object")
+        except (ValueError, RecursionError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+            raise InvalidModelError(
+                "the names in '%s' (%s) are damaged: %s" % (path, PORT_NAMES, error), shim="keras"
+            ) from error
+        return names
+
+
+def _ports(names: Any, keras_names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:
+    """Return the ports of tensors: with `names`, if they are distinct texts, one for each tensor; else with Keras' names."""
+    if not isinstance(names, list) or len(names) != len(tensors) or not all(isinstance(name, str) for name in names):
+        names = list(keras_names)
+    if len(set(names)) != len(names):
+        names = list(keras_names)
     return tuple(Port(name, DType.of(tensor.dtype), tuple(tensor.shape)) for name, tensor in zip(names, tensors))

@@ -1,11 +1,11 @@
 """Build a functional Keras model from a recorded program."""
 
-import warnings
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import keras
 
-from onnx_compat.shim import OnnxCompatError, Port, Program, UnsupportedError, emit
+from onnx_compat.shim import OnnxCompatError, Port, Program, Ref, UnsupportedError, emit
+from onnx_compat.shim.emission import emission_errors
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.features import has_type, wide
 from onnx_compat_keras.framework_types import Handle, KerasModel, SymbolicTensor
@@ -14,26 +14,24 @@ from onnx_compat_keras.functional.base import policy
 from onnx_compat_keras.functional.emitter import Symbolic
 from onnx_compat_keras.functional.names import Names
 
-__all__ = ["functional"]
+__all__ = ["functional", "other_errors"]
 
 
 def functional(program: Program) -> KerasModel:
     """Return a functional Keras model that computes a program, built of layers and operations of Keras only.
 
-    Warns about each input or output that has another name in Keras. Raises UnsupportedError if
+    The names of inputs and outputs that Keras accepts are kept; others are replaced by similar names.
+
+    Raises UnsupportedError if
 
     - the program has no input,
-    - Keras lacks the dtype of an input or output,
+    - Keras lacks the dtype of an input or output; the error names a node that reads or computes it,
     - Keras cannot express a node exactly; the error names the node,
     - Keras raises any other error.
     """
     if not program.inputs:
         raise UnsupportedError("a functional Keras model needs an input")
-    for port in (*program.inputs, *program.outputs):
-        if not port.dtype.native or port.dtype.kind == "s" or not has_type(port.dtype.name):
-            raise UnsupportedError(
-                "'%s' has the type %s, which a Keras model does not have" % (port.name, port.dtype.name)
-            )
+    _check_ports(program)
     names = Names()
     port_names = _reserve_port_names(names, program)
     with wide():
@@ -44,6 +42,37 @@ def functional(program: Program) -> KerasModel:
             raise
         except Exception as error:  # Keras raises any error for a layer that it cannot build
             raise UnsupportedError("Keras does not build the model: %s" % cause_of(error)) from error
+
+
+def other_errors(program: Program) -> Dict[str, OnnxCompatError]:
+    """Return name of the ONNX node -> its error, for the nodes of a program that a functional Keras model cannot express."""
+    with wide():
+        emitter = Symbolic(Names())
+        emitter.scope.source = keras.Input(batch_shape=(), dtype="float32")
+        errors = emission_errors(with_activations(program.region), emitter)
+    errors.pop("", None)
+    return errors
+
+
+def _check_ports(program: Program) -> None:
+    """Raise UnsupportedError if Keras lacks the dtype of an input or output of the program."""
+    reasons: Dict[str, UnsupportedError] = {}
+    region = program.region
+    for k, port in enumerate((*program.inputs, *program.outputs)):
+        if port.dtype.native and port.dtype.kind != "s" and has_type(port.dtype.name):
+            continue
+        reason = "'%s' has the type %s, which a Keras model does not have" % (port.name, port.dtype.name)
+        value: Any = (*region.inputs, *region.outputs)[k]
+        if k < len(program.inputs):
+            nodes = [node for node in region.live() if value in set(node.uses())]
+        else:
+            nodes = [value.node] if isinstance(value, Ref) and value.node is not None else []
+        errors = [UnsupportedError(reason).at(**node.origin._asdict()) for node in nodes if node.origin is not None]
+        reasons.update({str(error.node): error for error in errors or [UnsupportedError(reason)]})
+    if reasons:
+        first = next(iter(reasons.values()))
+        first.others = {name: error for name, error in reasons.items() if error is not first and error.node}
+        raise first
 
 
 def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], output_names: Sequence[str]) -> KerasModel:
@@ -83,12 +112,9 @@ def _declare_dtype(emitter: Symbolic, result: Handle, port: Port) -> SymbolicTen
 def _reserve_port_names(names: Names, program: Program) -> Tuple[List[str], List[str]]:
     """Reserve names for the inputs and outputs, and return (input names, output names).
 
-    A name that Keras accepts and that is unique is kept. Another name is replaced by a similar one, with a warning.
+    A name that Keras accepts and that is unique is kept. Another name is replaced by a similar one.
     """
     port_names: Tuple[List[str], List[str]] = ([], [])
     for k, port in enumerate((*program.inputs, *program.outputs)):
-        name = names.fresh(port.name, weighty=False)
-        port_names[k >= len(program.inputs)].append(name)
-        if name != port.name:
-            warnings.warn("Keras calls '%s' '%s'" % (port.name, name), stacklevel=2)
+        port_names[k >= len(program.inputs)].append(names.fresh(port.name, weighty=False))
     return port_names

@@ -80,14 +80,14 @@ class Names:
     def fresh(self, wanted: str, weighty: bool = True) -> str:
         """Reserve and return a unique layer name that is similar to `wanted`: "a/b" => "a_b", or "a_b_1" if "a_b" is used.
 
-        Slashes at the ends are removed. A run of characters other than ASCII letters, digits and `_.:-` becomes one
-        "_". An empty name becomes "values".
+        Slashes at the ends, and "_" and "-" at the front, are removed. A run of characters other than ASCII letters,
+        digits and `_.-` becomes one "_". An empty name becomes "values". The rule is that of TensorFlow's name scopes.
 
         `weighty`: the layer may have weights. Dots are then replaced by "_", because torch allows no dot in the name of
         a weight.
         """
-        foreign = r"[^A-Za-z0-9_:-]+" if weighty else r"[^A-Za-z0-9_.:-]+"
-        base = re.sub(foreign, "_", wanted.strip("/")) or "values"
+        foreign = r"[^A-Za-z0-9_-]+" if weighty else r"[^A-Za-z0-9_.-]+"
+        base = re.sub(foreign, "_", wanted.strip("/")).lstrip("_-") or "values"
         name, count = base, 1
         while name in self.used_names:
             name, count = "%s_%d" % (base, count), count + 1
