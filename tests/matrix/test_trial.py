@@ -121,3 +121,13 @@ def test_the_variables_of_the_shell_are_removed(monkeypatch):
     assert trial._run_command(sys.executable, "-c", code, env={"GIVEN": "1"}).split() == ["None", "1"]
     with pytest.raises(trial.Failed, match="on purpose"):
         trial._run_command(sys.executable, "-c", "raise SystemExit('on purpose')")
+
+
+@pytest.mark.parametrize("name", [name for name, cell in branches(MATRIX).items() if cell.env])
+def test_a_trial_sets_no_variable_that_a_user_does_not_set(machine, name):
+    """A branch of Keras on JAX has to work where KERAS_BACKEND is not set."""
+    _, ran = machine
+    run_trial(name)
+    environments = [options.get("env") or {} for _, _, options in ran]
+    assert any(environments)
+    assert not any(set(trial.UNSET) & set(environment) for environment in environments)

@@ -28,7 +28,7 @@ def call_model() -> Callable[[Any, Sequence[np.ndarray]], List[np.ndarray]]:
 
     def call(model: Any, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         with wide():
-            outputs = model(list(arrays), training=False)
+            outputs = model(arrays[0] if len(arrays) == 1 else list(arrays), training=False)
             outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
             return [np.asarray(keras.ops.convert_to_numpy(output)) for output in outputs]
 

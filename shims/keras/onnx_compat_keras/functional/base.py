@@ -101,6 +101,7 @@ class Base(Emitter):
         self.back_end = back_end()
         self.computed: Optional[DType] = None  # the dtype of new layers; None: the dtype of the node's result
         self.scope = Scope()
+        self._lifted_names: Dict[int, str] = {}
         self._created: Set[int] = set()  # the ids of the operations that the current node has created
 
     @property
@@ -277,12 +278,17 @@ class Base(Emitter):
             nothing = self.unchecked_ops.cast(cut(self.unchecked_ops, self.zero(), (slice(0, 0),)), dtype.name)
             return self.unchecked_ops.reshape(nothing, array.shape)
         if self.scope.lifted is not None:
-            tensor = keras.Input(batch_shape=array.shape, dtype=dtype.name)
+            tensor = self.lifted_input(known)
             self.scope.lifted[id(array)] = (known, tensor)
             return tensor
         if dtype.kind in "iub" and np.abs(array.astype(np.float64)).max(initial=0) <= 2**24:
             return self.unchecked_ops.cast(self._row(array, dtypes.float32, trainable=False), dtype.name)
         return self._row(array, dtype)
+
+    def lifted_input(self, known: Known) -> SymbolicTensor:
+        """Return a new input for a constant of the body of a branch or loop. Its name is the same in each body."""
+        name = self._lifted_names.setdefault(id(known.array), "k%05d" % len(self._lifted_names))
+        return keras.Input(batch_shape=known.shape, dtype=known.dtype.name, name=name)
 
     def _row(self, array: np.ndarray, dtype: DType, trainable: bool = True) -> Handle:
         flat = np.ascontiguousarray(array.astype(dtype.numpy)).reshape(1, -1)
@@ -311,6 +317,8 @@ class Base(Emitter):
         return self.scope.zero
 
     def placeholder(self, spec: Spec) -> Handle:
+        if not spec.dtype.native or spec.dtype.kind == "s" or not has_type(spec.dtype.name):
+            raise UnsupportedError("a Keras model on %s has no %s" % (self.back_end, spec.dtype.name))
         sizes = [int(size) if isinstance(size, (int, np.integer)) else None for size in spec.shape]
         return keras.Input(batch_shape=sizes, dtype=spec.dtype.name)
 

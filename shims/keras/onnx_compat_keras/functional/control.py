@@ -25,7 +25,6 @@ __all__ = ["Control"]
 
 #: The body of a model: its input handles -> its results.
 _Body = Callable[[Sequence[Handle]], Sequence[Handle]]
-_Results = List[Tuple[str, SymbolicTensor]]
 
 
 class Control(Shape):
@@ -35,7 +34,7 @@ class Control(Shape):
         specs = [output.spec for output in self.node.outputs]
         operands = [self._operand_of_body(handle) for handle in captures]
         inner = [_InnerModel(self, operands, lambda args, body=body: body(*args), specs) for body in reversed(bodies)]
-        lifted = _join([model.scope for model in inner])
+        lifted = self._join([model.scope for model in inner])
         models = [model.build_list(lifted) for model in inner]
         index = self.unchecked_ops.cast(self.unchecked_ops.reshape(self.tensor(pred), ()), "int32")
         values = [self.zero(), *_tensors(operands), *(self.constant_tensor(known) for known in lifted)]
@@ -114,16 +113,24 @@ class Control(Shape):
             _InnerModel(self, operands, test, [Spec(dtypes.bool_, ())], specs),
             _InnerModel(self, operands, body, specs, specs),
         ]
-        lifted = _join([model.scope for model in inner])
+        lifted = self._join([model.scope for model in inner])
         test_model = inner[0].build_test(lifted)
         body_model = inner[1].build_body(lifted, len(state))
         values = [self.zero(), *_tensors(operands), *(self.constant_tensor(known) for known in lifted)]
-        arguments: List[Any] = [SavedFunction.of("while_loop"), test_model, body_model, dict(_keyed(values))]
+        keys = [tensor.name for tensor in body_model.inputs]
+        arguments: List[Any] = [SavedFunction.of("while_loop"), test_model, body_model, dict(zip(keys, values))]
         if self.back_end == "torch":  # infers shapes by a run on ones: a limit that is computed stops it after a round
             arguments.append(self.unchecked_ops.add(self.unchecked_ops.reshape(self.zero(), ()), 2**31 - 1))
         results = self.unchecked_ops.switch(0, arguments[:1], *arguments[1:])
-        after = [results[key] for key, _ in _keyed(values)[1 : 1 + len(state)]]
+        after = [results[key] for key in keys[1 : 1 + len(state)]]
         return [self._open(result, spec) for result, spec in zip(after, specs)]
+
+    def _join(self, scopes: Sequence[Scope]) -> List[Known]:
+        """Return the constants that the scopes have as inputs, each once, in the order of the names of the inputs."""
+        constants: Dict[int, Known] = {}
+        for scope in scopes:
+            constants.update({key: known for key, (known, _) in (scope.lifted or {}).items()})
+        return [constants[key] for key in sorted(constants, key=self._lifted_names.__getitem__)]
 
     def _operand_of_body(self, handle: Handle) -> Handle:
         """Return a handle as the body of a branch or loop gets it: a `Known` unchanged, anything else as a tensor."""
@@ -168,8 +175,9 @@ class _InnerModel:
         results: Sequence[Spec],
         state: Sequence[Spec] = (),
     ) -> None:
-        self.names = emitter.names
-        self.zero = keras.Input(batch_shape=(1,), dtype="int32")
+        self.emitter = emitter
+        # The names of the inputs are the keys of the dict, which sort in the order of the inputs.
+        self.zero = keras.Input(batch_shape=(1,), dtype="int32", name="a")
         self.inputs: List[Handle] = []
         for position, handle in enumerate(operands):
             if isinstance(handle, Known):
@@ -178,7 +186,7 @@ class _InnerModel:
             shape = tuple(handle.shape)
             if position < len(state):
                 shape = tuple(size if isinstance(size, (int, np.integer)) else None for size in state[position].shape)
-            self.inputs.append(keras.Input(batch_shape=shape, dtype=handle.dtype))
+            self.inputs.append(keras.Input(batch_shape=shape, dtype=handle.dtype, name="b%05d" % position))
         with emitter.inner_scope(self.zero) as self.scope:
             self.results = [self._finish(emitter, handle, spec) for handle, spec in zip(body(self.inputs), results)]
 
@@ -193,40 +201,40 @@ class _InnerModel:
         return self._identity(emitter._open(tensor, spec), spec.dtype)
 
     def _identity(self, tensor: SymbolicTensor, dtype: DType) -> SymbolicTensor:
-        layer = keras.layers.Identity(name=self.names.fresh("result"), dtype=policy(dtype))
-        self.names.operations[id(layer)] = layer
+        layer = keras.layers.Identity(name=self.emitter.names.fresh("result"), dtype=policy(dtype))
+        self.emitter.names.operations[id(layer)] = layer
         return layer(tensor)
 
     def _all_inputs(self, lifted: Sequence[Known]) -> List[SymbolicTensor]:
         """Return all inputs: [0], then the tensors of the operands, then a tensor for each constant of `lifted`."""
         known = self.scope.lifted or {}
         tensors = [
-            known[id(constant.array)][1] if id(constant.array) in known
-            else keras.Input(batch_shape=constant.shape, dtype=constant.dtype.name)
+            known[id(constant.array)][1] if id(constant.array) in known else self.emitter.lifted_input(constant)
             for constant in lifted
-        ]  # fmt: skip
+        ]
         return [self.zero, *_tensors(self.inputs), *tensors]
 
     def build_list(self, lifted: Sequence[Known]) -> KerasModel:
         """Return the model of a list of tensors."""
         results = self.results if len(self.results) != 1 else self.results[0]
-        return keras.Model(self._all_inputs(lifted), results, name=self.names.fresh("branch"))
+        return keras.Model(self._all_inputs(lifted), results, name=self.emitter.names.fresh("branch"))
 
     def build_test(self, lifted: Sequence[Known]) -> KerasModel:
         """Return the model of a dict of tensors whose result is a bool."""
-        return keras.Model(dict(_keyed(self._all_inputs(lifted))), self.results[0], name=self.names.fresh("test"))
+        return keras.Model(_keyed(self._all_inputs(lifted)), self.results[0], name=self.emitter.names.fresh("test"))
 
     def build_body(self, lifted: Sequence[Known], count: int) -> KerasModel:
         """Return the model that maps a dict of tensors to one of the same keys: `count` results, and the other inputs."""
         inputs = self._all_inputs(lifted)
         kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]
         results = [self._identity(inputs[0], dtypes.int32), *self.results, *kept]
-        return keras.Model(dict(_keyed(inputs)), dict(_keyed(results)), name=self.names.fresh("body"))
+        outputs = {tensor.name: result for tensor, result in zip(inputs, results)}
+        return keras.Model(_keyed(inputs), outputs, name=self.emitter.names.fresh("body"))
 
 
-def _keyed(values: Sequence[SymbolicTensor]) -> _Results:
-    """Return (key, value) for each value. The keys sort in the order of the values, as Keras sorts the keys of a dict."""
-    return [("v%05d" % number, value) for number, value in enumerate(values)]
+def _keyed(inputs: Sequence[SymbolicTensor]) -> Dict[str, SymbolicTensor]:
+    """Return name -> input. The names sort in the order of the inputs."""
+    return {tensor.name: tensor for tensor in inputs}
 
 
 def _tensors(handles: Sequence[Handle]) -> List[SymbolicTensor]:
@@ -235,11 +243,3 @@ def _tensors(handles: Sequence[Handle]) -> List[SymbolicTensor]:
 
 def _int64(number: int) -> Known:
     return Known(np.asarray(number, np.int64), dtypes.int64)
-
-
-def _join(scopes: Sequence[Scope]) -> List[Known]:
-    """Return the constants that the scopes have as inputs, each once."""
-    constants: Dict[int, Known] = {}
-    for scope in scopes:
-        constants.update({key: known for key, (known, _) in (scope.lifted or {}).items()})
-    return list(constants.values())

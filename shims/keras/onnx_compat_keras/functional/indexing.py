@@ -53,7 +53,7 @@ class Indexing(Control):
         lead, rest = sizes[: batch_dims + depth], sizes[batch_dims + depth :]
         rows = self._rows(indices, lead[batch_dims:])
         for axis in range(batch_dims):
-            rows = self.unchecked_ops.add(rows, self._batch_offset(indices, axis, lead))
+            rows = self.plus(rows, self._batch_offset(indices, axis, lead))
         if all(isinstance(size, int) for size in rest) and 0 not in rest:
             return self.ops.take(self.ops.reshape(x, (-1, *rest)), rows, axis=0)
         return self.ops.take(self.ops.reshape(x, (-1,)), self._elements(rows, rest), axis=0)
@@ -66,7 +66,7 @@ class Indexing(Control):
         rows: Any = None
         for k, size in enumerate(sizes):
             column = ops.cast(cut(ops, indices, (*[slice(None)] * (len(indices.shape) - 1), k)), "int32")
-            rows = column if rows is None else ops.add(ops.multiply(rows, self.int32(size)), column)
+            rows = column if rows is None else self.plus(ops.multiply(rows, self.int32(size)), column)
         return rows
 
     def _batch_offset(self, indices: Handle, axis: int, lead: Sequence[Scalar]) -> Handle:
@@ -82,7 +82,7 @@ class Indexing(Control):
         ops = self.unchecked_ops
         for size in rest:
             first = ops.multiply(ops.expand_dims(rows, -1), self.int32(size))
-            rows = ops.add(first, self.positions(size))
+            rows = self.plus(first, self.positions(size))
         return rows
 
     def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:

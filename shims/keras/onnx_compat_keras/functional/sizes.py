@@ -97,6 +97,10 @@ class Sizing(Base):
         number = getattr(self.unchecked_ops, function)(*numbers)
         return Length("number", (self.unchecked_ops.cast(number, "int64"),))
 
+    def plus(self, x: Handle, y: Handle) -> Handle:
+        """Return x + y of positions. Keras 3.15 on TensorFlow may add along a wrong axis (see `Elementwise.add`)."""
+        return self.unchecked_ops.subtract(x, self.unchecked_ops.negative(y))
+
     # -- as tensors ----------------------------------------------------------------------------------------------------
     def size_tensor(self, size: Handle) -> Handle:
         """Return a size, a `Length` or an integer tensor with a single element, as an int64 scalar tensor."""
