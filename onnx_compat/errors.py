@@ -118,7 +118,7 @@ class UnsupportedError(OnnxCompatError):
     def __init__(self, reason: str, **where: Any) -> None:
         super().__init__(reason, **where)
         #: Errors of other nodes that the same attempt found: name of the node -> error.
-        self.others: "Dict[str, OnnxCompatError]" = {}
+        self.other_errors: Dict[str, OnnxCompatError] = {}
 
 
 class LimitError(OnnxCompatError):

@@ -305,7 +305,7 @@ def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) ->
 
     refusals: Dict[str, OnnxCompatError] = {}
     if isinstance(refusal, UnsupportedError) and refusal.node is not None:
-        refusals = {**refusal.others, refusal.node: refusal}
+        refusals = {**refusal.other_errors, refusal.node: refusal}
     try:
         division = divide(model, writer, refusals)
     except OnnxCompatError:

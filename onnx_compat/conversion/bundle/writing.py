@@ -30,7 +30,7 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
     """Write a bundle to `path`, and return its manifest. A file at the path is overwritten, also if an error follows.
 
     `export` writes a part for the framework, in the format `file_format`. If `export` raises an UnsupportedError for a
-    node of the part, this node and those of its `others` go to the fallback, and everything is divided and written again.
+    node of the part, this node and those of its `other_errors` go to the fallback. Everything is divided and written again.
 
     Raises a ConversionError in these cases. Other errors of `export`, and errors of preparing a part for the fallback,
     pass.
@@ -49,7 +49,7 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
             exported = {inner.name for node in nodes for inner in node_and_inner(node)}
             if error.node not in exported:
                 raise
-            refusals.update({name: other for name, other in error.others.items() if name in exported})
+            refusals.update({name: reason for name, reason in error.other_errors.items() if name in exported})
             refusals[error.node] = error
 
 

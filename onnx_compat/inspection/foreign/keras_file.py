@@ -62,7 +62,7 @@ def describe_keras_file(path: str) -> Description:
         }
         counts = sorted(modules.items(), key=lambda item: (-item[1], item[0]))
         tables = {
-            "inputs_and_outputs": _named(_port_rows(config), [*names.get("inputs", ()), *names.get("outputs", ())]),
+            "inputs_and_outputs": _set_names(_port_rows(config), [*names.get("inputs", ()), *names.get("outputs", ())]),
             "layer_counts": [{"layer": k, "count": n} for k, n in counts],
         }
     except OSError as error:
@@ -123,7 +123,7 @@ def _port_rows(model: Dict[str, Any]) -> List[Row]:
     return [{"": kind, "name": name, **_output_type(by_name[name])} for kind, name in ports]
 
 
-def _named(rows: List[Row], names: List[Any]) -> List[Row]:
+def _set_names(rows: List[Row], names: List[Any]) -> List[Row]:
     """Return the rows of ports with the names of the ONNX model; unchanged if there is no name for each row."""
     if len(names) != len(rows):
         return rows

@@ -17,12 +17,12 @@ VARIABLE = "KERAS_BACKEND"
 def choose_back_end() -> None:
     """Set the variable KERAS_BACKEND to the only installed back end, if Keras would take one that is not installed.
 
-    Does nothing if the variable is set, if Keras is imported already, if the back end of `keras.json` is installed, or if
-    no back end or several others are. Keras reads the variable once, when it is imported; child processes inherit it.
+    Does nothing if the variable is set, or if Keras is imported already. Does nothing if the back end of `keras.json` is
+    installed, or unless a single other back end is. Keras reads the variable once, when it is imported; child processes inherit it.
     """
     if VARIABLE in os.environ or "keras" in sys.modules:
         return
-    name = only_installed(_configured(), _is_installed)
+    name = only_installed(_read_configured(), _is_installed)
     if name is not None:
         os.environ[VARIABLE] = name
 
@@ -35,7 +35,7 @@ def only_installed(configured: str, is_installed: Callable[[str], bool]) -> Opti
     return names[0] if len(names) == 1 else None
 
 
-def _configured() -> str:
+def _read_configured() -> str:
     """Return the back end that Keras takes without the variable: that of its file keras.json, else "tensorflow".
 
     Keras writes the file when it is first imported, so the file does not always have a choice of the user.

@@ -31,7 +31,7 @@ def save(program: Program, path: str) -> None:
     If Keras has another name for an input or output, the file has the names of the program too, for `load`.
 
     Raises UnsupportedError if a functional model cannot express the program. If a node is the cause, the error names the
-    node. Its `others` has the errors of other nodes.
+    node. Its `other_errors` has the errors of other nodes.
     """
     try:
         model = functional(program)
@@ -44,7 +44,7 @@ def save(program: Program, path: str) -> None:
             opset=error.opset,
             shim="keras",
         )
-        refusal.others = {**error.others, **other_errors(program)}
+        refusal.other_errors = {**error.other_errors, **other_errors(program)}
         raise refusal from error
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
         file = Path(folder) / "model.keras"  # Keras insists on the suffix
@@ -86,7 +86,7 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
 
 
 def _port_names(path: str) -> Dict[str, Any]:
-    """Return the member `PORT_NAMES` of a file; an empty dict if there is none. Raises InvalidModelError if it is damaged."""
+    """Return the member `PORT_NAMES` of a file; an empty dict if the file has no such member. Raises InvalidModelError if it is damaged."""
     with zipfile.ZipFile(path) as archive:
         if PORT_NAMES not in archive.namelist():
             return {}
@@ -94,13 +94,11 @@ def _port_names(path: str) -> Dict[str, Any]:
             if archive.getinfo(PORT_NAMES).file_size > _LARGEST:
                 raise ValueError("it has more than %d bytes" % _LARGEST)
             names = json.loads(archive.read(PORT_NAMES).decode("utf-8"))
-            if not isinstance(names, dict):
-                raise ValueError("it is no object")
         except (ValueError, RecursionError, zipfile.BadZipFile, EOFError, zlib.error) as error:
             raise InvalidModelError(
                 "the names in '%s' (%s) are damaged: %s" % (path, PORT_NAMES, error), shim="keras"
             ) from error
-        return names
+        return names if isinstance(names, dict) else {}
 
 
 def _ports(names: Any, keras_names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:

@@ -281,7 +281,7 @@ assert not any(name.split(".")[0].startswith("onnx") for name in sys.modules)
 
 
 def test_keras_alone_loads_and_runs_the_file(tmp_path: Path) -> None:
-    """One child process loads all files: to import Keras takes most of the time."""
+    """Load all files in one child process: to import Keras takes most of the time."""
     paths: List[str] = []
     for number, (name, build) in enumerate(SAMPLES.items()):
         sample = build()
@@ -348,8 +348,8 @@ def test_a_batch_normalization_stays_a_layer(rank: int, opset: int, dtype: int, 
     weights = {name + "h": array.astype(np.float16) for name, array in CONV.items()} if dtype != FLOAT else CONV
     nodes = [helper.make_node("BatchNormalization", names, ["y"], name="bn")]
     shape = ["n", 4, 5, 6, 7][:rank]
-    found = operations(model(nodes, [port("x", dtype, shape)], [port("y", dtype, shape)], weights, opset), tmp_path)
-    assert type(found["bn"]).__name__ == "BatchNormalization"
+    layers = operations(model(nodes, [port("x", dtype, shape)], [port("y", dtype, shape)], weights, opset), tmp_path)
+    assert type(layers["bn"]).__name__ == "BatchNormalization"
 
 
 CHAINS = {
@@ -410,8 +410,8 @@ def dilated_pools(inner: bool) -> ModelProto:
     """Return a model with two nodes that no Keras file holds; if `inner`, one of them is in a branch of an If."""
     pool = [helper.make_node("MaxPool", ["r"], ["p"], name="p/1", kernel_shape=[2, 2], dilations=[2, 2])]
     if inner:
-        other = [helper.make_node("Slice", ["r", "one", "seven", "axes"], ["q"], name="cut")]
-        graphs = [helper.make_graph(n, n[0].name, [], [port(n[0].output[0], FLOAT, None)]) for n in (pool, other)]
+        crop = [helper.make_node("Slice", ["r", "one", "seven", "axes"], ["q"], name="cut")]
+        graphs = [helper.make_graph(n, n[0].name, [], [port(n[0].output[0], FLOAT, None)]) for n in (pool, crop)]
         pool = [helper.make_node("If", ["c"], ["p"], name="if", then_branch=graphs[0], else_branch=graphs[1])]
         pool[0].output[0] = "out"
     nodes = [

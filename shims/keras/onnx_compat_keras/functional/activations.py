@@ -31,7 +31,7 @@ _NAMES: Dict[str, str] = {"hard_swish": "hard_silu", "swish": "silu"}
 
 
 def with_activations(region: Region) -> Region:
-    """Return a copy of the region with activations in place of their compositions; the region itself if there are none."""
+    """Return a copy of the region with activations in place of their compositions; the region itself without a match."""
     return rewrite_region(region, _find)[0]
 
 

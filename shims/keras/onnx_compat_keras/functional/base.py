@@ -53,7 +53,7 @@ class Scope:
     zero: SymbolicTensor = None
     lifted: Optional[Dict[int, Tuple[Known, SymbolicTensor]]] = None
     held: Dict[int, Any] = field(default_factory=dict)
-    ones: Dict[Any, SymbolicTensor] = field(default_factory=dict)
+    ones_vectors: Dict[Any, SymbolicTensor] = field(default_factory=dict)
     positions: Dict[Any, SymbolicTensor] = field(default_factory=dict)
 
 

@@ -67,11 +67,12 @@ def _check_ports(program: Program) -> None:
             nodes = [node for node in region.live() if value in set(node.uses())]
         else:
             nodes = [value.node] if isinstance(value, Ref) and value.node is not None else []
-        errors = [UnsupportedError(reason).at(**node.origin._asdict()) for node in nodes if node.origin is not None]
+        origins = [node.origin for node in nodes if node.origin is not None]
+        errors = [UnsupportedError(reason, **origin._asdict()) for origin in origins]
         reasons.update({str(error.node): error for error in errors or [UnsupportedError(reason)]})
     if reasons:
         first = next(iter(reasons.values()))
-        first.others = {name: error for name, error in reasons.items() if error is not first and error.node}
+        first.other_errors = {name: error for name, error in reasons.items() if error is not first and error.node}
         raise first
 
 

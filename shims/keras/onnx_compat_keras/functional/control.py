@@ -33,7 +33,7 @@ class Control(Shape):
     def cond(self, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         specs = [output.spec for output in self.node.outputs]
         operands = [self._operand_of_body(handle) for handle in captures]
-        inner = [_InnerModel(self, operands, lambda args, body=body: body(*args), specs) for body in reversed(bodies)]
+        inner = [_InnerModel(self, operands, _unpacking(body), specs) for body in reversed(bodies)]
         lifted = self._join([model.scope for model in inner])
         models = [model.build_list(lifted) for model in inner]
         index = self.unchecked_ops.cast(self.unchecked_ops.reshape(self.tensor(pred), ()), "int32")
@@ -45,7 +45,7 @@ class Control(Shape):
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         test, body = bodies
         specs = [ref.spec for ref in self.node.regions[1].inputs]
-        return tuple(self._loop(lambda args: test(*args), lambda args: body(*args), list(state), specs, list(captures)))
+        return tuple(self._loop(_unpacking(test), _unpacking(body), list(state), specs, list(captures)))
 
     def scan(
         self,
@@ -155,9 +155,9 @@ class Control(Shape):
 
     def nonzero_positions(self, vector: SymbolicTensor) -> SymbolicTensor:
         """Return the int32 positions of the elements of a vector that are not zero."""
-        found = self.unchecked_ops.nonzero(vector)
+        result = self.unchecked_ops.nonzero(vector)
         # Keras on torch, and older releases, give a matrix with a single row, or a vector.
-        return self.unchecked_ops.reshape(found[0] if isinstance(found, (list, tuple)) else found, (-1,))
+        return self.unchecked_ops.reshape(result[0] if isinstance(result, (list, tuple)) else result, (-1,))
 
 
 class _Open:
@@ -221,7 +221,7 @@ class _InnerModel:
 
     def build_test(self, lifted: Sequence[Known]) -> KerasModel:
         """Return the model of a dict of tensors whose result is a bool."""
-        return keras.Model(_keyed(self._all_inputs(lifted)), self.results[0], name=self.emitter.names.fresh("test"))
+        return keras.Model(_by_name(self._all_inputs(lifted)), self.results[0], name=self.emitter.names.fresh("test"))
 
     def build_body(self, lifted: Sequence[Known], count: int) -> KerasModel:
         """Return the model that maps a dict of tensors to one of the same keys: `count` results, and the other inputs."""
@@ -229,10 +229,15 @@ class _InnerModel:
         kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]
         results = [self._identity(inputs[0], dtypes.int32), *self.results, *kept]
         outputs = {tensor.name: result for tensor, result in zip(inputs, results)}
-        return keras.Model(_keyed(inputs), outputs, name=self.emitter.names.fresh("body"))
+        return keras.Model(_by_name(inputs), outputs, name=self.emitter.names.fresh("body"))
 
 
-def _keyed(inputs: Sequence[SymbolicTensor]) -> Dict[str, SymbolicTensor]:
+def _unpacking(body: Callable[..., Sequence[Handle]]) -> _Body:
+    """Return a function of a sequence that calls `body` with the elements as arguments."""
+    return lambda args: body(*args)
+
+
+def _by_name(inputs: Sequence[SymbolicTensor]) -> Dict[str, SymbolicTensor]:
     """Return name -> input. The names sort in the order of the inputs."""
     return {tensor.name: tensor for tensor in inputs}
 

@@ -220,10 +220,10 @@ class Elementwise(Pointwise, Sizing):
         if self.out.dtype.kind == "i":
             y = self._division_operands(x, y)[1]
             rest = self.restore_dtype(self.ops.mod(x, y))  # with the sign of y
-            other = self.ops.logical_and(
+            has_other_sign = self.ops.logical_and(
                 self.ops.not_equal(rest, 0), self.ops.not_equal(self.ops.less(x, 0), self.ops.less(y, 0))
             )
-            return self.restore_dtype(self.ops.where(other, self.ops.subtract(rest, y), rest))
+            return self.restore_dtype(self.ops.where(has_other_sign, self.ops.subtract(rest, y), rest))
         rest = self.ops.mod(self.ops.absolute(x), self.ops.absolute(y))
         return self.ops.where(self.ops.less(x, 0), self.ops.negative(rest), rest)
 

@@ -20,13 +20,13 @@ def _working(operation: Any, created: Set[int]) -> Any:
 
     Returns the given operation if this leads to an operation that is not in `created`.
     """
-    found = operation
-    while type(found).__name__ in _MOVING:
-        tensors = found._inbound_nodes[0].input_tensors
+    working = operation
+    while type(working).__name__ in _MOVING:
+        tensors = working._inbound_nodes[0].input_tensors
         if len(tensors) != 1 or id(tensors[0]._keras_history.operation) not in created:
             return operation
-        found = tensors[0]._keras_history.operation
-    return found
+        working = tensors[0]._keras_history.operation
+    return working
 
 
 class Names:
@@ -47,17 +47,16 @@ class Names:
     def of(self, node: Node, kind: str, auxiliary: bool = False) -> str:
         """Return an unused name for a layer or operation of a class, `kind`, that emits a recorded node.
 
-        It is the name of the ONNX node, if the recorded node does its work and the name is still free. It is that name
-        with the kind appended for any other recorded node, for an `auxiliary` operation, and for a kind in `_MOVING`
-        that does not do the work.
+        It is the name of the ONNX node, if the recorded node does its work and the name is still free. Otherwise the kind
+        is appended. That holds too for an `auxiliary` operation, and for a kind in `_MOVING` that does not do the work.
         """
         if node.origin is None:
             return self.fresh("values")
         name = node.origin.node
         if not auxiliary and (kind not in _MOVING or node.primitive in MOVES):
-            taken = self.take(node)
-            if taken is not None:
-                return taken
+            reserved_name = self.take(node)
+            if reserved_name is not None:
+                return reserved_name
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
         return self.fresh("%s_%s" % (name.strip("/"), words))
 

@@ -27,8 +27,8 @@ def main_nodes(region: Region) -> Dict[str, Node]:
             if name not in nodes or _rank(node) >= _rank(nodes[name]):
                 nodes[name] = node
         for inner in node.regions:
-            for name, other in main_nodes(inner).items():
-                nodes.setdefault(name, other)
+            for name, inner_node in main_nodes(inner).items():
+                nodes.setdefault(name, inner_node)
     return nodes
 
 

@@ -68,8 +68,8 @@ class Shape(Computed):
         after = [(axis, size) for axis, size in enumerate(shape.dims) if not is_equal(size, 1)]
         if len(before) != len(after) or not all(is_equal(a[1], b[1]) for a, b in zip(before, after)):
             return None
-        ones = tuple(axis for axis in range(len(x.shape)) if axis not in dict(before))
-        x = self.ops.squeeze(x, axis=ones) if ones else x
+        unit_axes = tuple(axis for axis in range(len(x.shape)) if axis not in dict(before))
+        x = self.ops.squeeze(x, axis=unit_axes) if unit_axes else x
         new = tuple(axis for axis in range(len(shape)) if axis not in dict(after))
         return self.ops.expand_dims(x, axis=new) if new else x
 

@@ -6,7 +6,7 @@ vector is the size as a number. Its cumulative sum minus 1 is the range from 0 t
 """
 
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import keras
 import numpy as np
@@ -122,8 +122,8 @@ class Sizing(Base):
         if _is_int(length):
             return self.constant_tensor(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
         if length.key not in self.scope.positions:
-            ones = self.ones_vector(length)
-            self.scope.positions[length.key] = self.unchecked_ops.subtract(self.unchecked_ops.cumsum(ones), 1)
+            counts = self.unchecked_ops.cumsum(self.ones_vector(length))
+            self.scope.positions[length.key] = self.unchecked_ops.subtract(counts, 1)
         return self.scope.positions[length.key]
 
     def _stack_sizes(self, counted: Counted) -> Handle:
@@ -150,8 +150,8 @@ class Sizing(Base):
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))
-        if length.key not in self.scope.ones:
-            make = {
+        if length.key not in self.scope.ones_vectors:
+            make: Dict[str, Callable[..., Handle]] = {
                 "axis": self._axis,
                 "mul": self._product,
                 "add": self._sum,
@@ -159,8 +159,8 @@ class Sizing(Base):
                 "min": self._minimum,
                 "number": self._counted_ones,
             }
-            self.scope.ones[length.key] = make[length.operation](*length.parts)
-        return self.scope.ones[length.key]
+            self.scope.ones_vectors[length.key] = make[length.operation](*length.parts)
+        return self.scope.ones_vectors[length.key]
 
     def _counted_ones(self, number: SymbolicTensor) -> Handle:
         """Return as many ones as the tensor `number` says: `bincount` of [n] has n + 1 elements."""
