@@ -46,7 +46,7 @@ def depthwise(kernel: Any, stride: int = 1, dilation: int = 1, held: bool = Fals
     ],
 )
 def test_many_taps_of_a_depthwise_convolution_are_divided(kernel: Any, parts: int) -> None:
-    shape = (2, 6, 13) if len(kernel) == 1 else (2, 6, 13, 10)
+    shape = (2, 6, 31) if len(kernel) == 1 else (2, 6, 13, 31)
     result = names(depthwise(kernel), shape)
     assert result.count("DEPTHWISE_CONV_2D") == parts and result.count("ADD") == parts - 1
 

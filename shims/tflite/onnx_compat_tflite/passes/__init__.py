@@ -22,6 +22,7 @@ from onnx_compat_tflite.passes.contract import Context
 from onnx_compat_tflite.passes.dead_code import dead_code
 from onnx_compat_tflite.passes.depth_to_space import depth_to_space
 from onnx_compat_tflite.passes.depthwise_splitting import depthwise_splitting
+from onnx_compat_tflite.passes.dilated_convolutions import dilated_splitting, padding_taps
 from onnx_compat_tflite.passes.disjoint_transpose_conv import disjoint_transpose_conv
 from onnx_compat_tflite.passes.fully_connected_reshapes import fully_connected_reshapes
 from onnx_compat_tflite.passes.hard_activations import hard_activations
@@ -47,6 +48,7 @@ GRAPH = Schedule(
         redundant_reshapes,
         hard_activations,
         same_padding,
+        padding_taps,
         integer_kernels,
         identities,
         common_subexpressions,
@@ -65,6 +67,7 @@ GRAPH = Schedule(
         space_to_depth_conv,
         channel_scales,
         depthwise_splitting,
+        dilated_splitting,
         disjoint_transpose_conv,
         pad_before_transpose,
         slices_to_split,
