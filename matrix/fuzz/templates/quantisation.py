@@ -12,6 +12,8 @@ from matrix.fuzz.registry import template
 from matrix.fuzz.values import Rejected, Value
 
 _SCALES = (0.125, 0.25, 0.5)
+_MOVES = frozenset("Flatten Identity Relu Reshape Slice Squeeze Transpose Unsqueeze".split())
+"""Operators that round nothing on integers. Concat is not among them: its kernel rescales the inputs."""
 
 
 def scale(draw: Draw, count: Optional[int] = None) -> Value:
@@ -26,12 +28,12 @@ def zero(draw: Draw, dtype: str, count: Optional[int] = None) -> Value:
 
 
 def quantize_value(draw: Draw, inputs: Sequence[Value], axis: int = 1) -> Value:
-    """Add a QuantizeLinear. No value lies midway between two integers.
+    """Add a QuantizeLinear. If an integer kernel of TFLite may compute its operand, no value lies midway between two integers.
 
-    TFLite's requantisation rounds such a value up. TensorFlow multiplies by the reciprocal of the scale, which is rounded.
+    Such a kernel rounds the value up; ONNX rounds it to even.
     """
     x, factors = inputs[:2]
-    if x.array.dtype.kind == "f":
+    if x.array.dtype.kind == "f" and _is_computed_from_integers(draw, x):
         for array, factor in zip(x.arrays, factors.arrays):
             along = (
                 factor.reshape([-1 if k == axis % array.ndim else 1 for k in range(array.ndim)])
@@ -41,6 +43,20 @@ def quantize_value(draw: Draw, inputs: Sequence[Value], axis: int = 1) -> Value:
             if (np.abs(array / along % 1) == 0.5).any():
                 raise Rejected("tie")
     return draw.node("QuantizeLinear", inputs, STEP, axis=axis if axis != 1 else None)
+
+
+def _is_computed_from_integers(draw: Draw, x: Value) -> bool:
+    """Whether an operator that is no move lies between a DequantizeLinear of this graph and the value."""
+    producers = {name: node for node in draw.draft.nodes for name in node.outputs}
+    pending, computed = [(x.name, False)], False
+    while pending and not computed:
+        name, is_computed = pending.pop()
+        node = producers.get(name)
+        if node is not None and node.operator == "DequantizeLinear":
+            computed = is_computed
+        elif node is not None:
+            pending += [(operand, is_computed or node.operator not in _MOVES) for operand in node.inputs]
+    return computed
 
 
 @template("QuantizeLinear", 2.5)

@@ -14,7 +14,7 @@ from onnx_compat.ir.window import Window
 RANDOM = np.random.RandomState(0)
 
 
-def dilated(kernel: Sequence[int], dilations: Sequence[int], channels: int = 4, **more: Any) -> Any:
+def make_dilated(kernel: Sequence[int], dilations: Sequence[int], channels: int = 4, **more: Any) -> Any:
     """Return a convolution with the pads (taps - 1) * dilation, half of them at each end."""
     groups, strides = more.get("groups", 1), more.get("strides", (1,) * len(kernel))
     w = RANDOM.standard_normal((channels, channels // groups, *kernel)).astype(np.float32) / channels
@@ -64,13 +64,13 @@ def test_taps_that_read_only_padding_are_dropped(
     sizes = (batch, 4, *shape)
     fed = [(2 if batch is None else batch, 4, *shape)]
     for more in ({}, {"groups": 4}, {"held": True}):
-        assert taps(dilated(kernel, dilations, **more), sizes, fed=fed) == kept
+        assert taps(make_dilated(kernel, dilations, **more), sizes, fed=fed) == kept
 
 
 def test_a_stride_keeps_the_taps_that_some_position_reads() -> None:
-    assert taps(dilated((3, 3), (9, 9), strides=(1, 1)), (1, 4, 9, 9)) == (1, 1)
+    assert taps(make_dilated((3, 3), (9, 9), strides=(1, 1)), (1, 4, 9, 9)) == (1, 1)
     for size, stride, dilation in ((9, 2, 8), (9, 2, 12), (7, 3, 9), (8, 2, 9)):
-        check_program(dilated((3, 3), (dilation,) * 2, strides=(stride,) * 2), (1, 4, size, size))
+        check_program(make_dilated((3, 3), (dilation,) * 2, strides=(stride,) * 2), (1, 4, size, size))
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])
@@ -92,10 +92,10 @@ def test_dropped_taps_read_no_element_and_kept_taps_the_same_elements(stride: in
 
 
 def test_open_images_and_taps_that_are_not_finite_stay() -> None:
-    (op,) = operators(dilated((3, 3), (12, 12)), (1, 4, None, 8), fed=[(1, 4, 8, 8)])
+    (op,) = operators(make_dilated((3, 3), (12, 12)), (1, 4, None, 8), fed=[(1, 4, 8, 8)])
     assert op.options["dilation_h_factor"] == 12
     x = np.ones((1, 4, 8, 8), np.float32)
-    (result,) = SHIM.compile(program(dilated((3, 3), (12, 12), first=np.inf), x.shape)).run([x])
+    (result,) = SHIM.compile(program(make_dilated((3, 3), (12, 12), first=np.inf), x.shape)).run([x])
     assert np.isnan(result[0, 0]).all() and np.isfinite(result[0, 1:]).all()
 
 
@@ -118,7 +118,7 @@ def test_filters_that_are_read_twice_are_not_copied() -> None:
 def test_taps_are_applied_to_the_pixels_that_they_read(batch: Any, dilations: Any, shape: Any, count: int) -> None:
     sizes, fed = (batch, 96, *shape), [(2, 96, *shape)]
     for held in (False, True):
-        result = operators(dilated((3, 3), dilations, 96, held=held), sizes, fed=fed)
+        result = operators(make_dilated((3, 3), dilations, 96, held=held), sizes, fed=fed)
         builtins = [op.builtin for op in result]
         assert builtins.count("CONV_2D") == count and builtins.count("ADD") == count - 1
         bounds = [op.options.get("fused_activation_function", "NONE") for op in result]
@@ -135,6 +135,8 @@ def test_taps_are_applied_to_the_pixels_that_they_read(batch: Any, dilations: An
     ],
 )
 def test_other_convolutions_are_not_split(dilations: Any, channels: int, more: Any) -> None:
-    model = build.build(program(dilated((3, 3), dilations, channels, **more), (1, channels, 8, 8)), features.kernels())
+    model = build.build(
+        program(make_dilated((3, 3), dilations, channels, **more), (1, channels, 8, 8)), features.kernels()
+    )
     builtins = [op.builtin for op in model.subgraphs[0].operators]
     assert builtins.count("ADD") == 0 and builtins.count("CONV_2D") in (1, 2)

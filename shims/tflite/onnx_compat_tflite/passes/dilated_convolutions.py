@@ -1,14 +1,20 @@
 """CONV_2D(x, w) of 3x3 taps  =>  CONV_2D(x, w[1, 1]) of one tap, where the other taps read padding at every position
 
 First rewrite (padding_taps): a window of padding SAME, dilated or larger than the image, reaches past the image. Taps that
-never read the image are dropped from the filter, per axis. Also DEPTHWISE_CONV_2D. Conditions: the filter is a constant with one
-reader and finite elements, the sizes of the image are known, and SAME places the taps that stay as before.
+never read the image are dropped from the filter, per axis. Also DEPTHWISE_CONV_2D. Conditions:
+
+- The filter is a finite constant with one reader.
+- The sizes of the image are known.
+- SAME places the taps that stay as before.
 
 Second rewrite (dilated_splitting): CONV_2D(x, w)  =>  CONV_2D(x, w[1, 1]) + PAD(CONV_2D(SLICE(x), w[0, 0])) + ...
 
-Each tap is applied to the pixels that it reads: the kernel multiplies zeros of the padding as well. Conditions: padding SAME,
-strides 1, a finite float32 filter with one reader, known sizes, at most 0.7 of the products read the image, and the
-products that are saved take a multiple of the time of the added operators.
+Each tap is applied to the pixels that it reads: the kernel multiplies zeros of the padding as well. Conditions, besides those
+of the first rewrite:
+
+- The strides are 1, and the filter is float32.
+- At most 0.7 of the products read the image.
+- The products that are saved take a multiple of the time of the added operators.
 """
 
 from typing import List, NamedTuple, Optional, Sequence
@@ -253,5 +259,7 @@ class _Sum:
             return part
         return self._append("ADD", [total, part], self._graph.sizes(part), fused_activation_function="NONE")
 
-    def _constant(self, what: str, values: Sequence[object]) -> int:
-        return self._graph.add_constant("%s/%s%d" % (self._name, what, len(self._built)), np.asarray(values, np.int32))
+    def _constant(self, subject: str, values: Sequence[object]) -> int:
+        return self._graph.add_constant(
+            "%s/%s%d" % (self._name, subject, len(self._built)), np.asarray(values, np.int32)
+        )

@@ -13,6 +13,7 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.integers.parameters import (
     QuantParams,
+    has_ties,
     have_common_type,
     parameters_of_constant,
     quantize,
@@ -40,7 +41,7 @@ def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) ->
     """Return a Writer that computes the float tensor `index` as integers with these parameters.
 
     - If the tensor exists as integers (see `parameters_of`), the Writer appends a QUANTIZE. The tensor may have several
-      readers.
+      readers. Returns None if an integer lies midway between two results: QUANTIZE rounds it up, ONNX to even.
     - Otherwise the Writer appends the integer kernel of the operator that computes the tensor. Moves and an activation
       after this operator are applied to its integers.
 
@@ -48,8 +49,9 @@ def find_kernel(region: QuantizedRegion, index: int, parameters: QuantParams) ->
     operator to `index` is an output or has several readers.
     """
     index, activation = _without_activation(region, index, parameters)
-    if region.parameters_of(index) is not None:
-        return _write_rescaled(region, index, activation)
+    data = region.parameters_of(index)
+    if data is not None:
+        return None if has_ties(data, parameters) else _write_rescaled(region, index, activation)
     if not region.has_single_reader(index):
         return None
     move = region.move_of(index)
@@ -318,7 +320,11 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
         return lambda: region.add_constant(quantize(array, parameters), parameters.quantization)
     if region.parameters_of(index) == parameters:
         return lambda: region.integers_of(index)
-    inner = find_kernel(region, index, parameters)
+    source, activation = _without_activation(region, index, parameters)
+    if region.parameters_of(source) is not None:
+        inner: MaybeWriter = _write_rescaled(region, source, activation)
+    else:
+        inner = find_kernel(region, index, parameters)
     return None if inner is None else _write_later(region, index, parameters, inner)
 
 

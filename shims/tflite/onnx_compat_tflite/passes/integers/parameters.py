@@ -1,6 +1,6 @@
 """Quantization parameters (scale, zero point, dtype), and their recovery from float constants that were dequantized."""
 
-from typing import Iterable, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, NamedTuple, Optional, Tuple, Type
 
 import numpy as np
 
@@ -12,6 +12,7 @@ __all__ = [
     "are_exact",
     "are_int8",
     "bias_type",
+    "has_ties",
     "have_common_type",
     "parameters_of_constant",
     "quantize",
@@ -74,6 +75,20 @@ def have_common_type(*all_parameters: QuantParams) -> bool:
     return len({parameters.dtype for parameters in all_parameters}) == 1 and all(
         parameters.dtype == "int8" or not parameters.zero for parameters in all_parameters
     )
+
+
+def has_ties(source: QuantParams, result: QuantParams) -> bool:
+    """Whether an integer of `source` stands for a real number midway between two adjacent integers of `result`.
+
+    Numbers beyond the limits of `result` are not counted: they are clipped. 16-bit integers are divided in float64: many
+    of their quotients lie midway in float32, which has too few digits for them.
+    """
+    kind, limits = np.iinfo(source.dtype), np.iinfo(result.dtype)
+    digits: Type[Any] = np.float64 if kind.bits == 16 else np.float32
+    integers = np.arange(int(kind.min) - source.zero, int(kind.max) + 1 - source.zero).astype(digits)
+    quotients = integers * digits(source.scale) / digits(result.scale)
+    inside = quotients[(quotients > int(limits.min) - result.zero) & (quotients < int(limits.max) - result.zero)]
+    return bool((inside - np.floor(inside) == 0.5).any())
 
 
 def bias_type(data: QuantParams) -> str:
