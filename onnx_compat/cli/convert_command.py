@@ -37,6 +37,9 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 )
 @click.option("--force", is_flag=True, help="Replace a folder at PATH that is not a SavedModel, with every file in it.")
 @quantize_options.options
+@click.option(
+    "--float64-as-float32", is_flag=True, help="Convert float64 to float32, for formats without operators on float64."
+)
 @options.portable
 @click.option("--explain", is_flag=True, help="List the passes, with the number of their rewrites.")
 @click.option(
@@ -62,6 +65,9 @@ def convert(
     quantize: Optional[str],
     calibrate: quantize_options.Calibration,
     block_size: Optional[int],
+    input_type: Optional[str],
+    output_type: Optional[str],
+    float64_as_float32: bool,
     portable: bool,
     explain: bool,
     check: bool,
@@ -95,7 +101,8 @@ def convert(
             onnx_compat.convert(
                 model, path, to=to, shim=shim, shapes=shapes, values=values, allow_fallback=allow_fallback,
                 quantize=quantize, calibrate=calibrate, block_size=block_size, channels_last=channels_last,
-                portable=portable, force=force,
+                portable=portable, force=force, input_type=input_type, output_type=output_type,
+                float64_as_float32=float64_as_float32,
             )
         )  # fmt: skip
         seconds = time.perf_counter() - start

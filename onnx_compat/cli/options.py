@@ -23,6 +23,7 @@ __all__ = [
     "page",
     "portable",
     "shim",
+    "signature",
     "tolerance",
 ]  # fmt: skip
 
@@ -214,4 +215,7 @@ portable = click.option(
 )
 shim = click.option(
     "--shim", metavar="NAME", help="The shim to use; `onnx-compat doctor` lists them. Default: the first that works."
+)
+signature = click.option(
+    "--signature", metavar="NAME", help="The model to run, of a file that holds several (`join`). Default: the first."
 )

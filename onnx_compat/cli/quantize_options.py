@@ -12,6 +12,7 @@ __all__ = ["Calibration", "calibration_notes", "options", "verification_inputs"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Numbers = Tuple[float, ...]
+PORT_TYPES = ("float32", "int8", "uint8", "int16")
 Calibration = Union[None, str, "Images"]
 _CALIBRATE = (
     "Calibration data for int8 and int16x8: a .npz or .npy file, a folder of these or of images, or `generated`."
@@ -29,9 +30,9 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[s
 
 
 def options(command: _F) -> _F:
-    """Add the options --quantize, --calibrate, --mean, --std and --block-size to a command.
+    """Add --quantize, --calibrate, --mean, --std, --block-size, --input-type and --output-type to a command.
 
-    The command gets the arguments `quantize`, `calibrate` and `block_size`. With --mean or --std, the argument
+    The command gets the arguments `quantize`, `calibrate`, `block_size`, `input_type` and `output_type`. With --mean or --std, the argument
     `calibrate` is `Images(folder, mean, std)` instead of the folder. --mean or --std without --calibrate raises
     InputError.
     """
@@ -45,6 +46,9 @@ def options(command: _F) -> _F:
     decorated: Callable[..., Any] = with_images
     for name, text in (("std", _STD), ("mean", _MEAN)):
         decorated = click.option("--" + name, metavar="X[,X...]", callback=_parse_numbers, help=text)(decorated)
+    for name, subject in (("output", "outputs"), ("input", "inputs")):
+        text = _PORT_TYPE % (subject, " Default: float32." if name == "input" else "")
+        decorated = click.option("--%s-type" % name, type=click.Choice(PORT_TYPES), help=text)(decorated)
     decorated = click.option("--block-size", type=int, metavar="N", help=_BLOCK)(decorated)
     decorated = click.option("--calibrate", metavar="DATA", help=_CALIBRATE)(decorated)
     decorated = click.option("--quantize", metavar="KIND", help=_KIND)(decorated)
@@ -59,6 +63,7 @@ _BLOCK = (
     "The number of weights that share a scale, for weights-int8, weights-int4 and dynamic-int4. Default: the weights of"
     " an output channel."
 )
+_PORT_TYPE = "The type of float32 %s in the file: int8 or uint8 with --quantize int8, int16 with int16x8.%s"
 _MEAN = (
     "With a folder of images, whose pixels are in 0..1: subtract this number, or a number for each channel. Default: 0."
 )

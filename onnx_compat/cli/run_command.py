@@ -23,6 +23,7 @@ __all__ = ["run"]
 @click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the outputs to this .npz file.")
 @options.shim
 @options.limits
+@options.signature
 @options.machine
 @click.pass_obj
 def run(
@@ -33,6 +34,7 @@ def run(
     dims: Optional[Dict[str, int]],
     output: Optional[str],
     shim: Optional[str],
+    signature: Optional[str],
 ) -> None:
     """Run MODEL and print a summary of its outputs. MODEL is an ONNX model or a converted file."""
     from onnx_compat.conversion.destinations import Destination
@@ -43,7 +45,7 @@ def run(
         source = _load_source(model)
         if output is not None:
             Destination(output, [source, inputs, *settings.modules])
-        runnable, input_infos, output_infos = _open_runnable(source, shim)
+        runnable, input_infos, output_infos = _open_runnable(source, shim, signature)
         names = [info.name for info in (input_infos if isinstance(source, str) else source.graph.required)]
         feeds = generate(input_infos, seed, dims) if inputs is None else load_inputs(inputs, names)
         results = runnable.run(feeds)
@@ -79,18 +81,21 @@ def _load_source(path: str) -> "Union[str, Model]":
 
 
 def _open_runnable(
-    source: "Union[str, Model]", shim: Optional[str]
+    source: "Union[str, Model]", shim: Optional[str], signature: Optional[str]
 ) -> "Tuple[Any, Sequence[ValueInfo], Sequence[ValueInfo]]":
     """Prepare a model, or open a converted file. Return (object with a method `run`, its inputs, its outputs).
 
     `source` is a Model, or the path of a converted file. Inputs of a model that have a default are not in the list of
-    inputs. Errors of `prepare` and `load_converted` pass.
+    inputs. Errors of `prepare` and `load_converted` pass. Raise InputError for a signature of a Model.
     """
     import onnx_compat
+    from onnx_compat.errors import InputError
 
     if isinstance(source, str):
-        converted = onnx_compat.load_converted(source, shim=shim)
+        converted = onnx_compat.load_converted(source, shim=shim, signature=signature)
         return converted, converted.inputs, converted.outputs
+    if signature is not None:
+        raise InputError("an ONNX model has no signatures", hint="leave --signature out")
     return onnx_compat.prepare(source, shim=shim), source.inputs, source.outputs
 
 

@@ -25,6 +25,7 @@ __all__ = ["show_report", "verify"]
     metavar="FILE",
     help="Run this file, which was converted from MODEL, instead of MODEL.",
 )
+@options.signature
 @options.channels_last
 @click.option(
     "--oracle",
@@ -48,6 +49,7 @@ def verify(
     model: str,
     shim: Optional[str],
     converted: Optional[str],
+    signature: Optional[str],
     channels_last: Sequence[str],
     oracle: Optional[str],
     layers: bool,
@@ -62,9 +64,12 @@ def verify(
     """Compare MODEL on a shim, or a file converted from it, with onnxruntime, output by output."""
     import onnx_compat
     from onnx_compat.conversion.destinations import Destination
+    from onnx_compat.errors import InputError
     from onnx_compat.verification.bisection import Bisection, bisect_verification
     from onnx_compat.verification.html import write_html
 
+    if bisect_passes and signature is not None:
+        raise InputError("a bisection converts one model, not the signature '%s'" % signature, hint="leave it out")
     if page is not None:
         Destination(page, [onnx_compat.load(model), converted, inputs, *settings.modules])
     with working("Verifying %s" % model):
@@ -80,6 +85,7 @@ def verify(
             dims=dims,
             layers=layers or page is not None,
             channels_last=channels_last,
+            signature=signature,
         )
         if page is not None:
             write_html(page, report, model, converted)
@@ -97,7 +103,12 @@ def verify(
         emit_json(document)
     else:
         show_report(report)
-        if not report.ok and not bisect_passes and (converted is None or converted.endswith(".tflite")):
+        if (
+            not report.ok
+            and not bisect_passes
+            and signature is None
+            and (converted is None or converted.endswith(".tflite"))
+        ):
             next_step = _next_step(report)
             if next_step is not None:
                 emit("hint: run it again with " + next_step)

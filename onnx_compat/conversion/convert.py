@@ -9,7 +9,9 @@ from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion import port_layout
 from onnx_compat.conversion.definite_inputs import OpenInputError, check_inputs_definite
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
+from onnx_compat.conversion.float64 import narrow_float64
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
+from onnx_compat.conversion.open_inputs import OpenInputError, check_inputs_definite
 from onnx_compat.conversion.quantization import CalibrationData, choose_quantization
 from onnx_compat.discovery import selection
 from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
@@ -31,6 +33,7 @@ __all__ = ["convert", "formats", "load_bundle", "load_converted", "writer_of"]
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
 _BUNDLE = ".zip"
 _ALLOW_FALLBACK = "allow_fallback=True (--allow-fallback)"
+_NARROW_HINT = "float64_as_float32=True (--float64-as-float32) computes with fewer digits"
 _WHOLE_HINT = "take a model that the format can hold as a whole"
 _NO_SUFFIX = "'%s' has no suffix, so it means a SavedModel folder. For a .tflite file write '%s.tflite'"
 _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
@@ -118,6 +121,9 @@ def convert(
     channels_last: Sequence[str] = (),
     portable: bool = False,
     force: bool = False,
+    input_type: Optional[str] = None,
+    output_type: Optional[str] = None,
+    float64_as_float32: bool = False,
 ) -> Path:
     """Write a model as a file or folder of a framework.
 
@@ -144,6 +150,10 @@ def convert(
             where only newer runtimes have a kernel.
         force: Whether any folder at the path is replaced, with every file in it. A folder that holds a file that is read,
             the current folder, a home folder and the folders around them are never replaced.
+        input_type: The type of inputs that are float32 in the model: "int8" or "uint8" for the kind "int8", "int16" for
+            "int16x8". None: float32. The scale and zero point are in the file.
+        output_type: The type of outputs, likewise.
+        float64_as_float32: Whether float64 of the model becomes float32, also in inputs and outputs.
 
     Returns:
         The path that was written.
@@ -174,7 +184,8 @@ def convert(
     owns_model = not isinstance(model, Model)
 
     def load_fixed() -> Model:
-        return fix_inputs(load(model), shapes, values) if shapes or values else load(model)
+        fixed = fix_inputs(load(model), shapes, values) if shapes or values else load(model)
+        return narrow_float64(fixed) if float64_as_float32 else fixed
 
     def source() -> Model:
         """Return the model with its weights. The first call returns the loaded model.
@@ -185,7 +196,9 @@ def convert(
 
     loaded = [load_fixed()]
     files = [*files_of(loaded[0]), *paths_of(calibrate)]
-    quantization = choose_quantization(writer, file_format, source, quantize, calibrate, block_size)
+    quantization = choose_quantization(
+        writer, file_format, source, quantize, calibrate, block_size, input_type, output_type
+    )
     channels_last_names = port_layout.check_channels_last(source().graph, channels_last) if channels_last else ()
     if channels_last_names and quantization is not None:
         quantization = quantization._replace(
@@ -291,6 +304,8 @@ def _final_error(
     Otherwise return a ConversionError with this reason why no bundle is written.
     """
     if no_bundle_reason is None:
+        if "float64" in refusal.reason:
+            refusal.hint = "; or ".join(filter(None, (refusal.hint, _NARROW_HINT)))
         return _add_other_refusals(refusal, model, writer)
     reason = "a bundle %s, and this model needs a bundle: %s" % (no_bundle_reason, refusal.reason)
     return ConversionError(reason, hint=_WHOLE_HINT, **_error_location(refusal, writer))

@@ -1,9 +1,9 @@
-"""Quantisation options: check the arguments `quantize`, `calibrate` and `block_size` of `convert`, before the
-conversion.
+"""Quantisation options: check the arguments `quantize`, `calibrate`, `block_size`, `input_type` and `output_type` of
+`convert`, before the conversion.
 """
 
 import difflib
-from typing import Any, Callable, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -26,22 +26,28 @@ def choose_quantization(
     kind: Optional[str],
     data: CalibrationData,
     block_size: BlockSize,
+    input_type: Optional[str] = None,
+    output_type: Optional[str] = None,
 ) -> Optional[Quantization]:
     """Return the quantisation that the arguments of `convert` select. Return None if `kind` is None.
 
     - kind, data, block_size: the arguments `quantize`, `calibrate` and `block_size` of `convert`.
+    - input_type, output_type: the arguments of `convert`, where "float32" means the same as None.
     - source: a function that returns the model. The samples in `data` must fit the model's inputs.
 
     Raises ConversionError in these cases:
 
     - The format lacks the kind.
-    - Data or a block size is given, but no kind.
+    - Data, a block size or the dtype of inputs or outputs is given, but no kind.
+    - The kind has no inputs and outputs of the dtype.
     - A block size is given, but the kind takes none, or the block size is no positive integer.
 
     Raises InputError if the kind needs data and none is given, or if data is given and the kind needs none. A sample
     that does not fit raises InputError later, when it is read.
     """
+    port_types = [None if dtype in (None, "float32") else str(dtype) for dtype in (input_type, output_type)]
     if kind is None:
+        _check_no_port_types(writer, file_format, port_types)
         if data is not None or block_size is not None:
             argument = "calibration data" if data is not None else "a block size"
             takers = [
@@ -60,7 +66,31 @@ def choose_quantization(
             "the kind '%s' takes no block size %r" % (kind, block_size),
             hint="give a positive number with %s" % " or ".join(map(repr, offered)),
         )
-    return Quantization(scheme, _samples(scheme, source(), data), None if block_size is None else int(block_size))
+    for dtype in filter(None, port_types):
+        _check_port_type(scheme, dtype)
+    block = None if block_size is None else int(block_size)
+    return Quantization(scheme, _samples(scheme, source(), data), block, *port_types)
+
+
+def _check_no_port_types(writer: Shim, file_format: str, port_types: Sequence[Optional[str]]) -> None:
+    """Raise ConversionError for a dtype of inputs or outputs without a kind of quantisation."""
+    dtype = next(filter(None, port_types), None)
+    if dtype is not None:
+        schemes = writer.schemes.get(file_format, ())
+        kinds = " or ".join("quantize='%s'" % scheme.kind for scheme in schemes if dtype in scheme.port_types)
+        raise ConversionError(
+            "inputs and outputs are %s only in a file that is quantised" % dtype,
+            hint="select a kind: %s" % kinds if kinds else "leave it out",
+        )
+
+
+def _check_port_type(scheme: Scheme, dtype: str) -> None:
+    """Raise ConversionError if inputs and outputs of the scheme cannot have this dtype."""
+    if dtype not in scheme.port_types:
+        others = ", ".join("'%s'" % name for name in ("float32", *scheme.port_types))
+        raise ConversionError(
+            "the kind '%s' has no inputs and outputs of %s" % (scheme.kind, dtype), hint="it has %s" % others
+        )
 
 
 def _is_size(block_size: BlockSize) -> bool:

@@ -51,6 +51,7 @@ from onnx_compat.shim.interface import (
     Shim,
 )
 from onnx_compat.shim.natives import Native, declared_natives, native, natives_of
+from onnx_compat.shim.port_types import to_ports
 from onnx_compat.shim.recurrent import StandardRecurrent, activations, directions, standard_recurrent
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
 
@@ -122,4 +123,5 @@ __all__ = [
     "natives_of",
     "refs",
     "standard_recurrent",
+    "to_ports",
 ]

@@ -64,12 +64,14 @@ class Probe(NamedTuple):
 class Port(NamedTuple):
     """An input or an output of a program.
 
-    A size is an int, or it is symbolic: None, or a name. Equal names are equal sizes.
+    A size is an int, or it is symbolic: None, or a name. Equal names are equal sizes. `quantization`: (scale, zero point)
+    of a port of a file whose integers stand for real numbers.
     """
 
     name: str
     dtype: DType
     shape: Tuple[Union[int, str, None], ...]
+    quantization: Optional[Tuple[float, int]] = None
 
     @property
     def sizes(self) -> Tuple[Optional[int], ...]:

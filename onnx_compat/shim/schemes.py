@@ -1,6 +1,6 @@
 """Quantization schemes: what a shim offers, and what a user requests."""
 
-from typing import Iterable, Mapping, NamedTuple, Optional
+from typing import Iterable, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ class Scheme(NamedTuple):
     - fidelity: the lowest SNR in dB with which an output of a file is accepted. A tolerance of the user replaces it.
     - calibrated: whether the scheme needs calibration samples.
     - blocks: whether each block of weights may have its own scale.
+    - port_types: the integer dtypes that inputs and outputs may have in place of float32.
     """
 
     kind: str
@@ -22,15 +23,19 @@ class Scheme(NamedTuple):
     fidelity: float
     calibrated: bool = False
     blocks: bool = False
+    port_types: Tuple[str, ...] = ()
 
 
 class Quantization(NamedTuple):
-    """A user's request to quantise a file: the scheme, the calibration samples and the block size.
+    """A user's request to quantise a file: the scheme, the calibration samples, the block size and the types of ports.
 
     samples: calibration feeds by the names of `Program.inputs`; empty if the scheme is not calibrated.
     block: the number of weights that share a scale; None if the weights of an output channel share a scale.
+    input_type, output_type: the dtype of inputs and of outputs that are float32 in the model; None: float32.
     """
 
     scheme: Scheme
     samples: Iterable[Mapping[str, np.ndarray]] = ()
     block: Optional[int] = None
+    input_type: Optional[str] = None
+    output_type: Optional[str] = None

@@ -26,13 +26,21 @@ _INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
 
 
 class ConvertedFile:
-    """A converted file that a shim has opened. Its inputs and outputs have the names that the model gives them."""
+    """A converted file that a shim has opened. Its inputs and outputs have the names that the model gives them.
+
+    Attributes:
+        inputs: The inputs of the file: name and type.
+        outputs: The outputs of the file: name and type.
+        input_ports: The same inputs, in the same order, with the `quantization` of integers that stand for reals.
+        output_ports: The same outputs, likewise.
+    """
 
     def __init__(self, shim: str, compiled: Compiled, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.shim = shim
         self.scheme = compiled.scheme
         self._compiled = compiled
-        self._ports = outputs
+        self.input_ports = tuple(inputs)
+        self.output_ports = tuple(outputs)
         self.inputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in inputs]
         self.outputs = [ValueInfo(port.name, TensorType(port.dtype, port.shape)) for port in outputs]
 
@@ -51,7 +59,9 @@ class ConvertedFile:
             inputs = {name: value for name, value in flatten_sequences(inputs) if name in names}
         checked = check_feed(inputs, self.inputs, names)
         arrays = self._compiled.run([checked[name][0] for name in names])
-        results = _join_sequences({port.name: to_public(array, port.dtype) for port, array in zip(self._ports, arrays)})
+        results = _join_sequences(
+            {port.name: to_public(array, port.dtype) for port, array in zip(self.output_ports, arrays)}
+        )
         return Outputs(list(results.values()), list(results))
 
 

@@ -15,7 +15,8 @@ from onnx_compat.conversion import port_layout
 from onnx_compat.conversion.bundle import Bundle
 from onnx_compat.errors import InputError, UnsupportedError
 from onnx_compat.execution.runnable import Outputs, Runnable
-from onnx_compat.model import Model
+from onnx_compat.model import Model, TensorType
+from onnx_compat.shim.port_types import from_port, to_ports
 from onnx_compat.verification.accuracy import judge_accuracy, measure_accuracy
 from onnx_compat.verification.compare import Comparison, OutputValue, compare
 from onnx_compat.verification.converted_file import ConvertedFile, open_converted
@@ -50,6 +51,7 @@ def verify(
     dims: Optional[Mapping[str, int]] = None,
     layers: bool = False,
     channels_last: Sequence[str] = (),
+    signature: Optional[str] = None,
 ) -> Report:
     """Compare a model on a shim, or a file converted from it, with an oracle, output by output.
 
@@ -67,6 +69,7 @@ def verify(
         dims: Sizes of open dimensions of generated inputs: {"batch": 4}. Other open sizes are small.
         layers: Whether the value of every node is compared too (`Report.layers`).
         channels_last: The `channels_last` of the conversion. Inputs keep the layout of the model.
+        signature: The model in the file that runs, of a file that holds several. None selects the first.
 
     Returns:
         The report: `ok`, `summary`, and a comparison for each output.
@@ -87,11 +90,12 @@ def verify(
     channels_last_ports = _check_channels_last(loaded, channels_last, converted)
     feeds = _select_inputs(inputs, loaded, seed, dims)
     runnable: Any
+    _check_signature(signature, converted, layers)
     if converted is None:
         runnable = prepare(loaded, shim=shim)
         subject = "shim %s" % runnable.shim
     else:
-        runnable = open_converted(converted, shim)
+        runnable = open_converted(converted, shim, signature)
         subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
     results = _run_subject(runnable, loaded, feeds, channels_last_ports, converted)
@@ -176,6 +180,17 @@ def _check_channels_last(
     return port_layout.check_channels_last(model.graph, names) if names else ()
 
 
+def _check_signature(signature: Optional[str], converted: Union[str, "os.PathLike[str]", None], layers: bool) -> None:
+    """Raise `InputError` for a signature without a converted file, or with `layers`."""
+    if signature is not None and converted is None:
+        raise InputError("only a converted file has signatures", hint="give its path: `converted` (--converted)")
+    if signature is not None and layers:
+        raise InputError(
+            "the values of nodes are read in the first model of a file, not in the signature '%s'" % signature,
+            hint="verify without layers (--layers, --report), or the file from before `join`",
+        )
+
+
 def _run_subject(
     runnable: Union[Runnable, ConvertedFile, Bundle],
     model: Model,
@@ -183,15 +198,19 @@ def _run_subject(
     channels_last: Sequence[str],
     converted: Union[str, "os.PathLike[str]", None],
 ) -> Union[Outputs, Mapping[str, Any]]:
-    """Run the shim or the converted file, and return its outputs. With `channels_last`, they are a dict by name.
+    """Run the shim or the converted file, and return its outputs. Those of a converted file are a dict by name.
 
     The inputs named in `channels_last` are transposed to the layout of the file, and the outputs are transposed back.
+    Inputs get the dtypes of the file, and outputs those of the model (see `to_ports`).
 
     An InputError of a converted file gets the hint of `input_hint`. An UnsupportedError gets the text of
     `add_refused_operator`. Both are raised again.
     """
+    feed = port_layout.move_channels(feeds.values, channels_last, "last")
+    if isinstance(runnable, ConvertedFile):
+        feed = to_ports(feed, runnable.input_ports)
     try:
-        results = runnable.run(port_layout.move_channels(feeds.values, channels_last, "last"))
+        results = runnable.run(feed)
     except InputError as error:
         if isinstance(runnable, ConvertedFile):
             is_generated = feeds.seed is not None
@@ -202,7 +221,13 @@ def _run_subject(
         if isinstance(runnable, ConvertedFile) and converted is not None:
             add_refused_operator(error, converted, runnable.shim)
         raise
-    return port_layout.move_channels(results.as_dict(), channels_last, "first") if channels_last else results
+    if not isinstance(runnable, ConvertedFile):
+        return port_layout.move_channels(results.as_dict(), channels_last, "first") if channels_last else results
+    values, ports = results.as_dict(), {port.name: port for port in runnable.output_ports}
+    for info in model.outputs:
+        if info.name in ports and isinstance(info.type, TensorType) and info.type.dtype is not None:
+            values[info.name] = from_port(values[info.name], ports[info.name], info.type.dtype)
+    return port_layout.move_channels(values, channels_last, "first")
 
 
 class _Feeds(NamedTuple):

@@ -25,6 +25,7 @@ class Writer(ReferenceShim):
             Scheme("small", "short", 1),
             Scheme("learnt", "short", 1, calibrated=True),
             Scheme("cut", "", 1, blocks=True),
+            Scheme("whole", "", 1, port_types=("int8", "uint8")),
         )
     }
 
@@ -64,6 +65,8 @@ def test_the_shim_gets_the_requested_quantisation(writer: Writer, tmp_path: Path
         ("small", None),
         ("cut", 8),
     ]
+    convert(tmp_path, quantize="whole", input_type="uint8", output_type="float32")
+    assert (writer.quantizations[-1].input_type, writer.quantizations[-1].output_type) == ("uint8", None)
     assert convert(tmp_path, quantize="learnt", calibrate=np.ones((2, 3), np.float32)).read_text() == "learnt"
     assert [sample["x"].tolist() for sample in writer.seen] == [[[1, 1, 1]]] * 2
     assert os.listdir(str(tmp_path)) == ["m.tflite"]
@@ -79,6 +82,13 @@ def test_the_shim_gets_the_requested_quantisation(writer: Writer, tmp_path: Path
         (ConversionError, "the kind 'cut' takes no block size True", {"quantize": "cut", "block_size": True}),
         (ConversionError, "a block size is given without a kind.*\n.*quantize='cut'$", {"block_size": 32}),
         (ConversionError, "calibration data is given without a kind", {"calibrate": "generated"}),
+        (ConversionError, "outputs are int8 only.*\n.*quantize='whole'$", {"output_type": "int8"}),
+        (
+            ConversionError,
+            "the kind 'small' has no .* of int8\n.*it has 'float32'$",
+            {"quantize": "small", "input_type": "int8"},
+        ),
+        (ConversionError, "the kind 'whole' has no .* of int16", {"quantize": "whole", "output_type": "int16"}),
         (InputError, "none is given", {"quantize": "learnt"}),
         (InputError, "'small' uses no calibration data", {"quantize": "small", "calibrate": "generated"}),
         (InputError, "holds no sample", {"quantize": "learnt", "calibrate": []}),

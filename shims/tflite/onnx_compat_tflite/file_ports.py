@@ -183,7 +183,14 @@ def _ordered_ports(graph: fb.SubGraph, indices: Dict[str, int], order: List[int]
 
 
 def _port(tensor: fb.TensorSpec, name: Optional[str]) -> Port:
-    """Return the port of a tensor with its stored dtype: the port of a quantised tensor has an integer dtype."""
+    """Return the port of a tensor with its stored dtype: the port of a quantised tensor has an integer dtype.
+
+    Such a port has the scale and the zero point of the tensor, if these are single numbers.
+    """
     sizes = tensor.shape if tensor.shape_signature is None else tensor.shape_signature
     shape = tuple(size if size >= 0 else None for size in sizes)
-    return Port(name or tensor.name, DType.of(tensor.dtype), shape)
+    stored = tensor.quantization
+    quantization = None
+    if stored is not None and len(stored.scale) == 1:
+        quantization = float(stored.scale[0]), int(stored.zero_point[0]) if stored.zero_point else 0
+    return Port(name or tensor.name, DType.of(tensor.dtype), shape, quantization)

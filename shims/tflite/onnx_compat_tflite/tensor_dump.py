@@ -216,8 +216,11 @@ def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
 def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
     """Return round(array / scale) + zero_point, clipped to the tensor's dtype, for a float array and a quantised tensor.
 
-    Returns `array` unchanged if the tensor is not quantised or stores floats, or if the array is not of floats.
+    A float64 array for a float32 tensor becomes float32. Returns `array` unchanged if the tensor is not quantised or stores
+    other floats, or if the array is not of floats.
     """
+    if array.dtype == np.float64 and tensor.dtype == "float32":
+        return array.astype(np.float32)
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind != "f" or tensor.dtype.startswith("float"):
         return array

@@ -118,3 +118,25 @@ def test_errors_are_reported_and_no_file_is_written(both: Path, tmp_path: Path) 
         onnx_compat.join({"a": both}, tmp_path / "m.bin")
     assert target.read_bytes() == b"as it was"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.tflite", "m.tflite"]
+
+
+def test_the_command_line_runs_and_verifies_a_signature(both: Path, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "decoder.onnx").write_bytes(decoder().SerializeToString())
+    np.savez(str(tmp_path / "in.npz"), y=X, flag=np.array(False))
+    given = ["--signature", "decode", "--inputs", str(tmp_path / "in.npz")]
+    assert main(["run", str(both), *given, "--output", str(tmp_path / "out.npz")]) == 0
+    np.testing.assert_allclose(np.load(str(tmp_path / "out.npz"))["r"], -(X @ WEIGHTS), rtol=1e-4, atol=1e-4)
+    verify = ["verify", str(tmp_path / "decoder.onnx"), "--oracle", "reference"]
+    assert main([*verify, "--converted", str(both), *given]) == 0
+    assert "OK" in capsys.readouterr().out
+    assert main([*verify, "--converted", str(both), "--signature", "encode"]) != 0  # the model of another signature
+
+
+def test_a_signature_that_nothing_can_use_is_refused(both: Path, tmp_path: Path, capsys: Any) -> None:
+    model = tmp_path / "decoder.onnx"
+    model.write_bytes(decoder().SerializeToString())
+    assert main(["run", str(model), "--signature", "decode"]) == 6
+    assert "an ONNX model has no signatures" in capsys.readouterr().err
+    for extra in ([], ["--converted", str(both), "--layers"], ["--converted", str(both), "--bisect-passes"]):
+        assert main(["verify", str(model), "--signature", "decode", *extra]) == 6
+        assert "signature" in capsys.readouterr().err

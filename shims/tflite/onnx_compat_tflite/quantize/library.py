@@ -61,13 +61,28 @@ def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Range
         try:
             quantizer = _module("quantizer").Quantizer(fb.to_bytes(model), recipe)
             result = quantizer.quantize(values, enable_progress_bar=False, enable_progress_report=False)
-            return fb.read(bytes(result.quantized_model))
+            quantized = fb.read(bytes(result.quantized_model))
         except Exception as error:  # the library raises arbitrary exceptions for models of other converters
             raise ConversionError(
                 "ai-edge-quantizer cannot quantise this model as '%s': %s: %s"
                 % (kind, type(error).__name__, str(error).strip().split("\n")[0]),
                 hint="use a kind that works without it: float16, weights-int8, weights-int4 or dynamic-int4",
             ) from error
+    _restore_open_sizes(quantized)
+    return quantized
+
+
+def _restore_open_sizes(model: fb.ModelSpec) -> None:
+    """Mark the open sizes of the tensors that the library's QUANTIZE and DEQUANTIZE operators write; modify the model.
+
+    The library copies the shape alone, so that an output would be declared with a batch of 1.
+    """
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            if operator.builtin in ("QUANTIZE", "DEQUANTIZE"):
+                source, result = (graph.tensors[index or 0] for index in (operator.inputs[0], operator.outputs[0]))
+                if result.shape_signature is None:
+                    result.shape_signature = source.shape_signature
 
 
 def _make_names_unique(model: fb.ModelSpec) -> None:

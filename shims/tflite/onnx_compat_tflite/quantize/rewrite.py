@@ -5,13 +5,14 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional
 
 import numpy as np
 
-from onnx_compat.shim import ConversionError, Quantization, UnsupportedError
+from onnx_compat.shim import ConversionError, Quantization, UnsupportedError, to_ports
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.file_ports import read_ports
 from onnx_compat_tflite.graph_verifier import check_graph
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.quantize import library, products
+from onnx_compat_tflite.quantize.integer_ports import store_ports
 from onnx_compat_tflite.quantize.ranges import HUGE, Ranges, measure_ranges
 from onnx_compat_tflite.quantize.schemes import KEY, SCHEMES
 from onnx_compat_tflite.quantize.trial import run_once
@@ -32,6 +33,7 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
 
     - UnsupportedError if the model has nothing to quantise, or does not run on a sample,
     - UnsupportedError if the runtime lacks int4, or its kernels lack blocks of this size,
+    - ConversionError if an input or output cannot have the dtype that `how` requests (see `store_ports`),
     - MissingDependencyError if the kind needs a package that is not installed,
     - ConversionError if the library fails, the child process fails, or `check` raises UnsupportedError or
       ConversionError.
@@ -45,6 +47,7 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
         ranges = _calibrate(path, model, how, runtime, trial)
         model = library.quantize_with_library(model, kind, ranges)
         store_gates(model)
+        store_ports(model, how.input_type, how.output_type)
     elif kind == products.KIND:
         products.pack(model, how.block, kernels)
     else:
@@ -59,7 +62,9 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
     def check_result(written: str) -> None:
         try:
             if kind in library.KINDS:
-                run_once(written, [np.asarray(trial[port.name]) for port in read_ports(model)[0]] if trial else [])
+                ports = read_ports(model)[0] if trial else ()
+                feed = to_ports({name: np.asarray(array) for name, array in trial.items()}, ports)
+                run_once(written, [feed[port.name] for port in ports])
             check(written)
         except (ConversionError, UnsupportedError) as error:
             raise ConversionError(

@@ -14,8 +14,8 @@ SCHEMES = (
     Scheme("weights-int4", "weights as int4, computed with as float32", fidelity=5, blocks=True),
     Scheme(products.KIND, "weights of products as int4, and products of integers", fidelity=5, blocks=True),
     Scheme("dynamic", "weights as int8, and products of integers; other values are float32", fidelity=10),
-    Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True),
-    Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True),
+    Scheme("int8", "weights and values as int8", fidelity=10, calibrated=True, port_types=("int8", "uint8")),
+    Scheme("int16x8", "weights as int8, values as int16", fidelity=10, calibrated=True, port_types=("int16",)),
 )
 #: The scheme of a converted model that is quantised in ONNX; users do not request it. A result may be off by one scale.
 MODELS_OWN = Scheme("as the model", "integers with the scales and zero points of the model", fidelity=20)
