@@ -47,8 +47,8 @@ def options(command: _F) -> _F:
     for name, text in (("std", _STD), ("mean", _MEAN)):
         decorated = click.option("--" + name, metavar="X[,X...]", callback=_parse_numbers, help=text)(decorated)
     for name, subject in (("output", "outputs"), ("input", "inputs")):
-        text = _PORT_TYPE % (subject, " Default: float32." if name == "input" else "")
-        decorated = click.option("--%s-type" % name, type=click.Choice(PORT_TYPES), help=text)(decorated)
+        port_type = click.option("--%s-type" % name, type=click.Choice(PORT_TYPES), help=_PORT_TYPE % subject)
+        decorated = port_type(decorated)
     decorated = click.option("--block-size", type=int, metavar="N", help=_BLOCK)(decorated)
     decorated = click.option("--calibrate", metavar="DATA", help=_CALIBRATE)(decorated)
     decorated = click.option("--quantize", metavar="KIND", help=_KIND)(decorated)
@@ -63,7 +63,9 @@ _BLOCK = (
     "The number of weights that share a scale, for weights-int8, weights-int4 and dynamic-int4. Default: the weights of"
     " an output channel."
 )
-_PORT_TYPE = "The type of float32 %s in the file: int8 or uint8 with --quantize int8, int16 with int16x8.%s"
+_PORT_TYPE = (
+    "The type of float32 %s in the file: int8 or uint8 with --quantize int8, int16 with int16x8. Default: float32."
+)
 _MEAN = (
     "With a folder of images, whose pixels are in 0..1: subtract this number, or a number for each channel. Default: 0."
 )

@@ -87,9 +87,9 @@ def _check_no_port_types(writer: Shim, file_format: str, port_types: Sequence[Op
 def _check_port_type(scheme: Scheme, dtype: str) -> None:
     """Raise ConversionError if inputs and outputs of the scheme cannot have this dtype."""
     if dtype not in scheme.port_types:
-        others = ", ".join("'%s'" % name for name in ("float32", *scheme.port_types))
+        offered_types = ", ".join("'%s'" % name for name in ("float32", *scheme.port_types))
         raise ConversionError(
-            "the kind '%s' has no inputs and outputs of %s" % (scheme.kind, dtype), hint="it has %s" % others
+            "the kind '%s' has no inputs and outputs of %s" % (scheme.kind, dtype), hint="it has %s" % offered_types
         )
 
 

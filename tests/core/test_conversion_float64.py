@@ -46,7 +46,7 @@ def double_model() -> Any:
 def dtypes(graph: Any) -> Any:
     ports = [port.type.dtype for port in (*graph.inputs, *graph.outputs) if port.type is not None]
     held = [stored.dtype for stored in graph.initializers.values()]
-    attributes = [item for each in graph.walk() for item in each.attributes.values()]
+    attributes = [item for node_ in graph.walk() for item in node_.attributes.values()]
     return {*ports, *held, *(getattr(item, "dtype", None) for item in attributes)}
 
 

@@ -101,10 +101,10 @@ def test_a_file_without_floats_is_verified_as_the_model(tmp_path: Path, kind: st
     assert {graph.tensors[index].dtype for index in (*graph.inputs, *graph.outputs)} == {dtype}
     given: Any = {"inputs": feeds("cnn", 99), "shim": "tflite", "oracle": "reference"}
     report = onnx_compat.verify(network("cnn"), converted=path, layers=True, **given)
-    other = onnx_compat.verify(network("cnn"), converted=plain, layers=True, **given)
+    float_report = onnx_compat.verify(network("cnn"), converted=plain, layers=True, **given)
     assert report.ok and report.outputs[0].dtype == "float32"
-    assert report.outputs[0].accuracy.snr > other.outputs[0].accuracy.snr - 3
-    assert len(report.layers.layers) == len(other.layers.layers)
+    assert report.outputs[0].accuracy.snr > float_report.outputs[0].accuracy.snr - 3
+    assert len(report.layers.layers) == len(float_report.layers.layers)
 
 
 @needs_library
