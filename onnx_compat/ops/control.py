@@ -157,8 +157,9 @@ def _run_loop(
     - A state is no tensor.
     - The trace executes each node at once.
 
-    A loop without M is unrolled only if it ends within `unrolled_rounds` iterations. Raises NeedsKnownError if a state is
-    no tensor, and the loop cannot be unrolled.
+    A loop whose M is not known is not unrolled, unless its first condition is False. A loop without M is unrolled only
+    if it ends within `unrolled_rounds` iterations. Raises NeedsKnownError if a state is no tensor, and the loop cannot
+    be unrolled.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -167,7 +168,8 @@ def _run_loop(
     is_short = limit is not None and limit <= SHORT and _may_unroll(limit, body)
     if first_condition is not None and not bool(first_condition):
         limit = 0
-    if first_condition is not None and (
+    is_limit_known = M is None or limit is not None
+    if (first_condition is not None and is_limit_known) and (
         is_short or not all_tensors or limit == 0 or current_trace().immediate is not None
     ):
         unrolled = _unroll(run, limit, list(v_initial))
@@ -192,10 +194,10 @@ def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[
     """Unroll a loop: trace each iteration while the condition is known to hold. Return [final states, rows].
 
     `rows` is a list with the list of row outputs of each iteration. `limit`: the largest number of iterations; None: no
-    limit.
+    limit. The condition after the last iteration that `limit` allows is not read, and need not be known.
 
-    Return None if a condition is not known, or if a loop without a limit does not end within about `unrolled_rounds`
-    iterations. Raise LimitError if a recorded loop with a known limit does not.
+    Return None if another condition is not known, or if a loop without a limit does not end within about
+    `unrolled_rounds` iterations. Raise LimitError if a recorded loop with a known limit does not.
     """
     rows: List[List[Any]] = []
     trace = current_trace()
@@ -205,6 +207,8 @@ def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[
             proceeds, *results = run(lift(len(rows), int64), lift(True, bool_), *state)
             state, row = results[: len(state)], results[len(state) :]
             rows.append(row)
+            if len(rows) == limit:
+                break
             decided = trace.peek(proceeds)
             if decided is None:
                 return None
@@ -223,13 +227,18 @@ def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Seque
     """Return the final states, then the stacked row outputs, of an unrolled loop. `unrolled`: the result of `_unroll`.
 
     Without any iteration, the row outputs are empty: [0, ...]. Their dtypes and shapes come from a trial iteration; a
-    symbolic size becomes 0.
+    symbolic size becomes 0. States may be sequences, maps or optionals.
     """
     state, rows = unrolled
     if rows:
         return [*state, *(p.stack(list(column), 0) for column in zip(*rows))]
-    trial = _trace_trial_round(run, [value.spec for value in v_initial])
-    specs = [_output_spec(output) for output in trial.outputs[1 + len(v_initial) :]]
+    tensors, form = flatten_values(v_initial)
+
+    def trace_rows(k: Tensor, proceeds: Tensor, *flat_state: Tensor) -> List[Any]:
+        proceeds_next, *results = run(k, proceeds, *rebuild_values(flat_state, form))
+        return [proceeds_next, *results[len(v_initial) :]]
+
+    specs = [_output_spec(output) for output in _trace_trial_round(trace_rows, [tensor.spec for tensor in tensors]).outputs[1:]]
     return [*state, *(p.full((0, *_empty_sizes(spec)), _blank_value(spec), spec.dtype) for spec in specs)]
 
 
@@ -251,8 +260,8 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
 def _trace_trial_round(run: TraceBody, state: Sequence[Spec]) -> Region:
     """Trace one iteration of a loop with states of these types, and a condition that holds. Return the region.
 
-    The outputs of the region are the condition, the states and the row outputs. They have the dtypes and shapes that
-    the body gives them.
+    The outputs of the region are those of `run`: the condition, the states and the row outputs. They have the dtypes
+    and shapes that the body gives them. The states in `state` and all outputs are tensors.
     """
     specs = [Spec(int64, ()), *state]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))

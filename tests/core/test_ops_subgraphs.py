@@ -258,6 +258,55 @@ def test_a_loop_over_a_sequence_is_recorded_for_each_number_of_rounds() -> None:
     assert len(runnable._plans) == 3
 
 
+def collecting(constants: Dict[str, Any], inputs: Sequence[Any] = (), cond: str = "", reads_data: bool = False) -> Any:
+    """Return a Loop over a sequence and a tensor: it inserts the iteration as long as it is below 4, and gives it as row.
+
+    The condition after an iteration depends on the input x instead if `reads_data`. The outputs are the length of the
+    sequence and the rows.
+    """
+    nodes = [
+        node("Constant", [], ["four"], value_int=4),
+        node("Less", ["i", "four"], ["is_small"]),
+        node("Greater", ["x", "x"], ["is_greater"]),
+        node("Identity", ["is_greater" if reads_data else "is_small"], ["go"]),
+        node("SequenceInsert", ["s_in", "i"], ["s_out"]),
+        node("Unsqueeze", ["i", "axes"], ["row"]),
+    ]
+    body = graph(
+        nodes,
+        [value("i", [], INT64), value("c_in", [], BOOL), value("s_in")],
+        [value("go", [], BOOL), value("s_out"), value("row", [1], INT64)],
+    )
+    outer = [
+        node("SequenceEmpty", [], ["s"], dtype=INT64),
+        node("Loop", ["m", cond, "s"], ["all", "rows"], body=body),
+        node("SequenceLength", ["all"], ["count"]),
+    ]
+    outputs = [value("count", [], INT64), value("rows", None, INT64)]
+    return model(outer, [*inputs, value("x", [])], outputs, {"axes": np.array([0]), **constants})
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(0, 0), (1, 1), (2, 2), (5, 5), (7, 5)])
+def test_a_limit_of_the_run_ends_a_loop_whose_conditions_are_known(limit: int, expected: int) -> None:
+    """The sequence forces the loop to be unrolled. M ends the loop before the conditions do, whenever it is known."""
+    fed = onnx_compat.prepare(collecting({}, [value("m", [], INT64)]), shim="reference")
+    known = onnx_compat.prepare(collecting({"m": np.array(limit)}), shim="reference")
+    for count, rows in (fed.run([np.array(limit), ONE]), known.run([ONE])):
+        assert count == expected
+        assert rows.tolist() == [[k] for k in range(expected)]
+
+
+def test_a_loop_over_a_sequence_that_does_not_begin_has_empty_rows() -> None:
+    proto = collecting({"m": THREE, "never": np.array(False)}, cond="never")
+    count, rows = run(proto, ONE)
+    assert count == 0 and rows.shape == (0, 1) and rows.dtype == np.int64
+
+
+def test_the_condition_after_the_last_iteration_need_not_be_known() -> None:
+    count, rows = run(collecting({"m": np.array(1)}, reads_data=True), ONE)
+    assert count == 1 and rows.tolist() == [[0]]
+
+
 # -- sequences ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("more", "expected"), [("pair", [[2, 4], [-1, -2]]), ("x", [[2, 4], [1, 2]])])
 def test_a_body_is_applied_to_each_element(more: str, expected: Any) -> None:
