@@ -9,7 +9,8 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 import numpy as np
 
-from onnx_compat.errors import InputError, OnnxCompatError
+from onnx_compat.errors import InputError, OnnxCompatError, UnsupportedError
+from onnx_compat.execution.declared_sizes import DeclaredSizes
 from onnx_compat.ir.dtypes import DType, float32, from_public, int64, string, text_carrier, to_public
 from onnx_compat.model import MapType, OptionalType, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.shim.interface import Port
@@ -84,7 +85,7 @@ class MapItems:
 
         - `value` is no dict (Mapping).
         - The keys do not fit `key_dtype`, or are neither all str nor all integers. A bool is no integer here.
-        - The values do not fit `dtype`. Integers fit a float dtype.
+        - The values are no numbers and no text, or do not fit `dtype`. Integers fit a float dtype.
         """
         if not isinstance(value, Mapping):
             raise InputError("the input '%s' is a map: give a dict, not %s" % (name, type(value).__name__))
@@ -94,74 +95,31 @@ class MapItems:
             raise InputError(
                 "the keys of the map '%s' are not all %s" % (name, "strings" if has_text_keys else "integers")
             )
-        values = np.asarray([value[key] for key in sorted(value)])
-        implied = string if values.dtype.kind in "OUS" else int64 if values.dtype.kind in "iu" else float32
+        values = _vector([value[key] for key in sorted(value)], "the values of the map '%s'" % name)
+        implied = string if values.dtype.kind == "O" else int64 if values.dtype.kind in "iu" else float32
         dtype = dtype or implied
         if values.size and implied.kind != dtype.kind and (implied.kind, dtype.kind) != ("i", "f"):
             raise InputError("the values of the map '%s' are %s, not %s" % (name, implied.name, dtype.name))
         keys = np.asarray(sorted(value), (string if has_text_keys else int64).numpy)
-        values = text_carrier(values) if dtype.kind == "s" else values.astype(dtype.numpy)
-        return MapItems((keys, string if has_text_keys else key_dtype or int64), (values, dtype))
+        rounded = dtype.round(values, saturate=False)
+        _check_integers(rounded, values, "the map '%s'" % name, dtype)
+        return MapItems((keys, string if has_text_keys else key_dtype or int64), (rounded, dtype))
 
 
-class _Declarations:
-    """The declared sizes of a model's inputs, compared with the arrays of one feed.
+def _vector(values: Sequence[Any], description: str) -> np.ndarray:
+    """Return the values of a map as a vector: of numbers, or of str as objects. Bytes are decoded as UTF-8.
 
-    `contradictions`: a list that receives, as text, each declaration that onnxruntime does not enforce and that the
-    feed contradicts. None: such a declaration raises InputError.
-
-    onnxruntime enforces a static size, and a declared rank of 1 or more. It does not enforce these declarations:
-
-    - A size name stands for one size.
-    - An input that is declared as a scalar is one.
-    - The items of a sequence have the declared shapes.
+    Raises InputError, with `description`, unless all values are single numbers of at most 64 bits, or all are text.
     """
-
-    def __init__(self, contradictions: Optional[List[str]] = None) -> None:
-        self.contradictions = contradictions
-        self._sizes: Dict[str, Tuple[int, str]] = {}  # name of a size -> its first size, the input that has it
-
-    def item(self) -> "_Declarations":
-        """Return the declarations of an item of a sequence: size names are compared within the item only."""
-        return _Declarations(self.contradictions)
-
-    def contradict(self, reason: str, hint: Optional[str] = None, enforced: bool = False) -> None:
-        """Note a contradiction. Raises InputError if it is `enforced`, or if contradictions are not allowed."""
-        if enforced or self.contradictions is None:
-            raise InputError(reason, hint=hint)
-        self.contradictions.append(reason)
-
-    def check(self, shape: Sequence[int], declared: TensorType, name: str, is_item: bool = False) -> None:
-        """Compare a shape with the declared type, which has a known rank. `is_item`: the tensor is in a sequence.
-
-        Raises InputError for an enforced declaration, and for any declaration if contradictions are not allowed.
-        """
-        assert declared.shape is not None
-        rank = len(declared.shape)
-        if len(shape) != rank:
-            self.contradict(
-                "the input '%s' has rank %d (shape %s), the model takes rank %d: %s"
-                % (name, len(shape), list(shape), rank, declared),
-                hint="add an axis: array[None]" if len(shape) + 1 == rank else None,
-                enforced=rank > 0 and not is_item,
-            )
-            return
-        for axis, (size, expected) in enumerate(zip(shape, declared.shape)):
-            if isinstance(expected, str):
-                earlier_size, earlier_input = self._sizes.setdefault(expected, (size, name))
-                if earlier_size != size:
-                    self.contradict(
-                        "the size '%s' is %d in the input '%s' and %d in '%s'"
-                        % (expected, earlier_size, earlier_input, size, name),
-                        hint="both inputs must agree on it",
-                    )
-            elif expected is not None and size != expected:
-                self.contradict(
-                    "the input '%s' has size %d on axis %d (shape %s), the model takes %s"
-                    % (name, size, axis, list(shape), declared),
-                    hint=_permutation_hint(shape, declared.shape),
-                    enforced=not is_item,
-                )
+    has_text = any(isinstance(value, (str, bytes)) for value in values)
+    try:
+        array = np.asarray(values, object if has_text else None)
+        array = from_public(array)[0] if array.dtype == object else array
+    except (ValueError, UnsupportedError):  # lists of several lengths; objects
+        array = None
+    if array is None or array.ndim != 1:
+        raise InputError("%s are neither single numbers of at most 64 bits, nor all text" % description)
+    return array
 
 
 def check_feed(
@@ -201,7 +159,7 @@ def check_feed(
     missing = [name for name in needed if name not in inputs]
     if missing:
         raise InputError("the input %s is not given" % ", ".join("'%s'" % name for name in missing))
-    declarations = _Declarations(contradictions)
+    declarations = DeclaredSizes(contradictions)
     feed: Feed = {}
     for port in declared:
         if port.name not in inputs:
@@ -214,7 +172,7 @@ def check_feed(
     return feed
 
 
-def _check_input(value: FedValue, name: str, declared: Optional[Type], declarations: _Declarations) -> CheckedValue:
+def _check_input(value: FedValue, name: str, declared: Optional[Type], declarations: DeclaredSizes) -> CheckedValue:
     """Return `_check_value(...)`. Raise InputError for any exception of numpy, or of an object that is no array."""
     try:
         return _check_value(value, name, declared, declarations)
@@ -226,7 +184,7 @@ def _check_input(value: FedValue, name: str, declared: Optional[Type], declarati
 
 
 def _check_value(
-    value: FedValue, name: str, declared: Optional[Type], declarations: _Declarations, is_item: bool = False
+    value: FedValue, name: str, declared: Optional[Type], declarations: DeclaredSizes, is_item: bool = False
 ) -> CheckedValue:
     """Convert an input to a `CheckedValue` of its declared type. Raises InputError if the value does not fit the type.
 
@@ -262,28 +220,28 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
     """Convert a tensor input to (carrier array, dtype). `name`: the input's name, for errors.
 
     - A value without a dtype, such as a list or a number, is converted to the dtype `expected`.
-    - An array must have the dtype `expected`, or its carrier dtype.
+    - An array must have the dtype `expected`, or its carrier dtype. Numbers in a carrier array are rounded to
+      `expected`.
     - If `expected` is string, an element of an array of objects that is no text becomes the text `str(element)`, as in
-      onnxruntime: "nan", "None".
+      onnxruntime: "nan", "None". The same holds for a list.
     - If `expected` is None, an array of any dtype of ONNX is accepted; a list or a number gets numpy's
       default dtype.
 
-    Raises InputError for an array of another dtype, and for a value that cannot be converted. Raises UnsupportedError
-    for a dtype that ONNX lacks.
+    Raises InputError for an array of another dtype, and for a value that cannot be converted. That includes a number
+    that an integer dtype cannot hold. Raises UnsupportedError for a dtype that ONNX lacks.
     """
     if not isinstance(value, (np.ndarray, np.generic)) and expected is not None and not hasattr(value, "dtype"):
-        try:
-            array = np.asarray(value, expected.numpy)  # a list or a number has no dtype that could disagree
-        except (TypeError, ValueError) as error:
-            raise InputError("the input '%s' cannot be read as %s: %s" % (name, expected.name, error)) from error
-        return text_carrier(array) if expected.kind == "s" else array, expected
+        return _convert_list(value, name, expected), expected  # a list or a number has no dtype that could disagree
     if expected is not None and expected.kind == "s" and np.asarray(value).dtype == object:
         return text_carrier(np.asarray(value)), expected
     array, dtype = from_public(np.asarray(value))
     if expected is None or dtype == expected:
         return array, dtype
-    if not expected.native and array.dtype == expected.numpy:
-        return array, expected  # a carrier array: the form of outputs where ml_dtypes is not installed
+    if not expected.native and dtype == DType.of(expected.numpy):
+        # A carrier array: the form of outputs where ml_dtypes is not installed.
+        rounded = expected.round(array, saturate=False)  # a carried infinity stays an infinity
+        _check_integers(rounded, array, "the input '%s'" % name, expected)
+        return rounded, expected
     target = expected.name if expected.native else str(expected.numpy)
     raise InputError(
         "the input '%s' is %s, the model takes %s" % (name, dtype.name, expected.name),
@@ -292,22 +250,31 @@ def _to_carrier(value: FedValue, name: str, expected: Optional[DType]) -> Tuple[
     )
 
 
-def _permutation_hint(shape: Sequence[int], declared: Sequence[Union[int, str, None]]) -> Optional[str]:
-    """Return a hint to move the channel axis of an array if the moved shape fits the declared shape, else None.
+def _convert_list(value: FedValue, name: str, expected: DType) -> np.ndarray:
+    """Convert a list or a number to a carrier array of the dtype `expected`. Bytes are decoded as UTF-8.
 
-    The moves are channels last to channels first, and the reverse. `declared` has as many sizes as `shape`. A rank
-    below 3 gives None.
+    Raises InputError for a value that cannot be converted. `name`: the input's name, for errors.
     """
-    if len(shape) < 3:
-        return None
-    permutations = {
-        "move the channels to axis 1: np.moveaxis(array, -1, 1)": (shape[0], shape[-1], *shape[1:-1]),
-        "move the channels to the end: np.moveaxis(array, 1, -1)": (shape[0], *shape[2:], shape[1]),
-    }
-    for hint, permuted in permutations.items():
-        if all(not isinstance(expected, int) or size == expected for size, expected in zip(permuted, declared)):
-            return hint
-    return None
+    array: np.ndarray
+    try:
+        if expected.kind == "s":
+            return text_carrier(np.asarray(value, object))
+        array, numbers = expected.round(np.asarray(value, expected.numpy), saturate=False), np.asarray(value)
+    except (TypeError, ValueError, OverflowError, UnsupportedError) as error:
+        reason = error.reason if isinstance(error, UnsupportedError) else error
+        raise InputError("the input '%s' cannot be read as %s: %s" % (name, expected.name, reason)) from error
+    _check_integers(array, numbers, "the input '%s'" % name, expected)
+    return array
+
+
+def _check_integers(converted: np.ndarray, numbers: np.ndarray, description: str, dtype: DType) -> None:
+    """Raise InputError if the conversion of `numbers` to an integer dtype changed a number. Otherwise do nothing.
+
+    Numbers that are out of range or no integers change; numpy wraps them around, or truncates them, without an error.
+    """
+    if dtype.kind in "iu" and numbers.dtype.kind in "iuf" and not np.array_equal(converted, numbers):
+        wrong = numbers[converted != numbers][0]
+        raise InputError("the number %s in %s does not fit %s" % (wrong, description, dtype.name))
 
 
 def to_public_value(value: CheckedValue) -> FedValue:

@@ -238,7 +238,10 @@ def _finish_unrolled(run: TraceBody, unrolled: List[List[Any]], v_initial: Seque
         proceeds_next, *results = run(k, proceeds, *rebuild_values(flat_state, form))
         return [proceeds_next, *results[len(v_initial) :]]
 
-    specs = [_output_spec(output) for output in _trace_trial_round(trace_rows, [tensor.spec for tensor in tensors]).outputs[1:]]
+    specs = [
+        _output_spec(output)
+        for output in _trace_trial_round(trace_rows, [tensor.spec for tensor in tensors]).outputs[1:]
+    ]
     return [*state, *(p.full((0, *_empty_sizes(spec)), _blank_value(spec), spec.dtype) for spec in specs)]
 
 

@@ -274,6 +274,26 @@ def test_a_map_of_other_types_is_refused(value: Any, key: DType, message: str) -
         feed(value, MapType(key, FLOATS))
 
 
+@pytest.mark.parametrize("declared", [None, MapType(int64, TensorType(string, ()))])
+def test_the_texts_of_a_map_are_decoded(declared: Any) -> None:
+    assert_pair(feed({2: b"\xc3\xa9", 1: "a"}, declared).values, ["a", "é"], string)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{1: "a", 2: None}, {1: "a", 2: 5}, {1: b"a", 2: 1.5}, {1: None}, {1: [1, 2]}, {1: [1], 2: [1, 2]}, {1: 2**70}],
+)
+def test_values_of_a_map_that_are_no_numbers_and_no_texts_are_refused(value: Any) -> None:
+    for declared in (None, MapType(int64, TensorType(string, ())), MapType(int64, FLOATS)):
+        with pytest.raises(InputError, match="the values of the map 'a' are neither"):
+            feed(value, declared)
+
+
+def test_a_map_refuses_an_integer_that_its_type_cannot_hold() -> None:
+    with pytest.raises(InputError, match="the number 1099511627776 in the map 'a' does not fit int32"):
+        feed({1: 2**40}, MapType(int64, TensorType(int32, ())))
+
+
 def test_fractions_are_not_rounded_to_a_map_of_integers() -> None:
     with pytest.raises(InputError, match="the values of the map 'a' are float32, not int64"):
         feed({1: 1.5}, MapType(int64, TensorType(int64, ())))

@@ -1,0 +1,86 @@
+"""The declared sizes of a model's inputs, compared with the arrays of one feed."""
+
+from typing import Dict, List, Optional, Sequence, Tuple, Union
+
+from onnx_compat.errors import InputError
+from onnx_compat.model import TensorType
+
+__all__ = ["DeclaredSizes"]
+
+
+class DeclaredSizes:
+    """The declared sizes of the inputs, compared with the arrays of one feed.
+
+    `contradictions`: a list that receives, as text, each declaration that onnxruntime does not enforce and that the
+    feed contradicts. None: such a declaration raises InputError.
+
+    onnxruntime enforces a static size, and a declared rank of 1 or more. It does not enforce these declarations:
+
+    - A size name stands for one size.
+    - An input that is declared as a scalar is one.
+    - The items of a sequence have the declared shapes.
+    """
+
+    def __init__(self, contradictions: Optional[List[str]] = None) -> None:
+        self.contradictions = contradictions
+        self._sizes: Dict[str, Tuple[int, str]] = {}  # name of a size -> its first size, the input that has it
+
+    def item(self) -> "DeclaredSizes":
+        """Return the declarations of an item of a sequence: size names are compared within the item only."""
+        return DeclaredSizes(self.contradictions)
+
+    def contradict(self, reason: str, hint: Optional[str] = None, enforced: bool = False) -> None:
+        """Note a contradiction. Raises InputError if it is `enforced`, or if contradictions are not allowed."""
+        if enforced or self.contradictions is None:
+            raise InputError(reason, hint=hint)
+        self.contradictions.append(reason)
+
+    def check(self, shape: Sequence[int], declared: TensorType, name: str, is_item: bool = False) -> None:
+        """Compare a shape with the declared type, which has a known rank. `is_item`: the tensor is in a sequence.
+
+        Raises InputError for an enforced declaration, and for any declaration if contradictions are not allowed.
+        """
+        assert declared.shape is not None
+        rank = len(declared.shape)
+        if len(shape) != rank:
+            self.contradict(
+                "the input '%s' has rank %d (shape %s), the model takes rank %d: %s"
+                % (name, len(shape), list(shape), rank, declared),
+                hint="add an axis: array[None]" if len(shape) + 1 == rank else None,
+                enforced=rank > 0 and not is_item,
+            )
+            return
+        for axis, (size, expected) in enumerate(zip(shape, declared.shape)):
+            if isinstance(expected, str):
+                earlier_size, earlier_input = self._sizes.setdefault(expected, (size, name))
+                if earlier_size != size:
+                    self.contradict(
+                        "the size '%s' is %d in the input '%s' and %d in '%s'"
+                        % (expected, earlier_size, earlier_input, size, name),
+                        hint="both inputs must agree on it",
+                    )
+            elif expected is not None and size != expected:
+                self.contradict(
+                    "the input '%s' has size %d on axis %d (shape %s), the model takes %s"
+                    % (name, size, axis, list(shape), declared),
+                    hint=_permutation_hint(shape, declared.shape),
+                    enforced=not is_item,
+                )
+
+
+def _permutation_hint(shape: Sequence[int], declared: Sequence[Union[int, str, None]]) -> Optional[str]:
+    """Return a hint to move the channel axis of an array if the moved shape fits the declared shape, else None.
+
+    The moves are channels last to channels first, and the reverse. `declared` has as many sizes as `shape`. A rank
+    below 3 gives None.
+    """
+    if len(shape) < 3:
+        return None
+    permutations = {
+        "move the channels to axis 1: np.moveaxis(array, -1, 1)": (shape[0], shape[-1], *shape[1:-1]),
+        "move the channels to the end: np.moveaxis(array, 1, -1)": (shape[0], *shape[2:], shape[1]),
+    }
+    for hint, permuted in permutations.items():
+        if all(not isinstance(expected, int) or size == expected for size, expected in zip(permuted, declared)):
+            return hint
+    return None
