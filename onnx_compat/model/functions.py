@@ -177,6 +177,10 @@ class _Copy:
         self.values = values
 
     def nodes(self, nodes: Sequence[GraphNode], scope: Dict[str, str]) -> List[GraphNode]:
+        """Return copies of the nodes, which may be in any order. `scope` gets the new names of their outputs, in place."""
+        for node in nodes:  # first: a subgraph may read the output of a later node
+            for name in node.outputs:
+                self.name(name, scope)
         return [self.node(node, scope) for node in nodes]
 
     def node(self, node: GraphNode, scope: Dict[str, str]) -> GraphNode:

@@ -125,6 +125,19 @@ def test_subgraphs_of_a_body():
     assert loop_body.nodes[0].inputs == (loop_body.inputs[2].name, "f/t") and loop_body.inputs[2].name != "x"
 
 
+def test_a_subgraph_of_a_body_reads_a_later_node():
+    """The nodes of a body can be in any order, also inside of a subgraph."""
+    inner = helper.make_graph(
+        [node("Add", "late inner_late", "o"), node("Abs", "late", "inner_late")], "b", [], [tensor("o")]
+    )
+    body = [node("If", "c", "b", then_branch=inner, else_branch=inner), node("Neg", "a", "late")]
+    model = load_with([function("F", "c a", "b", body)], [call("F", "c x", "y", name="f")], ("c", "x"))
+    assert describe_nodes(model) == ["Neg(x)->f/late", "If(c)->y"]
+    for branch in model.graph.nodes[1].subgraphs():
+        first, second = branch.nodes
+        assert (first.operator, first.inputs, second.inputs) == ("Abs", ("f/late",), ("f/late", *first.outputs))
+
+
 def test_calls_in_subgraphs_and_graphs_as_attributes():
     branch = helper.make_graph([call("Twice", "x", "z", name="deep")], "branch", [], [tensor("z")])
     choose = refer(
