@@ -300,14 +300,17 @@ class Runnable:
 
         `failed`: node name -> error, for nodes that must run in the fallback. `staged`: names of nodes that need a
         value of an earlier part. If `failed` is empty and there is only one part, the nodes in `staged` run in the
-        fallback. A model with a Gradient node is not cut: if a node fails, all nodes run in the fallback.
+        fallback. A model with a Gradient node is not cut: all its nodes run in the fallback.
         """
         graph = self.model.graph
         if not self._fallback and failed:
             raise error
         failing, staging = enclosing_nodes(graph, failed), enclosing_nodes(graph, staged)
-        if failing and is_indivisible(graph):
-            failing = {node.name for node in graph.nodes}
+        if (failing or staging) and is_indivisible(graph):
+            if not self._fallback:
+                raise error
+            failed = failed or dict.fromkeys(staging, error)
+            failing, staging = {node.name for node in graph.nodes}, set()
         parts = cut_parts(graph, failing, staging)
         if len(parts) <= 1 and not failing:  # the only part is the model itself, which failed
             if not (self._fallback and staging):

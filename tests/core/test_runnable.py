@@ -1,6 +1,7 @@
 """Runnable: when a model is recorded, on which values it is specialised, and where its nodes run."""
 
 import sys
+from typing import Dict
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from limited import install
 from onnx import TensorProto, helper
 
 import onnx_compat
-from onnx_compat.errors import InputError, ShimError, UnsupportedError
+from onnx_compat.errors import InputError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.execution import plan_cache
 from onnx_compat.execution.feeds import InputStructure
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, _graph_input_of
@@ -128,6 +129,27 @@ def test_a_value_from_the_data_is_known_to_the_next_part(monkeypatch: pytest.Mon
         x = np.zeros((200, 50), np.float32)
         x[3, 4] = axis
         np.testing.assert_array_equal(onnx_compat.run(proto, [x], shim="limited")[0], x.sum(axis))
+
+
+@pytest.mark.parametrize("failed", [{}, {"the_cast": UnsupportedError("no casts")}])
+def test_a_model_with_a_gradient_is_not_cut(failed: Dict[str, OnnxCompatError]) -> None:
+    """The sum needs the value of its axes. The derivative needs all nodes before it in its own part."""
+    extra = [helper.make_opsetid("ai.onnx.preview.training", 1)]
+    nodes = [
+        node("Mul", ["x", "x"], ["h"], name="the_product"),
+        node("Cast", ["z"], ["axes"], to=INT64, name="the_cast"),
+        node("ReduceSum", ["h", "axes"], ["y"], keepdims=0, name="the_sum"),
+        node("Gradient", ["x", "z"], ["dx"], "the_gradient", domain=extra[0].domain, xs=["x"], zs=["z"], y="y"),
+    ]
+    proto = model(nodes, [value("x", [2, 3]), value("z", [1])], [value("dx")], extra_opsets=extra)
+    error = NeedsKnownError("the axes must be known")
+    plan = onnx_compat.prepare(proto, shim="reference")._partition(failed, {"the_sum"}, error)
+    assert plan.fallbacks == ["the_product", "the_cast", "the_sum", "the_gradient"] and len(plan.parts) == 1
+    assert plan.reasons == (failed or {"the_sum": error})
+    feed = {"x": (X, float32), "z": (np.zeros(1, np.float32), float32)}
+    np.testing.assert_array_equal(plan.run(feed)[0][0], 2 * X)
+    with pytest.raises(NeedsKnownError):
+        onnx_compat.prepare(proto, shim="reference", fallback=False)._partition(failed, {"the_sum"}, error)
 
 
 def test_two_models_in_a_process_are_independent() -> None:
