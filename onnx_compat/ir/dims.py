@@ -242,7 +242,10 @@ def floordiv(a: Extent, b: Extent) -> Extent:
 
 
 def ceildiv(a: Extent, b: Extent) -> Extent:
-    """Return a / b rounded up: 4 for 7 and 2. Symbolic quotients, and a b of 0, are as for `floordiv`."""
+    """Return a / b rounded up: 4 for 7 and 2. Exact and symbolic quotients, and a b of 0, are as for `floordiv`."""
+    exact = None if is_static(a) and is_static(b) else _exact_division(a, b)
+    if exact is not None:  # a + b - 1 would hide it
+        return exact
     if is_nonnegative(b):  # `is_nonnegative` can prove a bound for this form, not for the other
         return floordiv(a + b - 1, b)
     return -floordiv(-a, b)

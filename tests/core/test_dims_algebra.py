@@ -215,6 +215,18 @@ def test_a_ceiling_keeps_its_sign() -> None:
     assert dims.is_equal(dims.ceildiv(N, -2), -(-N // -2)), "a negative divisor is rounded the other way"
 
 
+def test_an_exact_ceiling_is_the_quotient() -> None:
+    for size, divisor, quotient in (
+        (2 * N, 2, N),
+        (6 * N + 4, 2, 3 * N + 2),
+        (N * N, N, N),
+        (N + 1, N + 1, 1),
+        (2 * N, -2, -N),
+    ):
+        assert dims.is_equal(dims.ceildiv(size, divisor), quotient)
+    assert not dims.is_equal(dims.ceildiv(2 * N + 1, 2), N)
+
+
 @pytest.mark.parametrize("number", range(-7, 8))
 def test_a_division_toward_zero(number: int) -> None:
     assert dims.truncdiv(number, 3) == int(number / 3)
