@@ -10,6 +10,7 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ops.arguments import known_number
 from onnx_compat.ops.registry import op
 from onnx_compat.primitives.ranges import check_same
@@ -70,12 +71,25 @@ register_binary("Div", p.div, [1, 6], [7, 13, 14])
 register_binary("Pow", power, [1], [7, 12, 13, 15])
 
 
-@op("Mod", since=(10, 13, 28))
-def mod(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
-    """Return the remainder of A / B, with the sign of B, or with the sign of A if `fmod`.
+@op("Mod", since=(10, 13))
+def mod_13(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
+    """Return the result of `mod`. Raises InvalidModelError for floats if `fmod` is 0: opset 28 defines them first."""
+    if A.dtype.kind == "f" and not fmod:
+        raise InvalidModelError(
+            "Mod of floats needs fmod=1 before opset 28",
+            hint="set fmod=1, whose result has the sign of A, or use opset 28, where fmod=0 has the sign of B",
+        )
+    return mod(A, B, fmod=fmod)
 
-    Integers are accepted in both cases.
+
+@op("Mod", since=28)
+def mod(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
+    """Return the remainder of A / B.
+
+    It has the sign of B if `fmod` is 0, and the sign of A if `fmod` is 1. Raises InvalidModelError for another `fmod`.
     """
+    if fmod not in (0, 1):
+        raise InvalidModelError("fmod is 0 or 1, not %d" % fmod)
     return p.fmod(A, B) if fmod else p.mod(A, B)
 
 

@@ -54,9 +54,11 @@ def attention(
     - is_causal: a nonzero value sets the right window to 0.
     - nonpad_kv_seqlen: the number of valid keys of each sample. The last query has the position of the last valid key.
 
-    Raises InvalidModelError for a rank of 3 without numbers of heads, for past_key without past_value or the reverse,
-    and for past_key together with nonpad_kv_seqlen.
+    Raises InvalidModelError for a rank of 3 without numbers of heads, and for another qk_matmul_output_mode. Raises it
+    for past_key without past_value or the reverse, and for past_key together with nonpad_kv_seqlen.
     """
+    if qk_matmul_output_mode not in (0, 1, 2, 3):
+        raise InvalidModelError("qk_matmul_output_mode is 0, 1, 2 or 3, not %d" % qk_matmul_output_mode)
     q, k, v = _split_heads(Q, q_num_heads), _split_heads(K, kv_num_heads), _split_heads(V, kv_num_heads)
     k, v, past_length = _append_to_cache(q, k, v, past_key, past_value, nonpad_kv_seqlen)
     if attn_mask is not None:

@@ -3,11 +3,12 @@
 from typing import Any, Optional, Sequence
 
 from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, floordiv, is_equal, maximum
 from onnx_compat.ir.window import Window
 from onnx_compat.ops.arguments import per_axis, split_pads
 from onnx_compat.ops.registry import op
-from onnx_compat.ops.window_geometry import window_from_attributes
+from onnx_compat.ops.window_geometry import check_padding, window_from_attributes
 from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.tracing.values import Tensor
 
@@ -66,13 +67,18 @@ def conv_transpose(
 
     W is [C, M / group, kernel...]. The size of a spatial axis of the result:
 
-    - `output_shape` is given: its entry. Only the last entries, those of the spatial axes, are read.
+    - `output_shape` is given: its entry. It has an entry for each spatial axis; entries for N and C may precede them,
+      and have no effect.
     - `auto_pad` is SAME_UPPER or SAME_LOWER: size of X * stride.
     - Otherwise: (size of X - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. VALID ignores the pads.
 
-    Raises InvalidModelError for a negative size.
+    Raises InvalidModelError for a negative size, an unknown `auto_pad`, a negative pad, and a list that does not fit the
+    number of spatial axes.
     """
     rank = X.rank - 2
+    check_padding(auto_pad, pads, rank)
+    if output_shape and len(output_shape) not in (rank, rank + 2):
+        raise InvalidModelError("the output_shape %s must have %d entries" % (list(output_shape), rank))
     kernel, extra = _kernel_sizes(kernel_shape, W), per_axis(output_padding, rank, 0)
     window = Window.of(kernel, per_axis(strides, rank, 1), per_axis(dilations, rank, 1))
     full = window.transposed_sizes(X.shape[2:])

@@ -20,9 +20,14 @@ def einsum(*Inputs: Tensor, equation: str) -> Tensor:
     A letter that is repeated in a term takes the diagonal of its axes. A letter that the output lacks is summed over.
     "..." stands for any number of broadcast axes.
 
-    Raises InvalidModelError if the equation does not fit the number or the ranks of the inputs.
+    Raises InvalidModelError if the equation does not fit the number or the ranks of the inputs. Raises it if the output
+    has a letter twice, or a letter that no term has.
     """
     terms, output = _parse_equation(equation.replace(" ", ""), Inputs)
+    unknown_letters = sorted(set(output).difference(*(letters for _, letters in terms)))
+    if unknown_letters or len(set(output)) < len(output):
+        problem = "a letter twice" if not unknown_letters else "'%s', which no term has" % unknown_letters[0]
+        raise InvalidModelError("the output of the equation '%s' has %s" % (equation, problem))
     x, letters = _take_diagonals(*terms[0])
     for k, term in enumerate(terms[1:], 2):
         later_letters = {letter for _, other_letters in terms[k:] for letter in other_letters}

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, bool_, float32, int32
 from onnx_compat.ops.arguments import known_number
@@ -117,15 +118,21 @@ def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
     return p.mul(p.mul(data, p.cast(is_kept, data.dtype)), factor), is_kept
 
 
+def _check_ratio(ratio: float) -> None:
+    if not 0 <= ratio <= 1:  # also for NaN
+        raise InvalidModelError("the ratio of a Dropout is %s; it must be from 0 to 1" % ratio)
+
+
 @op("Dropout", since=(1, 6))
 def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
     """Drop random elements unless `is_test`: Dropout of opsets 1 to 6. Return (result, mask in the dtype of the data).
 
     The mask is 1 for elements that were kept, else 0. With `is_test`, the data is returned unchanged, with a mask of
-    ones (None if it is not requested).
+    ones (None if it is not requested). Otherwise, InvalidModelError is raised if the ratio is not in [0, 1].
     """
     if is_test:
         return data, _full_mask(data, data.dtype) if ctx.wants(1) else None
+    _check_ratio(ratio)
     output, kept = _drop(data, ratio, None)
     return output, p.cast(kept, data.dtype)
 
@@ -160,9 +167,11 @@ def dropout(
       elements are divided by 1 - ratio.
     - Otherwise: the data, and a mask of True, which is None if it is not requested.
 
-    The default ratio is 0.5. Raises NeedsKnownError if `ratio` or `training_mode` is given and not known.
+    The default ratio is 0.5. Raises NeedsKnownError if `ratio` or `training_mode` is given and not known. Raises
+    InvalidModelError if the ratio is not in [0, 1].
     """
     ratio_value = 0.5 if ratio is None else known_number(ratio, "the ratio of a Dropout")
+    _check_ratio(ratio_value)
     if training_mode is None or not known_number(training_mode, "the training_mode of a Dropout") or ratio_value == 0:
         return dropout_10(ctx, data)
     return _drop(data, ratio_value, seed)

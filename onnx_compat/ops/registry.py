@@ -72,8 +72,12 @@ class Operator(NamedTuple):
         that of an attribute with a default: it is misspelt, and gives a warning. `inputs` has None for an omitted input.
 
         Raises InvalidModelError if an input or an attribute is missing or unknown, or if an attribute has the wrong
-        type.
+        type. An operator of the library that begins with a variadic input needs at least one element of it.
         """
+        if not inputs and is_own(self.function) and any(p.kind is p.VAR_POSITIONAL for p in self.inputs[:1]):
+            raise InvalidModelError(
+                "the input '%s' is missing: %s needs at least one" % (self.inputs[0].name, self.name)
+            )
         variadic = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in self.inputs)
         if len(inputs) > len(self.inputs) and not variadic:
             raise InvalidModelError("%d inputs were given, %s takes %d" % (len(inputs), self.name, len(self.inputs)))

@@ -63,9 +63,11 @@ def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = N
     """Return the sequence without the element at `position`, by default the last element.
 
     A negative position counts from the end. Raises NeedsKnownError if the position is not known. Raises
-    InvalidModelError if it is out of range.
+    InvalidModelError if it is out of range, or if the sequence is empty.
     """
     items = list(input_sequence.items)
+    if not items:
+        raise InvalidModelError("the sequence is empty: no element can be erased")
     del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
     return SequenceValue(input_sequence.dtype, tuple(items))
 
@@ -94,8 +96,11 @@ def concat_from_sequence(input_sequence: SequenceValue, *, axis: int, new_axis: 
     """Concatenate the elements of a sequence along an axis.
 
     If `new_axis`, stack the elements along a new axis at `axis` of the result. A negative axis counts from the end.
+    Raises InvalidModelError if the sequence is empty.
     """
     items = input_sequence.items
+    if not items:
+        raise InvalidModelError("the sequence is empty: it has no elements to concatenate")
     if not new_axis:
         return p.concat(items, axis)
     return p.stack(items, p.axis_of(axis, items[0].rank + 1))

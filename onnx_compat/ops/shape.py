@@ -214,8 +214,10 @@ def depth_to_space_1(input: Tensor, *, blocksize: int) -> Tensor:
 def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b].
 
-    The channel axis of the input is [b, b, C] in mode DCR and [C, b, b] in any other mode (CRD).
+    The channel axis of the input is [b, b, C] in mode DCR and [C, b, b] in mode CRD. Raises InvalidModelError for
+    another mode.
     """
+    _check_block_mode(mode)
     n, c, h, w = input.shape
     depth = floordiv(c, blocksize * blocksize)
     if mode == "DCR":
@@ -225,6 +227,11 @@ def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tenso
         blocks = p.reshape(input, (n, depth, blocksize, blocksize, h, w))
         blocks = p.transpose(blocks, (0, 1, 4, 2, 5, 3))
     return p.reshape(blocks, (n, depth, h * blocksize, w * blocksize))
+
+
+def _check_block_mode(mode: str) -> None:
+    if mode not in ("DCR", "CRD"):
+        raise InvalidModelError("the mode is DCR or CRD, not %r" % mode)
 
 
 @op("SpaceToDepth", since=(1, 13))
@@ -237,8 +244,10 @@ def space_to_depth_13(input: Tensor, *, blocksize: int) -> Tensor:
 def space_to_depth(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
     """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W].
 
-    The channel axis of the result is [b, b, C] in mode DCR and [C, b, b] in any other mode (CRD).
+    The channel axis of the result is [b, b, C] in mode DCR and [C, b, b] in mode CRD. Raises InvalidModelError for
+    another mode.
     """
+    _check_block_mode(mode)
     n, c, h, w = input.shape
     rows, columns = floordiv(h, blocksize), floordiv(w, blocksize)
     blocks = p.reshape(input, (n, c, rows, blocksize, columns, blocksize))

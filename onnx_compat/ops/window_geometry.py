@@ -7,7 +7,7 @@ from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_static, maximum, m
 from onnx_compat.ir.window import Window
 from onnx_compat.ops.arguments import per_axis, split_pads
 
-__all__ = ["round_up", "window_from_attributes"]
+__all__ = ["check_padding", "round_up", "window_from_attributes"]
 
 
 def window_from_attributes(
@@ -27,15 +27,24 @@ def window_from_attributes(
     rank = len(extents)
     if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
         raise InvalidModelError("a kernel %s does not fit %d spatial axes" % (list(kernel), rank))
-    if pads and (len(pads) != 2 * rank or min(pads) < 0):
-        raise InvalidModelError("the padding %s must have %d entries, each of them 0 or more" % (list(pads), 2 * rank))
+    check_padding(auto_pad, pads, rank)
     window = Window.of(kernel, per_axis(strides, rank, 1), per_axis(dilations, rank, 1))
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         along = zip(window.same_padding(extents), window.spans, window.strides)
         return window._replace(pads=tuple(_split_padding(*axis, upper=auto_pad == "SAME_UPPER") for axis in along))
-    if auto_pad not in ("VALID", "NOTSET", ""):
-        raise InvalidModelError("auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID, not %r" % auto_pad)
     return window._replace(pads=tuple(split_pads(pads))) if pads and auto_pad != "VALID" else window
+
+
+def check_padding(auto_pad: str, pads: Optional[Sequence[int]], rank: int) -> None:
+    """Raise InvalidModelError for attributes that define no padding of `rank` spatial axes. Otherwise do nothing.
+
+    Wrong are an unknown `auto_pad`, a negative pad, and `pads` without two entries for each axis. `pads` is checked
+    also where `auto_pad` replaces it, as onnxruntime does. Absent or empty pads are allowed.
+    """
+    if pads and (len(pads) != 2 * rank or min(pads) < 0):
+        raise InvalidModelError("the padding %s must have %d entries, each of them 0 or more" % (list(pads), 2 * rank))
+    if auto_pad not in ("SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET", ""):
+        raise InvalidModelError("auto_pad is NOTSET, SAME_UPPER, SAME_LOWER or VALID, not %r" % auto_pad)
 
 
 def _split_padding(total: Extent, span: Extent, stride: int, upper: bool) -> Tuple[Extent, Extent]:

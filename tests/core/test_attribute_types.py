@@ -143,3 +143,11 @@ def test_a_misspelt_attribute_without_a_default_is_refused_with_its_name():
     with pytest.raises(InvalidModelError, match="Concat has no attribute 'axiss'") as caught:
         onnx_compat.prepare(proto, shim="reference")
     assert caught.value.hint == "did you mean 'axis'?"
+
+
+@pytest.mark.parametrize("name", ["Max", "Min", "Sum", "Mean", "Concat", "SequenceConstruct", "Einsum"])
+def test_an_operator_of_variadic_inputs_without_any(name: str) -> None:
+    attributes = {"Concat": {"axis": 0}, "Einsum": {"equation": "->"}}.get(name, {})
+    proto = model([node(name, [], ["y"], **attributes)], [], [value("y")])
+    with pytest.raises(InvalidModelError, match="%s needs at least one" % name):
+        onnx_compat.prepare(proto, shim="reference")

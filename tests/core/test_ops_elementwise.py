@@ -30,6 +30,13 @@ def test_the_sign_of_a_remainder(fmod, expected):
     assert apply_operator("Mod", 13, np.array([-4, 4, 4]), np.array([3, -3, 3]), fmod=fmod).tolist() == expected
 
 
+def test_a_remainder_of_floats_has_the_sign_of_the_divisor_from_opset_28_on():
+    x, y = np.float32([-4.5, 7]), np.float32([2, -3])
+    assert apply_operator("Mod", 28, x, y).tolist() == [1.5, -2]
+    for opset in (13, 28):
+        assert apply_operator("Mod", opset, x, y, fmod=1).tolist() == [-0.5, 1]
+
+
 def test_a_signed_number_shifts_with_its_sign():
     x, y = np.array([-8, -8, 8, 1], np.int8), np.array([1, 9, -1, 7], np.int8)
     assert apply_operator("BitShift", 28, x, y, direction="RIGHT").tolist() == [-4, -1, 0, 0]

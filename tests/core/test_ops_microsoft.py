@@ -79,6 +79,15 @@ def test_gemm_and_its_activation(name: str, parameters: Any) -> None:
     check("FusedGemm", [floats(4, 3), floats(5, 4)], activation=name, transA=1, transB=1, known=[1], **how)
 
 
+def test_a_fused_quick_gelu_has_the_default_of_the_operator() -> None:
+    """onnxruntime fuses QuickGelu for GPUs only. The expected value is the operator QuickGelu without attributes."""
+    x = floats(3, 4)
+    proto, feed = build_model("QuickGelu", [x])
+    expected = session(proto).run(None, feed)[0]
+    proto, feed = build_model("FusedGemm", [x, np.eye(4, dtype=np.float32)], activation="QuickGelu")
+    np.testing.assert_allclose(onnx_compat.run(proto, feed, "reference")[0], expected, rtol=1e-5, atol=1e-5)
+
+
 def test_an_activation_that_is_not_known_is_named() -> None:
     proto, _ = build_model("FusedConv", [floats(1, 1, 3, 3), floats(1, 1, 1, 1)], activation="Erf")
     with pytest.raises(onnx_compat.OnnxCompatError, match="the fused activation 'Erf' is not known"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from meanings import meaning
 from ml import agree, grown, ours, proto, theirs
 from onnx import TensorProto, numpy_helper
 
@@ -297,3 +298,12 @@ def test_an_unknown_number_of_a_function_is_refused(name, number):
     attributes = dict(ensemble(np.random.RandomState(6), np.float32, 1, 0, 2), **{name: number})
     with pytest.raises(InvalidModelError, match="%s is a number from 0" % name):
         ours(proto("TreeEnsemble", 5, [x], [FLOAT], attributes), {"x0": x})
+
+
+@pytest.mark.parametrize("wrong", [-1, 2])
+def test_a_target_that_is_out_of_range_is_named(wrong):
+    leaf = {"nodes_treeids": [0], "nodes_nodeids": [0], "nodes_featureids": [0], "nodes_values": [0.0]}
+    leaf.update(nodes_modes=["LEAF"], nodes_truenodeids=[0], nodes_falsenodeids=[0], n_targets=2)
+    leaf.update(target_treeids=[0, 0, 0], target_nodeids=[0, 0, 0], target_weights=[1.0, 2.0, 3.0])
+    with pytest.raises(InvalidModelError, match="a leaf has a weight for target %d; there are 2 targets" % wrong):
+        meaning("TreeEnsembleRegressor", 3, "ai.onnx.ml")(np.ones((1, 1), np.float32), target_ids=[1, wrong, 0], **leaf)

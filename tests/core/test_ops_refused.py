@@ -7,7 +7,8 @@ import pytest
 from meanings import meaning
 
 from onnx_compat.errors import InvalidModelError, OnnxCompatError, UnsupportedError
-from onnx_compat.tracing.values import EMPTY_OPTIONAL
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, lift
 
 TRAINING = "ai.onnx.preview.training"
 
@@ -39,6 +40,10 @@ INVALID: Sequence[Case] = [
         "auto_pad is NOTSET, SAME_UPPER.*not 'SAME'",
     ),
     ("Conv", 11, [unit_tensor(1, 1, 4), unit_tensor(1, 1, 2)], {"pads": [1]}, r"the padding \[1\] must have 2 entries"),
+    *(
+        ("Attention", opset, [HEADS] * 3, {"qk_matmul_output_mode": mode}, "is 0, 1, 2 or 3, not %d" % mode)
+        for opset, mode in ((23, -1), (24, 4), (25, -4))
+    ),
     ("Attention", 23, [STEPS] * 3, {}, "rank 3 needs q_num_heads and kv_num_heads"),
     ("Attention", 23, [STEPS] * 3, {"q_num_heads": 3, "kv_num_heads": 3}, "size 4 cannot be divided among 3 heads"),
     (
@@ -105,6 +110,22 @@ INVALID: Sequence[Case] = [
     ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ij,jk->ik"}, "'ij,jk->ik' has 2 terms for 1 inputs"),
     ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ijk->k"}, "the term 'ijk' of an equation does not fit.*rank 2"),
     ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "i...jk->k"}, r"the term 'i\.\.\.jk' of an equation does not fit"),
+    ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ij->ik"}, "the output of.*has 'k', which no term has"),
+    ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ij->i->j"}, "the output of.*which no term has"),
+    ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ij->ii"}, "the output of.*has a letter twice"),
+    ("DepthToSpace", 11, [unit_tensor(1, 4, 1, 1)], {"blocksize": 2, "mode": "RCD"}, "DCR or CRD, not 'RCD'"),
+    ("SpaceToDepth", 28, [IMAGE], {"blocksize": 2, "mode": ""}, "DCR or CRD, not ''"),
+    ("Mod", 10, [unit_tensor(2)] * 2, {}, "Mod of floats needs fmod=1 before opset 28"),
+    ("Mod", 13, [integers(2)] * 2, {"fmod": 2}, "fmod is 0 or 1, not 2"),
+    ("Mod", 28, [unit_tensor(2)] * 2, {"fmod": -1}, "fmod is 0 or 1, not -1"),
+    ("Dropout", 6, [None, IMAGE], {"ratio": 1.5}, "the ratio of a Dropout is 1.5; it must be from 0 to 1"),
+    *(
+        ("Dropout", 13, [None, IMAGE, np.array(ratio, np.float32), np.array(mode)], {}, "it must be from 0 to 1")
+        for ratio, mode in ((1.5, True), (-0.5, False), (np.nan, True))
+    ),
+    ("SequenceErase", 11, [SequenceValue(float32, ())], {}, "the sequence is empty: no element can be erased"),
+    ("ConcatFromSequence", 11, [SequenceValue(float32, ())], {"axis": 0}, "the sequence is empty"),
+    ("ConcatFromSequence", 11, [SequenceValue(float32, ())], {"axis": 0, "new_axis": 1}, "the sequence is empty"),
     ("Resize", 19, [IMAGE, None, unit_tensor(3)], {}, "3 scales were given for 4 axes"),
     ("Resize", 19, [IMAGE, None, TWICE], {"mode": "best"}, "nearest, linear or cubic, not 'best'"),
     ("Resize", 19, [IMAGE, None, TWICE], {"nearest_mode": "best"}, "there is no nearest_mode 'best'"),
@@ -198,6 +219,14 @@ ML: Sequence[Case] = [
         {"coefficients": [1.0] * 4, "intercepts": [0.0, 0.0]},
         "needs the labels of its classes",
     ),
+    *(
+        ("LinearClassifier", 1, [unit_tensor(1, 0)], dict(labels, coefficients=[1.0]), "rows without features")
+        for labels in ({}, {"classlabels_ints": [0, 1]})
+    ),
+    *(
+        ("CastMap", 1, [MapValue(lift(integers(0)), lift(np.array([text], object)))], {"cast_to": "TO_INT64"}, "int64")
+        for text in ("1e999", "-1e30", "9999999999999999999999")
+    ),
     (
         "FeatureVectorizer",
         1,
@@ -251,6 +280,46 @@ MICROSOFT: Sequence[Case] = [
         {"num_heads": 1, "past_present_share_buffer": 1},
         "past_present_share_buffer needs past_sequence_length",
     ),
+    *(
+        (
+            "GatherBlockQuantized",
+            1,
+            [np.ones((2, 16, 16), np.uint8), integers(0), unit_tensor(1)],
+            axes,
+            "must be the axes 0 and 2",
+        )
+        for axes in (
+            {"gather_axis": 1, "quantize_axis": 2},
+            {"gather_axis": 2, "quantize_axis": 1, "bits": 8},
+            {"gather_axis": -1, "quantize_axis": -1},
+            {"gather_axis": 0, "quantize_axis": 1},
+        )
+    ),
+    *(
+        (
+            "FusedConv",
+            1,
+            [IMAGE, IMAGE],
+            {"activation": name, "activation_params": params},
+            "has %d entries" % len(params),
+        )
+        for name, params in (("Clip", [0.1]), ("LeakyRelu", [0.1, 0.2]), ("Relu", [0.1]))
+    ),
+    *(
+        (
+            "FusedGemm",
+            1,
+            [unit_tensor(1, 2), unit_tensor(2, 1)],
+            dict(given, activation=name),
+            "needs the parameter %s" % text,
+        )
+        for name in ("ScaledTanh", "ParametricSoftplus")
+        for given, text in (
+            ({}, "alpha and beta"),
+            ({"activation_alpha": 0.5}, "beta"),
+            ({"activation_beta": 0.5}, "alpha"),
+        )
+    ),
     ("GroupQueryAttention", 1, GROUPED[:5], GROUPS, "needs seqlens_k and total_sequence_length"),
     ("GroupQueryAttention", 1, GROUPED, dict(GROUPS, do_rotary=1), "do_rotary needs cos_cache and sin_cache"),
 ]
@@ -269,6 +338,16 @@ UNSUPPORTED: Sequence[Case] = [
     ("MatMulNBits", 1, PACKED, dict(NBITS, weight_prepacked=1), "weights packed for a GPU cannot be read"),
     ("MatMulNBits", 1, PACKED, dict(NBITS, bits=3), "weights of 3 bits are not supported"),
     ("GroupQueryAttention", 1, GROUPED, dict(GROUPS, sliding_window_cache=1), "sliding_window_cache is not supported"),
+    *(
+        (
+            "GroupQueryAttention",
+            1,
+            [*GROUPED, *[None] * 7, *norms],
+            GROUPS,
+            "q_norm_weight, k_norm_weight or.*not supported",
+        )
+        for norms in ([unit_tensor(4)], [None, unit_tensor(4)], [unit_tensor(4)] * 2)
+    ),
     (
         "GroupQueryAttention",
         1,

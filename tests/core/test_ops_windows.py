@@ -6,7 +6,7 @@ from channels_last import ChannelsLast
 from meanings import apply_operator, meaning, primitives, record_function
 
 from onnx_compat import primitives as p
-from onnx_compat.errors import NeedsKnownError
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.tracing.values import lift
 
 LINE = np.arange(1, 6, dtype=np.float32).reshape(1, 1, 5)
@@ -207,3 +207,29 @@ def test_gemm_takes_its_factors_into_what_is_known():
     assert primitives(run) == ["matmul"]
     assert run(np.ones((1, 3), np.float32)).tolist() == [[9, 9]]
     assert apply_operator("Gemm", 7, w, w.T, lift(np.float32(1))).tolist() == [[4, 4], [4, 4]]
+
+
+@pytest.mark.parametrize("name", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(
+    ("attributes", "text"),
+    [
+        ({"auto_pad": "SAME"}, "auto_pad is NOTSET, SAME_UPPER.*not 'SAME'"),
+        ({"pads": [1] * 6}, "must have 4 entries"),
+        ({"pads": [1] * 2}, "must have 4 entries"),
+        ({"pads": [1] * 2, "auto_pad": "VALID"}, "must have 4 entries"),
+        ({"pads": [0, 0, 0, -1]}, "each of them 0 or more"),
+    ],
+)
+def test_a_padding_that_does_not_fit_the_axes_is_refused(name, attributes, text):
+    image = np.ones((1, 1, 3, 3), np.float32)
+    shapes = [{}] if name == "Conv" else [{}, {"output_shape": [5, 5]}]
+    for more in shapes:
+        with pytest.raises(InvalidModelError, match=text):
+            meaning(name, 11)(image, image, **attributes, **more)
+
+
+@pytest.mark.parametrize("output_shape", [[5], [1, 5, 5]])
+def test_an_output_shape_that_does_not_fit_the_axes_is_refused(output_shape):
+    image = np.ones((1, 1, 3, 3), np.float32)
+    with pytest.raises(InvalidModelError, match=r"the output_shape .* must have 2 entries"):
+        meaning("ConvTranspose", 11)(image, image, output_shape=output_shape)

@@ -3,7 +3,7 @@
 from typing import Any, Optional
 
 from onnx_compat import primitives as p
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ir.dims import Extent, ceildiv, floordiv
 from onnx_compat.ir.dtypes import DType, int8, uint8
 from onnx_compat.ops.indexing import gather
@@ -96,9 +96,17 @@ def gather_block_quantized(
 
     A negative index counts from the end. Blocks are on `quantize_axis`. uint8 data holds packed numbers of `bits` bits
     on the last axis, other integers a number in each element. Float data is multiplied by the scales, without zero
-    points. Raises UnsupportedError for uint8 data with `bits` other than 2, 4 and 8.
+    points.
+
+    Raises InvalidModelError for uint8 data unless `gather_axis` is the first axis and `quantize_axis` the last, as
+    onnxruntime does. Raises UnsupportedError for uint8 data with `bits` other than 2, 4 and 8.
     """
     axis, blocked = p.axis_of(gather_axis, data.rank), p.axis_of(quantize_axis, data.rank)
+    if data.dtype.name == "uint8" and (axis, blocked) != (0, data.rank - 1):
+        raise InvalidModelError(
+            "packed uint8 data of rank %d is gathered along axis %d and quantized along axis %d; these must be the axes"
+            " 0 and %d" % (data.rank, axis, blocked, data.rank - 1)
+        )
     if data.dtype.kind == "f":
         extent = data.shape[blocked]
         table = dequantize_linear(data, scales, axis=blocked, block_size=block_size or extent)  # type: ignore[arg-type]  # a blocked axis has a static length

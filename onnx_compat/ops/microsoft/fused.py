@@ -4,16 +4,26 @@ from functools import wraps
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from onnx_compat import primitives as p
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ops import activation as a
 from onnx_compat.ops.convolution import conv
 from onnx_compat.ops.linear import gemm, matmul
+from onnx_compat.ops.microsoft.activations import quick_gelu
 from onnx_compat.ops.microsoft.common import DOMAIN, channels_first, channels_last
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
 
 Ints = Optional[Sequence[int]]
+
+
+def _scaled_tanh(x: Tensor, *, alpha: float, beta: float) -> Tensor:
+    return p.tanh(x * beta) * alpha
+
+
+def _parametric_softplus(x: Tensor, *, alpha: float, beta: float) -> Tensor:
+    return a.softplus(x * beta) * alpha
+
 
 #: Name -> (function, the names of its parameters in the order of activation_params).
 _ACTIVATIONS: Dict[str, Tuple[Callable[..., Tensor], Tuple[str, ...]]] = {
@@ -25,19 +35,21 @@ _ACTIVATIONS: Dict[str, Tuple[Callable[..., Tensor], Tuple[str, ...]]] = {
     "Softsign": (a.softsign, ()),
     "Gelu": (a.gelu, ()),
     "HardSwish": (a.hard_swish, ()),
-    "QuickGelu": (a.swish, ("alpha",)),
+    "QuickGelu": (quick_gelu, ("alpha",)),
     "LeakyRelu": (a.leaky_relu, ("alpha",)),
     "Elu": (a.elu, ("alpha",)),
     "Celu": (a.celu, ("alpha",)),
     "ThresholdedRelu": (a.thresholded_relu, ("alpha",)),
     "Selu": (a.selu, ("alpha", "gamma")),
     "HardSigmoid": (a.hard_sigmoid, ("alpha", "beta")),
-    "ScaledTanh": (lambda x, alpha, beta: p.tanh(x * beta) * alpha, ("alpha", "beta")),
-    "ParametricSoftplus": (lambda x, alpha, beta: a.softplus(x * beta) * alpha, ("alpha", "beta")),
+    "ScaledTanh": (_scaled_tanh, ("alpha", "beta")),
+    "ParametricSoftplus": (_parametric_softplus, ("alpha", "beta")),
     "Softmax": (a.softmax, ("axis",)),
     "LogSoftmax": (a.log_softmax, ("axis",)),
     "Clip": (p.clip, ("low", "high")),
 }
+#: The activations whose parameters have no defaults: ONNX 1.0 declared none for these operators.
+_WITHOUT_DEFAULTS = ("ScaledTanh", "ParametricSoftplus")
 
 
 def _find_activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]:
@@ -50,15 +62,18 @@ def _find_activation(name: str) -> Tuple[Callable[..., Tensor], Tuple[str, ...]]
 
 
 def _activate(x: Tensor, name: str, parameters: Dict[str, Any]) -> Tensor:
-    """Apply an activation by name; "" returns x. Raises UnsupportedError for an unknown name.
+    """Apply an activation by name; "" returns x.
 
     The activation takes the `parameters` (by name) that it has. An absent parameter, or None, has the activation's
+    default. Raises UnsupportedError for an unknown name, and InvalidModelError for an absent parameter without a
     default.
     """
     function, names = _find_activation(name)
-    return function(
-        x, **{parameter: parameters[parameter] for parameter in names if parameters.get(parameter) is not None}
-    )
+    given = {parameter: parameters[parameter] for parameter in names if parameters.get(parameter) is not None}
+    missing = [parameter for parameter in names if parameter not in given]
+    if missing and name in _WITHOUT_DEFAULTS:
+        raise InvalidModelError("the fused activation '%s' needs the parameter %s" % (name, " and ".join(missing)))
+    return function(x, **given)
 
 
 @op("FusedConv", since=1, domain=DOMAIN)
@@ -79,13 +94,20 @@ def fused_conv(
 ) -> Tensor:
     """Return activation(Conv(X, W, B) + Z). An absent Z is 0, an absent activation the identity.
 
-    `activation_params` are in the order of the parameters in `_ACTIVATIONS`; missing parameters have the activation's
-    defaults. Raises UnsupportedError for an unknown activation.
+    `activation_params` are in the order of the parameters in `_ACTIVATIONS`; without any, they have the activation's
+    defaults. Raises UnsupportedError for an unknown activation. Raises InvalidModelError if `activation_params` has
+    entries, but not one for each parameter.
     """
+    names = _find_activation(activation)[1]
+    if activation_params and len(activation_params) != len(names):
+        raise InvalidModelError(
+            "activation_params has %d entries, the activation '%s' takes %d"
+            % (len(activation_params), activation, len(names))
+        )
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     y = conv(X, W, B, group=group, strides=strides, **window)
     y = y if Z is None else p.add(y, Z)
-    return _activate(y, activation, dict(zip(_find_activation(activation)[1], activation_params)))
+    return _activate(y, activation, dict(zip(names, activation_params)))
 
 
 @op("NhwcFusedConv", since=1, domain=DOMAIN)
@@ -116,7 +138,8 @@ def fused_gemm(
     """Return activation(alpha * A' @ B' + beta * C), with A', B' and C as in Gemm. The default is no activation.
 
     activation_alpha, activation_beta and activation_gamma are the parameters of the activation. An absent parameter has
-    the activation's default. Raises UnsupportedError for an unknown activation.
+    the activation's default. Raises UnsupportedError for an unknown activation, and InvalidModelError for an absent
+    parameter without a default.
     """
     y = gemm(A, B, C, alpha=alpha, beta=beta, transA=transA, transB=transB)
     return _activate(y, activation, {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma})
@@ -138,7 +161,10 @@ def fused_matmul_activation(
     transBatchA: int = 0,
     transBatchB: int = 0,
 ) -> Tensor:
-    """Return activation(FusedMatMul(A, B)). Raises UnsupportedError for an unknown activation."""
+    """Return activation(FusedMatMul(A, B)). Raises UnsupportedError for an unknown activation.
+
+    Raises InvalidModelError for an absent parameter of the activation without a default.
+    """
     y = fused_matmul(A, B, alpha=alpha, transA=transA, transB=transB, transBatchA=transBatchA, transBatchB=transBatchB)
     parameters = {"alpha": activation_alpha, "beta": activation_beta, "gamma": activation_gamma}
     return _activate(y, activation, dict(parameters, axis=activation_axis))

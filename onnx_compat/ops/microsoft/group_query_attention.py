@@ -1,6 +1,6 @@
 """GroupQueryAttention of com.microsoft: fewer key heads than query heads, and a cache length for each sample."""
 
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -63,10 +63,12 @@ def group_query_attention(
     - seqlens_k: the number of valid keys of each sample, minus 1. The new steps are counted.
     - local_window_size: how many keys up to its own position a query may attend to; 0 or less: no limit.
 
-    Raises UnsupportedError for k_scale, v_scale (a quantized cache), q_norm_weight or sliding_window_cache. Raises
-    InvalidModelError if seqlens_k or total_sequence_length is missing, or if do_rotary lacks cos_cache or sin_cache.
+    Raises UnsupportedError for k_scale, v_scale (a quantized cache), q_norm_weight, k_norm_weight or
+    sliding_window_cache. Raises InvalidModelError if seqlens_k or total_sequence_length is missing, or if do_rotary lacks
+    cos_cache or sin_cache.
     """
-    _check_inputs(k_scale, v_scale, q_norm_weight, sliding_window_cache, seqlens_k, total_sequence_length)
+    scales, norms = (k_scale, v_scale), (q_norm_weight, k_norm_weight)
+    _check_inputs(scales, norms, sliding_window_cache, seqlens_k, total_sequence_length)
     assert seqlens_k is not None and total_sequence_length is not None
     if key is None or value is None:
         size = attention_weights.size_per_head(query.shape[2], num_heads + 2 * kv_num_heads)
@@ -98,16 +100,18 @@ def group_query_attention(
     return [attention_weights.join_heads(attention_weights.grouped_matmul(weights, v)), k, v, requested_scores]
 
 
-def _check_inputs(k_scale: Maybe, v_scale: Maybe, norm: Maybe, window: int, lengths: Maybe, total: Maybe) -> None:
+def _check_inputs(scales: Sequence[Maybe], norms: Sequence[Maybe], window: int, lengths: Maybe, total: Maybe) -> None:
     """Raise UnsupportedError for an input that is not supported, and InvalidModelError for missing lengths.
 
     Not supported are a scale of the cache, a weight of a normalization, and a `window` (sliding_window_cache) other
     than 0.
     """
-    if k_scale is not None or v_scale is not None:
+    if any(scale is not None for scale in scales):
         raise UnsupportedError("GroupQueryAttention with a quantized cache is not supported")
-    if norm is not None or window:
-        raise UnsupportedError("GroupQueryAttention with q_norm_weight or sliding_window_cache is not supported")
+    if any(weight is not None for weight in norms) or window:
+        raise UnsupportedError(
+            "GroupQueryAttention with q_norm_weight, k_norm_weight or sliding_window_cache is not supported"
+        )
     if lengths is None or total is None:
         raise InvalidModelError("GroupQueryAttention needs seqlens_k and total_sequence_length")
 

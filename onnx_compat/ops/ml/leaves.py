@@ -8,6 +8,7 @@ from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.ops.ml.forest import Forest
+from onnx_compat.primitives.ranges import first_out_of_range
 from onnx_compat.tracing.values import Tensor, lift
 
 __all__ = [
@@ -128,8 +129,9 @@ def reachable_weights(
             "the lists of leaf nodes, targets and weights have %d, %d and %d entries; their lengths must be equal"
             % (len(nodes), len(ids), len(weight))
         )
-    if len(ids) and not 0 <= ids.min() <= ids.max() < targets:
-        raise InvalidModelError("a leaf has a weight for target %d; there are %d targets" % (ids.max(), targets))
+    wrong = first_out_of_range(ids, 0, targets - 1)
+    if wrong is not None:
+        raise InvalidModelError("a leaf has a weight for target %d; there are %d targets" % (wrong, targets))
     is_reachable = np.zeros(max(_node_count(forest), nodes.max(initial=-1) + 1), bool)
     is_reachable[forest.origin[forest.leaf]] = True
     selected = is_reachable[nodes]

@@ -6,6 +6,7 @@ import numpy as np
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import is_equal
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.ops.arguments import Floats, Ints, Strings
 from onnx_compat.ops.ml.common import (
@@ -53,8 +54,8 @@ def linear_classifier(
     The scores are returned after the post_transform. Their number is that of the intercepts; without intercepts, that
     of the coefficients divided by the features. With several scores, the label is that of the greatest score. With one
     score, the label is the second class if the score is positive, else the first; with two labels both classes get a
-    score, else the classes are 0 and 1. Raises InvalidModelError for several scores without labels. `multi_class` has
-    no effect.
+    score, else the classes are 0 and 1. `multi_class` has no effect. Raises InvalidModelError for several scores without
+    labels, and for rows of no features without intercepts.
     """
     x = as_rows(X)
     labels = label_tensor(classlabels_ints, classlabels_strings)
@@ -63,6 +64,11 @@ def linear_classifier(
         count = len(intercepts)
     else:
         width = x.shape[1]
+        if is_equal(width, 0):
+            raise InvalidModelError(
+                "a LinearClassifier of rows without features has an unknown number of scores",
+                hint="give it intercepts, or rows of at least one feature",
+            )
         count = len(coefficients) // width if isinstance(width, int) else len(names)
     scores = _linear_scores(x, coefficients, intercepts, count)
     if labels is None and count > 1:

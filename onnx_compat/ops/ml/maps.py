@@ -26,7 +26,7 @@ def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE",
 
     DENSE: in the order of the keys. SPARSE: each value at the index of its key in a row of `max_map` values; keys out
     of range are dropped, other indices hold 0 (as text "0.f"). Raises InvalidModelError for another `cast_to` or
-    `map_form`, and for a text that is no number. Raises NeedsKnownError for a cast from or to text of values that are
+    `map_form`, and for a text that is no number that the dtype holds. Raises NeedsKnownError for a cast from or to text of values that are
     not known.
     """
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
@@ -58,7 +58,7 @@ def _cast_values(values: Tensor, dtype: DType) -> Tensor:
     Values that have the dtype are returned unchanged. Only a cast from or to text raises an error:
 
     - NeedsKnownError if the values are not known
-    - InvalidModelError if a text is no number
+    - InvalidModelError if a text is no number, or a number that int64 cannot hold
     """
     if values.dtype == dtype:
         return values
@@ -70,6 +70,8 @@ def _cast_values(values: Tensor, dtype: DType) -> Tensor:
         return lift(np.asarray([convert(value) for value in array.tolist()], dtype.numpy), dtype)
     except ValueError as error:
         raise InvalidModelError("a value of the map is not a number: %s" % error) from error
+    except OverflowError as error:
+        raise InvalidModelError("a value of the map does not fit %s: %s" % (dtype.name, error)) from error
 
 
 def _format_number(value: float) -> str:
