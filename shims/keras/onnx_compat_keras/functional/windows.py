@@ -204,8 +204,8 @@ class Windows(Shape, Base):
     def matmul(
         self, x: Handle, y: Handle, bias: Optional[Handle] = None, transpose_x: bool = False, transpose_y: bool = False
     ) -> Handle:
-        if self.out.dtype.kind != "f" and self.out.dtype.bits < 32:
-            raise UnsupportedError("a Keras model multiplies no matrices of small integers")
+        if self.out.dtype.kind != "f":  # Keras on TensorFlow multiplies matrices of int32 in float32
+            raise UnsupportedError("a Keras model multiplies matrices of floats only")
         if transpose_x:
             x = self._swap_last_axes(x)
         if isinstance(y, Known):
@@ -222,20 +222,7 @@ class Windows(Shape, Base):
                 )  # fmt: skip
         elif transpose_y:
             y = self._swap_last_axes(y)
-        return self._add_bias(self.restore_dtype(self.ops.matmul(self.tensor(x), self.tensor(y))), bias)
-
-    def matmul_integer(
-        self, a: Handle, b: Handle, a_zero_point: Optional[Handle] = None, b_zero_point: Optional[Handle] = None
-    ) -> Handle:
-        factors: List[Handle] = []
-        for handle, zero_point, axis in ((a, a_zero_point, -1), (b, b_zero_point, None)):
-            wide = self.unchecked_ops.cast(self.tensor(handle), "int32")
-            if zero_point is not None:
-                zero = self.unchecked_ops.cast(self.tensor(zero_point), "int32")
-                zero = self.unchecked_ops.expand_dims(zero, axis) if axis is not None and len(zero.shape) else zero
-                wide = self.unchecked_ops.subtract(wide, zero)
-            factors.append(wide)
-        return self.restore_dtype(self.unchecked_ops.matmul(*factors))
+        return self._add_bias(self.ops.matmul(self.tensor(x), self.tensor(y)), bias)
 
     def _swap_last_axes(self, x: Handle) -> Handle:
         if isinstance(x, Known):
