@@ -11,7 +11,7 @@ A product or a sum of very many terms is not multiplied out: it becomes an atom 
 
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union, cast
 
-from onnx_compat.ir.size_bounds import is_nonnegative, is_positive, lower_bound
+from onnx_compat.ir.size_bounds import depth, is_nonnegative, is_positive, is_within_limits, lower_bound, weight
 from onnx_compat.limits import limit
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class Atom:
         self._hash = hash((kind, args))
         self.weight, self.depth = 1, 0
         if kind not in ("axis", "element"):
-            self.weight += sum(map(_weight, args))
-            self.depth += 1 + max(map(_depth, args))
+            self.weight += sum(map(weight, args))
+            self.depth += 1 + max(map(depth, args))
         self.lower = lower_bound(kind, args)
 
     def __eq__(self, rhs: object) -> bool:
@@ -107,13 +107,11 @@ class Dim:
     A comparison, and `bool` (whether the size is not 0), raises Undecided if the answer is not provable.
     """
 
-    __slots__ = ("_hash", "depth", "terms", "weight")
+    __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: Dict[_Monomial, int]) -> None:
         self.terms = terms
         self._hash = hash(frozenset(terms.items()))
-        self.weight = sum(1 + sum(atom.weight for atom in monomial) for monomial in terms)
-        self.depth = max((atom.depth for monomial in terms for atom in monomial), default=0)
 
     @staticmethod
     def atom(kind: str, *args: AtomArg) -> "Dim":
@@ -283,17 +281,6 @@ def minimum(a: Extent, b: Extent) -> Extent:
     return b if is_nonnegative(a - b) or is_at_most(b, a) else Dim.atom("min", a, b)
 
 
-def is_within_limits(value: Extent) -> bool:
-    """Whether a size fits an int64, and is no larger an expression than `size_terms` and `size_depth` allow.
-
-    Any larger size is recorded as a run-time value. Then it is an atom in the sizes that are computed from it.
-    """
-    if not isinstance(value, Dim):
-        return abs(value) < 2**63
-    small = value.weight <= limit("size_terms") and value.depth <= limit("size_depth")
-    return small and all(abs(factor) < 2**63 for factor in value.terms.values())
-
-
 def is_at_most(a: Extent, b: Extent) -> bool:
     """Whether a is a symbolic minimum that has b as an operand, as in min(b, c) <= b.
 
@@ -377,14 +364,6 @@ def _cannot_remove(atoms: List[Atom], atom: Atom) -> bool:
         atoms.remove(atom)
         return False
     return True
-
-
-def _weight(value: Extent) -> int:
-    return value.weight if isinstance(value, Dim) else 1
-
-
-def _depth(value: Extent) -> int:
-    return value.depth if isinstance(value, Dim) else 0
 
 
 def _decide_less(a: Extent, b: Extent) -> bool:

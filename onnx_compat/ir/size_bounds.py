@@ -1,14 +1,19 @@
-"""Lower bounds that hold for symbolic sizes at all run-time values.
+"""Bounds of symbolic sizes: the least value at run time, and the extent of the expression.
 
 The bound of an atom is computed once, when the atom is made. So the bound of a size takes as long as the size has terms.
 """
 
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
+from onnx_compat.limits import limit
+
 if TYPE_CHECKING:
     from onnx_compat.ir.dims import Extent
 
-__all__ = ["is_nonnegative", "is_positive", "lower_bound"]
+__all__ = ["depth", "is_nonnegative", "is_positive", "is_within_limits", "lower_bound", "weight"]
+
+#: A size beyond an int64 has no run-time value.
+_WIDE = 2**63
 
 
 def lower_bound(kind: str, args: "Sequence[Any]") -> Optional[int]:
@@ -57,3 +62,36 @@ def is_positive(value: "Extent") -> bool:
     """Whether a size is at least one for all run-time values. False also means that no proof was found."""
     bound = _bound_of_size(value)
     return bound is not None and bound > 0
+
+
+def weight(value: "Extent") -> int:
+    """Return the number of terms and atoms in a size, with those in operands of operations; 1 for an int."""
+    terms = getattr(value, "terms", None)
+    if terms is None:
+        return 1
+    return int(len(terms) + sum(atom.weight for monomial in terms for atom in monomial))
+
+
+def depth(value: "Extent") -> int:
+    """Return the largest number of operations inside of each other in a size; 0 for an int."""
+    return max((atom.depth for monomial in getattr(value, "terms", ()) for atom in monomial), default=0)
+
+
+def is_within_limits(value: "Extent") -> bool:
+    """Whether a size fits an int64, and is no larger an expression than `size_terms` and `size_depth` allow.
+
+    Any larger size is recorded as a run-time value. Then it is an atom in the sizes that are computed from it.
+    """
+    terms = getattr(value, "terms", None)
+    if terms is None:
+        return bool(-_WIDE < value < _WIDE)
+    total, deepest = 0, limit("size_depth")  # one loop: constant folding calls this for each of its results
+    for monomial, factor in terms.items():
+        if not -_WIDE < factor < _WIDE:
+            return False
+        total += 1
+        for atom in monomial:
+            total += atom.weight
+            if atom.depth > deepest:
+                return False
+    return total <= limit("size_terms")

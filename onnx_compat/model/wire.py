@@ -10,7 +10,6 @@ This library decodes models itself for three reasons:
 A file is read and not mapped: an access to a mapping of a file that became shorter ends the process.
 """
 
-import itertools
 import struct
 from typing import Any, BinaryIO, Callable, ClassVar, Dict, Iterator, Optional, Sequence, Set, Tuple, Type
 
@@ -153,7 +152,7 @@ def parse(source: Source, message: Type[Message]) -> Tuple[Message, Set[str]]:
     """
     unknown: Set[str] = set()
     record = message()
-    _decode(record, source, 0, source.size, DEPTH, unknown, itertools.count(1))
+    _decode(record, source, 0, source.size, DEPTH, unknown, iter(range(limits.limit("messages"))))
     return record, unknown
 
 
@@ -204,15 +203,16 @@ def _next_field(message: Type[Message], data: Bytes, position: int, stop: int) -
 
 
 def _decode(
-    record: Message, source: Source, position: int, stop: int, depth: int, unknown: Set[str], serials: Iterator[int]
+    record: Message, source: Source, position: int, stop: int, depth: int, unknown: Set[str], budget: Iterator[int]
 ) -> None:
     """Decode source[position:stop] into `record`, and add the names of unknown fields to `unknown`.
 
     A single message that is repeated is merged, as protobuf does. `depth` is the number of nesting levels that are
-    left. `serials` numbers the messages of the source: an empty message takes two bytes of the file, and a hundred times
-    as many in memory.
+    left. `budget` yields once for each message that the source may have: an empty message takes two bytes of the file,
+    and a hundred times as many in memory.
     """
-    limits.check("messages", next(serials), "the model")
+    if next(budget, None) is None:
+        raise limits.limit_error("messages", "the model")
     message, values = type(record), record.__dict__
     if not depth:
         raise _damaged_error(message, "messages nested more than %d deep" % DEPTH)
@@ -231,7 +231,7 @@ def _decode(
             inner = None if field.many else values.get(field.name)
             inner = inner if inner is not None else field.message()
             region = file.part(start, position) if file is not None else (source, start, position)
-            _decode(inner, *region, depth - 1, unknown, serials)
+            _decode(inner, *region, depth - 1, unknown, budget)
             _store(values, field, inner)
         elif wire == 0 and field.kind in ("int", "ints"):
             _store(values, field, value - (1 << 64) if value >> 63 else value)

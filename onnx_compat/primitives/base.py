@@ -181,15 +181,16 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
     from onnx_compat.reference import REFERENCE
 
     symbolic = False
+    arrays = []
     for tensor in _tensors(args):
         if tensor.value is None:
             return None
+        arrays.append(tensor.value)
         symbolic = symbolic or not tensor.known
     symbolic = symbolic or not all(is_static(size) for arg in args if isinstance(arg, Extents) for size in arg.dims)
     if symbolic and name not in _SYMBOLIC:
         return None
-    at = Application(name, [_constant_arg(arg) for arg in args], params, (), Target())
-    if not is_affordable([tensor.value for tensor in _tensors(args)], at, RULES[name]):
+    if not is_affordable(name, arrays, lambda: _application(name, args, params), RULES[name]):
         return None
     try:
         results = getattr(REFERENCE, name)(*[_reference_arg(arg) for arg in args], **params)
@@ -237,6 +238,11 @@ def _tensors(args: Sequence[Any]) -> List[Tensor]:
         elif isinstance(arg, (list, tuple)):
             flat.extend(_tensors(arg))
     return flat
+
+
+def _application(name: str, args: Sequence[Any], params: Dict[str, Any]) -> Application:
+    """Return the application of a primitive to arguments of `fold`, in the logical layout."""
+    return Application(name, [_constant_arg(arg) for arg in args], params, (), Target())
 
 
 def _constant_arg(arg: object) -> Any:

@@ -18,29 +18,34 @@ if TYPE_CHECKING:
 __all__ = ["is_affordable"]
 
 Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
-#: Primitives whose parameters can make the result larger than the product of the arguments' sizes.
-_WINDOWED = frozenset(["conv", "conv_transpose", "max_pool", "avg_pool"])
+#: Primitives whose result can be larger than the product of their arguments' sizes.
+_GROWING = frozenset(["arange", "avg_pool", "broadcast_to", "conv", "conv_transpose", "max_pool", "pad", "tile"])
 #: A trace may fold this many times the limit, in results of more than `_SMALL` elements.
 _REPEATED, _SMALL = 32, 2**20
 
 
-def is_affordable(arrays: Sequence[Array], at: "Application", infer: "Callable[[Application], Sequence[Spec]]") -> bool:
+def is_affordable(
+    name: str,
+    arrays: Sequence[Array],
+    apply: "Callable[[], Application]",
+    infer: "Callable[[Application], Sequence[Spec]]",
+) -> bool:
     """Whether the limits `folded_elements` and `folded_products` allow to fold a primitive.
 
+    - name: the primitive.
     - arrays: the values of the tensor arguments, also of those in lists.
-    - at: the application of the primitive, with these tensors as constants.
+    - apply: returns the application of the primitive, with these tensors as constants.
     - infer: the inference rule of the primitive. Its errors pass.
     """
     largest = limit("folded_elements")
-    if at.primitive == "string_concat":
+    if name == "string_concat":
         return _product(max(array.size, 1) for array in arrays) * sum(map(_longest_text, arrays)) <= largest
-    if at.primitive == "arange":
+    if name == "arange":
         return _arange_length(*arrays) <= largest
-    sizes = [max(array.size, 1) for array in arrays]
-    takes_sizes = at.primitive in _WINDOWED or any(hasattr(arg, "dims") for arg in at.args)
-    if not takes_sizes and _is_small(sizes, min(largest, _SMALL, limit("folded_products"))):
+    sizes = [array.size or 1 for array in arrays]
+    if name not in _GROWING and _is_small(sizes, min(largest, _SMALL, limit("folded_products"))):
         return True
-    trace = current_trace()
+    trace, at = current_trace(), apply()
     allowed = max([largest, trace.stored_elements, *map(_count_stored, arrays)])
     count = max([0, *(_count_elements(spec.shape) for spec in infer(at))])
     if max([count, *sizes]) > allowed or _count_products(arrays, at, count) > limit("folded_products"):

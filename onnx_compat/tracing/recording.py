@@ -33,7 +33,7 @@ def record_program(
     Raises LimitError if an input exceeds the limit `tensor_elements`. Raises VerificationError if the program has a defect (see `check_program`). Errors of `function` pass.
     """
     for port in inputs:
-        check_tensor_size(port.shape, "the input '%s' of shape %s" % (port.name, list(port.shape)))
+        check_tensor_size(port.shape, "the input '%s'" % port.name)
     trace = trace or start_trace(emitter)
     with trace.active():
         region = trace.region([Spec(port.dtype, port.shape) for port in inputs], function)

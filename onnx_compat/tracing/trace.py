@@ -255,7 +255,7 @@ def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
 
     Raises LimitError if the static sizes of the shape have a product above the limit `tensor_elements`.
     """
-    if any(not isinstance(extent, int) for extent in ref.spec.shape):
+    if not all(isinstance(extent, int) for extent in ref.spec.shape):
         shape: List[Any] = list(ref.spec.shape)
         for axis, extent in enumerate(shape):
             if extent is None or (isinstance(extent, Dim) and not is_within_limits(extent)):
@@ -276,7 +276,8 @@ def check_tensor_size(shape: Sequence[Any], subject: Optional[str] = None) -> No
     for extent in shape:
         if isinstance(extent, (int, np.integer)):
             count *= int(extent)
-    limits.check("tensor_elements", count, subject or "a tensor of shape %s" % list(shape))
+    if count > limits.limit("tensor_elements"):
+        raise limits.limit_error("tensor_elements", subject or "a tensor of shape %s" % list(shape), count)
 
 
 class _KnownOnly(Trace):

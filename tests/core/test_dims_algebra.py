@@ -274,11 +274,11 @@ def test_the_extreme_of_sizes_in_an_unknown_order_is_symbolic(a: Any, b: Any) ->
 
 # -- large sizes -------------------------------------------------------------------------------------------------------
 def test_the_weight_of_a_size_counts_its_terms_and_atoms_and_its_depth_the_operations() -> None:
-    assert ((N + 1).weight, (N + 1).depth) == (3, 0)
-    assert ((N * N * M).weight, (N * M).depth) == (4, 0)
+    assert (dims.weight(N + 1), dims.depth(N + 1)) == (3, 0)
+    assert (dims.weight(N * N * M), dims.weight(7), dims.depth(7)) == (4, 1, 0)
     half = (N + 7) // 3
-    assert (half.weight, half.depth) == (1 + 1 + (N + 7).weight + 1, 1)
-    assert ((half // 2 + half).depth, (half // 2).depth) == (2, 2)
+    assert (dims.weight(half), dims.depth(half)) == (1 + 1 + dims.weight(N + 7) + 1, 1)
+    assert (dims.depth(half // 2 + half), dims.depth(half // 2)) == (2, 2)
 
 
 def test_terms_do_not_multiply_without_limit() -> None:
