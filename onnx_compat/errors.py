@@ -90,7 +90,7 @@ class OnnxCompatError(Exception):
 class InvalidModelError(OnnxCompatError):
     """The file or the graph is not a valid ONNX model: truncated, a cycle, a missing initializer, a bad path.
 
-    A damaged bundle raises it too.
+    A damaged bundle or converted file raises it too.
 
     Examples:
         >>> onnx_compat.load(b"not a model")
@@ -143,11 +143,12 @@ class LimitError(OnnxCompatError):
 class NeedsKnownError(UnsupportedError):
     """The meaning of an operator needs a value that is known only at run time.
 
-    A `Runnable` catches this error and traces the model again with the value as a constant. The fields:
+    A `Runnable` catches this error. If it can, it traces the model again, with the inputs in `values` as constants and
+    the inputs in `sizes` with fixed shapes. The fields:
 
-    - value: the tensor that must be known, or None.
-    - values: the names of graph inputs whose elements `value` depends on. `trace_model` sets them.
-    - sizes: the names of graph inputs whose sizes `value` depends on. `trace_model` sets them.
+    - value: the tensor that must be known; None if it was not named.
+    - values: the names of graph inputs whose elements `value` depends on. Empty until `trace_model` sets it.
+    - sizes: the names of graph inputs whose sizes `value` depends on. Empty until `trace_model` sets it.
 
     Examples:
         >>> from onnx_compat.errors import NeedsKnownError
@@ -179,7 +180,7 @@ class InputError(OnnxCompatError, ValueError):
 
 
 class ShimError(OnnxCompatError):
-    """No shim can run the model, or the requested shim does not work on this machine.
+    """No installed shim can run the model, or read or write the file; or the requested shim or device does not work.
 
     Examples:
         >>> onnx_compat.prepare("digits.onnx", shim="no-such-shim")
@@ -212,7 +213,7 @@ class VerificationError(OnnxCompatError):
 
 
 class ConversionError(OnnxCompatError):
-    """The model cannot be written in the requested format.
+    """The model cannot be written in the requested format, or with the given options.
 
     Examples:
         >>> onnx_compat.convert("digits.onnx", "digits.unknown")

@@ -16,16 +16,18 @@ Shapes = Mapping[str, Sequence[Optional[int]]]
 def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[Mapping[str, Any]] = None) -> Model:
     """Return a copy of the model in which inputs have fixed shapes, or are replaced by constants.
 
-    - shapes: input name -> sizes. A size of None stays as the model has it. If a size of the model has a name, every
-      input with this name gets the number; the declared outputs keep the name.
+    - shapes: input name -> sizes. A size of None stays as the model has it. A number for a named size ("N") replaces
+      this name in all inputs. The declared outputs keep the name.
     - values: input name -> value. The value becomes the default of the input, so that `Model.inputs` no longer lists
-      it.
+      the input.
 
     Raises an InputError in these cases:
 
     - A name is no input of the model, or the input is no tensor.
     - A size is neither None nor an integer >= 0.
-    - A rank, a size or a value contradicts the model.
+    - A rank, a size or a value contradicts the model, or two numbers are given for one named size.
+
+    Raises UnsupportedError if a value has a dtype that ONNX lacks.
     """
     graph = model.graph
     names = [port.name for port in graph.inputs]
@@ -59,14 +61,15 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
 def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:
     """Return the input `port` with fixed sizes. A size of None in `shape` stays as declared.
 
-    An input of unknown rank takes any shape. `sizes` (name -> number) has the sizes that were fixed before. A named
-    size that `shape` fixes is added to `sizes`.
+    An input of unknown rank takes any shape. `sizes` (name -> number) has the named sizes that were fixed before. A
+    named size that `shape` fixes is added to `sizes`, in place.
 
     Raises InputError in these cases:
 
     - The input is no tensor.
     - A size is negative, or neither an integer nor None.
-    - The rank or a size differs from the declared type, or a size from `sizes`.
+    - The rank or a size differs from the declared type.
+    - A named size differs from its number in `sizes`.
     """
     kind = port.type
     if not isinstance(kind, TensorType):

@@ -23,7 +23,8 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
     Args:
         files: The name of each signature and its file: {"encode": "a.tflite", "decode": "b.tflite"}.
         path: The path to write, with the suffix of the files.
-        shim: The shim that writes the file. None selects the first installed shim that works and writes the format.
+        shim: The shim that writes the file. None selects the first installed shim that works and writes the format; if
+            none of these shims works, the last.
 
     Returns:
         The path that was written.
@@ -32,7 +33,8 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
         ConversionError: No file is given, the name of a signature is empty, a suffix is unknown, or a file is missing or
             has the suffix of another format than `path`.
         InputError: The path cannot be written, or is one of the files.
-        ShimError: No shim here writes the format, or `shim` cannot be loaded.
+        InvalidModelError: A file is damaged.
+        ShimError: No installed shim writes the format, or `shim` does not write it or cannot be loaded.
         UnsupportedError: A file of the format holds only one model.
 
     Examples:
@@ -58,8 +60,10 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
 def _write(parts: Dict[str, str], target: str, file_format: str, shim: Optional[str]) -> None:
     """Join the files `parts` (signature -> path) into the file `target`, by the shim that writes `file_format`.
 
-    `shim`: the name of the only shim to consider, or None. Raises ShimError if no shim writes the format. Raises
-    InputError if `target` cannot be written. Other errors of the shim pass, with the name of the shim added.
+    `shim`: the name of the only shim to consider, or None.
+
+    Raises ShimError if no shim writes the format, or `shim` cannot be loaded. Raises InputError if `target` cannot be
+    written, or is one of the files. Errors of the shim pass, with the name of the shim added.
     """
     writers = formats(shim)
     if file_format not in writers:

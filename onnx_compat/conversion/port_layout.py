@@ -22,12 +22,12 @@ TracedValue = Any
 
 
 def check_channels_last(graph: Graph, names: Sequence[str]) -> Tuple[str, ...]:
-    """Return `names` as a tuple, if each is an input or output that can have its channels last.
+    """Check that each name is an input or output that can have its channels last. Return `names` as a tuple.
 
     Raises InputError in these cases:
 
     - A name is neither an output nor an input without a default.
-    - The value is declared as no tensor, or as a tensor of rank < 3. An undeclared type or rank is accepted.
+    - The declared type is no tensor, or a tensor of rank < 3. An undeclared type or rank is accepted.
     """
     ports = {port.name: port.type for port in (*graph.required, *graph.outputs)}
     for name in names:

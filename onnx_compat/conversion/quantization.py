@@ -115,8 +115,10 @@ def _find_scheme(writer: Shim, file_format: str, kind: str) -> Scheme:
 def _samples(scheme: Scheme, model: Model, data: CalibrationData) -> Iterable[Mapping[str, Any]]:
     """Return the calibration samples for a scheme, each {input name: array}; () if the scheme needs no calibration.
 
-    Raise InputError at the call if the scheme needs data and no data is given, or the reverse. The samples are read
-    while the result is iterated, which is possible once. Errors of `calibration.samples` are raised then.
+    The samples are read while the result is iterated. The result can be iterated once.
+
+    Raises InputError at the call if the scheme needs data and `data` is None, or needs no data and `data` is given. The
+    errors of `calibration.samples` are raised by the iteration.
     """
     from onnx_compat.calibration import samples
 

@@ -31,9 +31,10 @@ _RUNNING_MARKS: List[str] = []
 
 
 class Outcome(NamedTuple):
-    """The outcome of a probe in a child process. `hint`: what to do if the shim does not work, or None.
+    """The outcome of a probe in a child process.
 
-    `ended` is False if the probe killed the child process or reached the time limit.
+    - hint: what to do if the shim does not work, or None.
+    - ended: whether the probe returned. False if the child process ended without a result, or reached the time limit.
     """
 
     probe: Probe
@@ -44,9 +45,11 @@ class Outcome(NamedTuple):
 def probe_in_child(name: str, modules: Sequence[str] = (), seconds: float = SECONDS) -> Optional[Outcome]:
     """Probe a shim in a child process, and return the outcome. Return None if this Python cannot start a child process.
 
-    - modules: the modules of the shim's framework, if they are known. If the probe crashes, each of them is imported in
-      a child process of its own. The outcome's reason quotes the last line on standard error of the last import that
-      crashes.
+    If the child process crashes or reaches the time limit, the outcome's probe is not available, with the cause as its
+    reason.
+
+    - modules: the modules of the shim's framework, if they are known. After a crash, each module is imported in a child
+      process of its own. The reason then quotes the last line on standard error of the last import that crashes.
     - seconds: the time limit of each child process.
 
     The mark file of an earlier probe of the shim is deleted first.
@@ -111,7 +114,7 @@ def has_died(name: str) -> bool:
     - Another id on Windows: ended.
     - Another id elsewhere: ended if no process has this id.
 
-    False if there is no mark file, or if it cannot be read.
+    False if there is no mark file, or if its content cannot be read.
     """
     path = _mark_path(name)
     try:
@@ -188,10 +191,10 @@ def _describe_end(result: ChildResult) -> str:
 
 
 def _last_words(modules: Sequence[str], seconds: float) -> str:
-    """Return the last line on standard error of a module's import that kills its process, or "" without such an import.
+    """Return the last line on standard error of a module's import that kills its process. Return "" without a kill.
 
     Each installed module of `modules` is imported in a child process of its own. If several imports kill their process,
-    the last counts. A Python exception or the time limit of `seconds` is not counted.
+    the last counts. An import that raises a Python exception or takes longer than `seconds` is ignored.
     """
     last_line = ""
     for module in modules:

@@ -24,8 +24,14 @@ _CODE = "import sys; sys.path[:] = %r; from onnx_compat.discovery.child_process 
 class ChildResult(NamedTuple):
     """The outcome of a call in a child process.
 
-    `status`: 'returned'; 'failed', if the process ended without a result (also by a Python exception); 'timeout'; or
-    'not started'. `stderr`: the standard error of the process, or why it was not started; "" after a timeout.
+    `status` is one of these:
+
+    - 'returned': the function returned a value.
+    - 'failed': the process ended without a result, also by a Python exception.
+    - 'timeout': the process was killed at the time limit.
+    - 'not started': no process was started.
+
+    `stderr`: the standard error of the process, or why it was not started; "" after a timeout.
     """
 
     status: str

@@ -94,12 +94,12 @@ def diagnose(shim: str, reason: str, modules: Sequence[str] = ()) -> Tuple[str, 
 
 
 def _advise_reinstall(module: str) -> _Advice:
-    """Return the advice to install the package of a module again, in its present version.
+    """Return the advice to reinstall the distribution of a module, in its installed version.
 
-    - No package owns the module, and the module is a folder without code: the advice is to delete the folder.
-    - No package owns the module: the advice is to install the module again.
+    - Without a distribution, and the module is a folder without code: the advice is to delete the folder.
+    - Without a distribution, and the module has code or is missing: the advice is to install the module again.
 
-    If the module is a folder without code, the advice names this as the cause.
+    `_Advice.cause` names the folder without code, if there is one.
     """
     folder, distribution = folder_without_code(module), distribution_of(module)
     cause = "there is no code in %s" % folder if folder else ""
@@ -132,8 +132,9 @@ def _advise_older_package(package: str) -> "_Adviser":
 def _advise_on_library(failure: _Failure) -> _Advice:
     """Return advice on the shared library `failure.detail`, which is missing.
 
-    If it is a file of the distribution of a framework (`failure.modules`, tensorflow, jaxlib, torch), reinstall the
-    distribution. Otherwise install a package of the system, or name the library's folder in LD_LIBRARY_PATH.
+    - The distribution of a module in `failure.modules`, or of tensorflow, jaxlib or torch, has a file of this name:
+      reinstall the distribution.
+    - Any other library: install a package of the system, or name the library's folder in LD_LIBRARY_PATH.
     """
     name = str(failure.detail).rsplit("/", 1)[-1]
     for module in [*failure.modules, "tensorflow", "jaxlib", "torch"]:

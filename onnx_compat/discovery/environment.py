@@ -102,7 +102,7 @@ def distribution_of(module: str) -> Optional[Installed]:
 
     Example: tensorflow -> tensorflow-cpu 2.21.0.
 
-    The name of the distribution may differ from that of the module.
+    The name of the distribution may differ from that of the module. Underscores in it are replaced by hyphens.
     """
     for distribution in metadata().distributions():
         record = distribution.read_text("RECORD") or ""
@@ -120,8 +120,9 @@ def offers(shim: str) -> List[Offer]:
 def install_command(shim: str) -> Optional[str]:
     """Return the pip command that installs a shim with its framework, or None if this Python has no extra for the shim.
 
-    If several extras allow every version of the framework, the command has the first, and a text names the others: `pip
-    install 'onnx-compat[keras]', or its [keras-jax]`. If none allows every version, the last of `offers` is used.
+    The command has the first extra that allows every version of the framework. The further extras of this kind follow
+    as text: "pip install 'onnx-compat[keras]', or its [keras-jax]". If no extra allows every version, the command has
+    the last of `offers`.
     """
     available = offers(shim)
     extras = [offer.extra for offer in available if not offer.minor] or [offer.extra for offer in available[-1:]]

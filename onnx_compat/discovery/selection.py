@@ -52,7 +52,7 @@ class ShimInfo(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The shim to use, and why. `passed`: each shim that comes earlier in the order -> why it does not work."""
+    """The shim to use, and why. `passed`: each shim that was tried before -> why it does not work."""
 
     name: str
     reason: str
@@ -72,7 +72,7 @@ _OURS: Set[str] = set()
 def installed_shims() -> Dict[str, Any]:
     """Return shim name -> entry point for the installed shims, without the reference. Nothing is imported.
 
-    The order of the dict is the order in which the shims are probed.
+    The order of the dict is the order of preference: tf2, tf1, keras, tflite, then shims of third parties by name.
     """
     by_name = {point.name: point for point in environment.entry_points(GROUP)}
     preferred = [name for name in _PREFERENCE if name in by_name]
@@ -82,7 +82,7 @@ def installed_shims() -> Dict[str, Any]:
 def find(name: str) -> Shim:
     """Load a shim by its name, without importing its framework. A loaded shim is cached for the life of the process.
 
-    Raise ShimError if the shim is not installed or cannot be loaded (see `_load`).
+    Raises ShimError if the shim is not installed or cannot be loaded (see `_load`).
     """
     if name not in _LOADED:
         if name == REFERENCE:
@@ -98,7 +98,7 @@ def _load(name: str) -> Shim:
     """Load a shim from its entry point, without the cache. Raises a ShimError in these cases:
 
     - The entry point is missing, cannot be imported, or gives no `Shim` of this name.
-    - A probe of the shim is known to kill its process (see `_refuse_deadly`).
+    - A probe of the shim is known to kill its process, or to reach the time limit (see `_refuse_deadly`).
     - It is a shim of this project, and its version differs from that of onnx-compat.
     """
     points = installed_shims()
@@ -140,8 +140,10 @@ def _load(name: str) -> Shim:
 def _refuse_deadly(name: str) -> None:
     """Raise a ShimError if a probe of this shim killed an earlier process, and now fails in a child process as well.
 
-    The probe fails if it kills the child process, or reaches the time limit. A ShimError is raised again at each later
-    call, without a new probe. Otherwise do nothing.
+    The probe fails if it kills the child process, or reaches the time limit. Later calls for this shim raise the
+    ShimError again, without a new probe.
+
+    Without a failure, nothing is raised.
     """
     if name not in _DEADLY and has_died(name):
         outcome = probe_in_child(name, environment.MODULES.get(name, ()))
@@ -155,8 +157,8 @@ def _refuse_deadly(name: str) -> None:
 def probe(name: str) -> Probe:
     """Return the result of a shim's probe: whether its framework works, and why. The framework is imported.
 
-    An error of the probe, or an unknown name, becomes a result that is not available. The result is cached: a shim is
-    probed once in a process. A shim that cannot be loaded is tried again at each call.
+    After an error, or for an unknown name, `Probe.available` is False: nothing is raised. The result is cached: a shim
+    is probed once in a process. A shim that cannot be loaded is tried again at each call.
     """
     if name in _PROBED:
         return _PROBED[name]
@@ -213,16 +215,19 @@ def examine(name: str) -> Tuple[Probe, Optional[str]]:
 
 
 def decide(name: Optional[str] = None) -> Decision:
-    """Return a `Decision`: the shim to use, and why. `name` or the variable `ONNX_COMPAT_SHIM` requests a shim.
+    """Return a `Decision`: the shim to use, and why.
 
-    Raises a ShimError if a requested shim does not work. Without a request, the first shim that works is returned, in
-    this order:
+    `name` requests a shim; without `name`, the variable `ONNX_COMPAT_SHIM` does. Raises a ShimError if the requested
+    shim does not work.
 
-    - the shims whose framework is imported already
+    Without a request, the first shim that works is returned, in this order:
+
+    - the shims whose framework the user has imported already
     - the other installed shims
     - the reference
 
-    A RuntimeWarning names a shim that is not used because its installed framework is broken.
+    A RuntimeWarning names each shim in this order that is not used because its installed framework is broken. A shim is
+    named once in a process.
     """
     requested_name, why = (
         (name, "asked for by name") if name else (os.environ.get("ONNX_COMPAT_SHIM"), "ONNX_COMPAT_SHIM is set")
@@ -275,8 +280,8 @@ def _warn_of_broken(name: str, result: Probe) -> None:
 def _imported_shims() -> Dict[str, str]:
     """Return shim name -> module name for the shims whose framework the user has imported, in the order of the imports.
 
-    Modules that only a probe has imported are ignored. Shims that cannot be loaded, or whose probe failed, are left
-    out.
+    Modules that a probe imported first are ignored, also if the user imports them later. Shims that cannot be loaded,
+    or whose probe failed, are left out.
     """
     imported: Dict[str, str] = {}
     # sys.modules lists a package when its import is complete, after its submodules: take the first of these.

@@ -65,7 +65,10 @@ def _prepare_session(model: Model, trusted: bool) -> PartRunner:
 def _casts_to_text(model: Model) -> bool:
     """Whether a node of the model or of a subgraph may cast numbers to text: onnxruntime writes at most eight digits.
 
-    These nodes count: a Cast to strings, and a CastLike whose target is an input or an initializer of strings.
+    These nodes count:
+
+    - A Cast to strings.
+    - A CastLike whose target is an input or an initializer of strings in the outermost graph.
     """
     texts = {
         port.name for port in model.graph.inputs if isinstance(port.type, TensorType) and port.type.dtype is string
@@ -146,7 +149,7 @@ class _Session:
         - onnxruntime has raised an error, or ended a child process, in this run or an earlier run.
         - The part has a reduction, and a tensor of the feed is empty.
 
-        Raises UnsupportedError if the reference cannot run the part.
+        Errors of the reference are raised, such as UnsupportedError for a node that it cannot run.
         """
         if self._refusal is None and not (self._has_reduction and _has_empty_tensor(feed)):
             try:

@@ -79,7 +79,8 @@ class MapItems:
 
         - name: the name of the input, for errors.
         - key_dtype: the dtype of the keys; None: string if any key is a str, else int64.
-        - dtype: the dtype of the values; None: string for text, int64 for integers, float32 for all other values.
+        - dtype: the dtype of the values; None: string for text and objects, int64 for integers, float32 for all other
+          values.
 
         Raises InputError in these cases:
 
@@ -128,7 +129,7 @@ def check_feed(
     needed: Sequence[str],
     contradictions: Optional[List[str]] = None,
 ) -> Feed:
-    """Check the inputs of a run. Return input name -> checked value, in the order of `declared`.
+    """Check the inputs of a run. Return input name -> checked value for the given inputs, in the order of `declared`.
 
     - inputs: a dict by name, or a list or tuple of values.
     - declared: all inputs of the model.
@@ -138,8 +139,14 @@ def check_feed(
       does not enforce, as text. With a list, a value of None stands for the default of the input; without a default,
       the checked value is OMITTED.
 
-    Raises InputError if an input is missing, is unknown, or does not fit its declared type, or if `inputs` is no dict,
-    list or tuple. Raises UnsupportedError for an array of a dtype that ONNX lacks.
+    Raises InputError in these cases:
+
+    - `inputs` is no dict, list or tuple.
+    - An input in `needed` is missing, or an input is unknown.
+    - A list is shorter than `needed` or longer than `declared`.
+    - A value does not fit its declared type, or two sizes of one name differ.
+
+    Raises UnsupportedError for an array of a dtype that ONNX lacks.
     """
     names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
@@ -186,7 +193,7 @@ def _check_input(value: FedValue, name: str, declared: Optional[Type], declarati
 def _check_value(
     value: FedValue, name: str, declared: Optional[Type], declarations: DeclaredSizes, is_item: bool = False
 ) -> CheckedValue:
-    """Convert an input to a `CheckedValue` of its declared type. Raises InputError if the value does not fit the type.
+    """Convert an input to a `CheckedValue` of its declared type.
 
     None fits an optional only. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
     object is a tensor. `is_item`: the value is an item of a sequence.

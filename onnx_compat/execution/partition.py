@@ -41,7 +41,7 @@ def enclosing_nodes(graph: Graph, names: Collection[str]) -> Set[str]:
 
 
 def is_indivisible(graph: Graph) -> bool:
-    """Whether the graph must stay one part: a Gradient node differentiates the nodes before it, so none can be cut off."""
+    """Whether the graph must stay one part: it has a Gradient node, which differentiates the nodes before it."""
     derivative = ("ai.onnx.preview.training", "Gradient")
     return any((node.domain, node.operator) == derivative for node in graph.nodes)
 
@@ -56,7 +56,7 @@ def cut_parts(graph: Graph, fallback: Set[str], staged: Set[str], sizes: Collect
     The parts alternate: all nodes of the shim that can run, then all nodes of the fallback that can run, and so on.
 
     - fallback: the names of the nodes that the shim cannot run.
-    - staged: the names of the nodes whose inputs must come from earlier parts.
+    - staged: the names of the nodes that may not read results of their own part.
     - sizes: the names of the nodes that only compute sizes. Each part of the shim repeats the size nodes that it needs.
       The cause: a size that is an input of the part is not known while tracing.
     """
@@ -228,8 +228,8 @@ class PartitionedPlan:
     def run(self, feed: Feed) -> List[CheckedValue]:
         """Run the parts in order. Return the outputs of the model as a list of checked values.
 
-        A part that is not prepared yet is prepared for the types of its inputs in this run. Errors of a part are raised
-        unchanged.
+        A part that is not prepared yet is prepared for the types of its inputs in this run, and kept for later runs.
+        Errors of a part are raised unchanged.
         """
         values: Feed = dict(self._stored_outputs())
         values.update(feed)

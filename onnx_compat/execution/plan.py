@@ -100,7 +100,7 @@ def trace_model(
     whole: bool = False,
     own: bool = False,
 ) -> TracedModel:
-    """Record the model as a program, for inputs of these structures, and run the core's passes on the program.
+    """Record the model as a program for inputs of the given structures, and run the core's passes on the program.
 
     - structures: input name -> structure, in the order of the graph's inputs. An input without an entry takes its value
       in `fixed`, or its default.
@@ -108,7 +108,11 @@ def trace_model(
       are in the result's `tree`.
     - own: whether the weights of the model are released after the trace, because no caller uses the model afterwards.
 
-    Raises NeedsKnownError if an operator needs a value that is not known. The error names the inputs to specialise on.
+    With a tolerant interpreter, the values that failed nodes read are outputs of the program too.
+
+    The OnnxCompatError of the first node that fails is raised; with a tolerant interpreter, only an InvalidModelError.
+    A NeedsKnownError names the inputs to specialise on. Raises InputError if a value in `fixed.channels_last` is no
+    tensor of rank 3 or more.
     """
     graph = model.graph
     channels_last = set(fixed.channels_last)
@@ -164,10 +168,11 @@ def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:
 
 
 def _inputs_behind(error: NeedsKnownError, inputs: Dict[Ref, str]) -> Tuple[Set[str], Set[str]]:
-    """Return two sets of names of graph inputs on which `error.value` depends: by their elements, and by a size only.
+    """Return the names of graph inputs on which `error.value` depends: (the inputs by elements, the inputs by sizes).
 
-    `inputs` maps the inputs of the region to the names of graph inputs. Both sets are empty if `error.value` has the
-    value None.
+    A name can be in both sets. Both sets are empty if `error.value` is None.
+
+    `inputs` maps the inputs of the region to the names of graph inputs.
     """
     tensor = error.value
     if tensor is None:
@@ -214,10 +219,10 @@ def _to_known(value: CheckedValue) -> TracedValue:
 
 
 def _add_leaves(value: TracedValue, leaves: List[Tensor], whole: bool) -> OutputTree:
-    """Append the tensors of an output that the program must compute to `leaves`. Return the `OutputTree` of the output.
+    """Append the tensors of an output to `leaves`, without the known tensors unless `whole`.
 
-    These are the tensors that are not known; all tensors if `whole`. An index in the tree is the position in `leaves`.
-    Any value but a tensor, sequence or map gives EMPTY_OPTIONAL.
+    Return the `OutputTree` of the output. An index in the tree is the position in `leaves`. Any value but a tensor,
+    sequence or map gives EMPTY_OPTIONAL.
     """
     if not isinstance(value, (Tensor, SequenceValue, MapValue)):
         return EMPTY_OPTIONAL
@@ -277,7 +282,7 @@ def _check_result(port: Port, array: np.ndarray) -> None:
 
 
 class CompiledPlan:
-    """A plan that runs a program which the shim has compiled. A model whose outputs are all known has no program to run."""
+    """A plan that runs a program which the shim has compiled. `compiled` is None if all outputs are known."""
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}

@@ -82,7 +82,7 @@ class Runnable:
 
     @property
     def native(self) -> Any:
-        """The framework's object of the plan that ran last or that `prepare` made. None if there is no single one."""
+        """The framework's object of the plan that ran last, or that `prepare` made. None if it has no single object."""
         latest = self._latest
         return latest.native if latest is not None else None
 
@@ -122,7 +122,9 @@ class Runnable:
 
         Raises:
             InputError: An input is missing, or does not fit the model.
-            UnsupportedError: A node cannot be run, and there is no fallback for it.
+            InvalidModelError: A node is invalid, in any case or for these inputs.
+            UnsupportedError: A node cannot be run, and there is no fallback for it. Or ONNX lacks the dtype of an
+                array.
         """
         contradictions: List[str] = []
         feed = check_feed(inputs, self.inputs, self._needed, contradictions)
@@ -140,9 +142,10 @@ class Runnable:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the plan for a feed, made and cached at its first use. Return a list of checked outputs.
+        """Run the plan for a feed, which is made and cached at its first use. Return a list of checked outputs.
 
-        If the run raises UnsupportedError, a plan that is not compiled replaces it and runs. A PartitionedPlan raises.
+        If the plan raises UnsupportedError, a plan that is not compiled replaces it and runs. The UnsupportedError of a
+        PartitionedPlan is raised.
         """
         structures = {name: structure_of(value) for name, value in feed.items()}
         plan: Plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
@@ -214,11 +217,14 @@ class Runnable:
             self._plans[self._key({}, structures)] = self._latest = plan
 
     def _make_plan(self, feed: Optional[Feed], structures: Dict[str, InputStructure]) -> Optional[Plan]:
-        """Make a plan for inputs of these structures. `feed`: the inputs of a run, or None to plan without values.
+        """Make a plan for inputs of the given structures. `feed`: the inputs of a run, or None to plan without values.
 
-        Returns None if `feed` is None, and the plan depends on values or sizes of inputs. These inputs are
-        added to `_by_value` and `_by_shape`. Raises UnsupportedError if a node needs a fallback that is not allowed, or
-        if the model can be neither compiled nor cut.
+        If an operator needs a value that is not known, the inputs behind the value are added to `_by_value` and
+        `_by_shape`. Without a feed, the result is then None. With a feed, the model is traced again for the values and
+        shapes in the feed. If the values cannot be fixed (see `_can_specialise_on`), the plan is not compiled.
+
+        Raises UnsupportedError if a node needs a fallback that is not allowed, or if the model can be neither compiled
+        nor cut. Other errors of the trace and of the shim pass.
         """
         while True:
             fixed = self._specialisation(feed)
@@ -252,7 +258,10 @@ class Runnable:
         return Specialisation(values, known_shapes, ignored_sizes=ignored)
 
     def _compile(self, structures: Dict[str, InputStructure], fixed: Specialisation) -> CompiledPlan:
-        """Trace and compile the model. Return its plan. A program without outputs (all are known) is not compiled."""
+        """Trace and compile the model. Return its plan. A program without outputs (all are known) is not compiled.
+
+        Raises UnsupportedError (NeedsKnownError too) if a node cannot be traced or compiled.
+        """
         emitter = self._shim.emitter()
         traced = trace_model(
             self.model, emitter, structures, fixed, Interpreter(emitter.natives() if self._natives else None)
@@ -276,8 +285,11 @@ class Runnable:
     ) -> Union[ImmediatePlan, PartitionedPlan]:
         """Return a plan for a model that cannot be compiled as a whole, because of `error`. Raises as `_partition`.
 
-        An ImmediatePlan if `eager`, if all failed nodes only need a known value, and if the framework can execute
-        single operators. Otherwise a PartitionedPlan, cut around the nodes that fail.
+        The plan is an ImmediatePlan if all of these conditions hold, otherwise a PartitionedPlan:
+
+        - `eager` is True.
+        - Every node that fails in a `survey` only needs a known value.
+        - The framework can execute single operators.
         """
         failed = dict(survey(self.model, self._shim, structures, fixed, self._natives).failed)
         needing_values = {name for name, reason in failed.items() if isinstance(reason, NeedsKnownError)}

@@ -64,8 +64,8 @@ class Survey(NamedTuple):
 
     - failed: node name -> error, for the nodes that the shim cannot run. The name "" stands for a primitive without a
       node.
-    - unseen: the names of the nodes that could not be examined, because the types of their inputs are not known. Either
-      a failed node computes an input, or the model declares no type for it.
+    - unseen: the names of the nodes that could not be examined, because they depend on a failed node, or on a required
+      input of the model whose rank is not known.
     - done: node name -> "native" or "composed", for each node that was traced, also if its emission failed.
     """
 
@@ -86,10 +86,11 @@ def survey(
 
     Nothing is executed, and nothing is kept of the emission.
 
+    - structures, fixed: as for `trace_model`.
     - use_natives: whether the shim's methods for whole operators are tried.
     - watch: called with the name and the traced value of each input and each node output, except in subgraphs.
 
-    Raises InvalidModelError for an invalid node. Any other error of a node is put into `Survey.failed`.
+    Raises InvalidModelError for an invalid node. Any other OnnxCompatError of a node is put into `Survey.failed`.
     """
     with shim.scratch() as emitter:
         interpreter = Interpreter(emitter.natives() if use_natives else None, tolerant=True, watch=watch)
@@ -148,6 +149,7 @@ def support(
     Raises:
         ShimError: The shim is not installed or does not work.
         InvalidModelError: The model is not valid.
+        UnsupportedError: The model cannot be loaded by this version, or ONNX lacks the dtype of a value.
         InputError: `shapes` or `values` do not fit the model.
         ConversionError: `portable` is set, and the files of the shim are for one version of the framework.
 
@@ -170,7 +172,8 @@ def program_of(model: ModelSource, shim: Optional[str] = None) -> Program:
 
     `shim` None: the shim that `prepare` would use. Outputs that are known while tracing are outputs of the program too.
 
-    Raises UnsupportedError if an input has a declared dtype but no declared rank, or if a node cannot be traced.
+    Raises UnsupportedError if an input has a declared dtype but no declared rank, or if a node cannot be traced. Raises
+    InvalidModelError if the model is not valid, and ShimError if the shim does not work.
     """
     loaded = load(model)
     structures = declared_structures(loaded.graph)

@@ -25,9 +25,9 @@ class FileDescription(NamedTuple):
 
 @typed_errors
 def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -> FileDescription:
-    """Return the description of a converted file.
+    """Return the description of a converted file. The first of these cases that applies decides its source:
 
-    - A bundle: from its manifest, without a shim.
+    - A bundle: from its manifest, without a shim, also if `shim` is given.
     - `shim` is given: from this shim.
     - A .keras file or a SavedModel: without a shim.
     - Any other file: from the first installed shim that can describe it; the reference is last.
@@ -35,7 +35,7 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
     The errors:
 
     - Raises `InputError` if the path does not exist, is neither a file nor a folder, or cannot be read.
-    - Raises `ShimError` if no shim can describe the file.
+    - Raises `ShimError` if no shim, or not the given shim, can describe the file.
     - Raises `InvalidModelError` for a damaged file.
     """
     target = os.fspath(path)

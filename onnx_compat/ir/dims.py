@@ -115,7 +115,7 @@ class Dim:
 
     @staticmethod
     def atom(kind: str, *args: AtomArg) -> "Dim":
-        """Return the size that is one atom, with the arguments of `Atom`: kind "axis" is the length of an axis."""
+        """Return a size of one atom, with factor 1. The arguments are those of `Atom`."""
         return Dim({(Atom(kind, *args),): 1})
 
     # -- arithmetic ------------------------------------------------------------------------------------------------

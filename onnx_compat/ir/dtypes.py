@@ -60,8 +60,8 @@ class DType:
         - A DType, which is returned unchanged.
         - An int: the number of an ONNX type.
         - A str: the name of a DType, an ml_dtypes type or an ONNX type: "float32", "float8_e5m2", "tensor(float)".
-        - A numpy or ml_dtypes dtype, an array, or a class such as `float` or `np.int8`. str, bytes and objects give
-          string.
+        - A numpy or ml_dtypes dtype, or a class such as `float` or `np.int8`. str, bytes and objects give string.
+        - An array or numpy scalar, which gives its own dtype: `np.int64(1)` gives int64.
         """
         if isinstance(value, DType):
             return value

@@ -102,9 +102,10 @@ class Format:
     def encode(self, values: Array, saturate: bool = True, mode: str = "nearest") -> Array:
         """Round numbers to values of the format. Return an array of their codes: uint16 for bfloat16, else uint8.
 
-        - mode: "nearest" (ties to even), "up" (away from zero) or "down" (towards zero). Ties in a scale go upwards.
-        - saturate: what a magnitude above the largest value becomes, with its sign. True: the largest value. False:
-          infinity, or NaN if the format has no infinity. "finite" formats always saturate, bfloat16 never does.
+        - mode: "nearest" (ties to even; in a scale, ties upwards), "up" (away from zero) or "down" (towards zero).
+        - saturate: what a magnitude becomes that rounds to more than the largest value, also infinity. True: the
+          largest value. False: infinity, or NaN if the format has no infinity. The sign stays. "finite" formats always
+          saturate, bfloat16 never does.
 
         NaN becomes the code `nan`, with its sign. In bfloat16, a float32 NaN keeps its upper bits in the mode
         "nearest".

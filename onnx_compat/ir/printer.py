@@ -64,8 +64,8 @@ class Printer:
     def name_sizes(self, ref: Ref, shape: Sequence[Union[int, str, None]]) -> None:
         """Set the names by which the symbolic sizes of the program input `ref` are printed: "N", not "%0.shape[0]".
 
-        `shape` has a name, an int or None for each axis. Only the names of axes with a symbolic size are used. A size
-        that has a name already keeps that name. A symbolic size must be a single atom.
+        `shape` has a name, an int or None for each axis. Only the names of axes with a symbolic size are used. If a
+        size has a name already, the size keeps its name. A symbolic size with a name must be a single atom.
         """
         for extent, name in zip(ref.spec.shape, shape):
             if isinstance(name, str) and isinstance(extent, Dim):

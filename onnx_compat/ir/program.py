@@ -101,7 +101,7 @@ class Const:
 
 
 class Extents:
-    """A list of sizes as an argument of a node: ints, and `Dim`s whose values are computed from run-time shapes."""
+    """A list of sizes as an argument of a node: ints, and symbolic `Dim`s, whose values are computed at run time."""
 
     __slots__ = ("dims",)
 
@@ -116,9 +116,10 @@ Arg = Union[Ref, Const, Extents, None, Tuple[Any, ...]]
 
 
 class Node:
-    """An application of a primitive: `outputs = primitive(*args, **params)`, with a region for each branch or loop body.
+    """An application of a primitive: `outputs = primitive(*args, **params)`.
 
-    The constructor makes the outputs: a new `Ref` for each type in `specs`.
+    `regions` has a region for each branch of a condition, and for the condition and the body of a loop. The constructor
+    makes the outputs: a new `Ref` for each type in `specs`.
     """
 
     __slots__ = ("args", "origin", "outputs", "params", "primitive", "regions")
@@ -199,8 +200,8 @@ class Region:
     def spent(self) -> List[Tuple[Ref, ...]]:
         """Return a list parallel to `live()`: for each node, a tuple of the values that are not needed after this node.
 
-        These are the values that the node reads, and that no later live node reads. They may be inputs of the region or
-        captured values. Outputs of the region are never in the list, and neither are results that no node reads.
+        The tuple has the values that the node reads and that no later live node reads. Inputs of the region and
+        captured values are included. Outputs of the region, and results that no node reads, are never included.
         """
         if self._spent is None:
             kept = set(_refs(self.outputs))
@@ -242,8 +243,8 @@ class Region:
 def input_dependencies(arg: Arg) -> Tuple[Set[Ref], Set[Ref]]:
     """Return two sets of region inputs that an argument depends on, directly or through nodes.
 
-    - The first set: the inputs whose elements are read.
-    - The second set: the inputs of which a size is read, also through a size of a value that is computed from them.
+    - The first set: the inputs that are read for their elements.
+    - The second set: the inputs that are read for a size: a size of the input, or of a value computed from the input.
 
     An input that is read in both ways is in both sets. None and a constant give two empty sets.
     """

@@ -112,12 +112,12 @@ class _Copy(_Sizes):
     def arg(self, arg: Arg) -> Arg:
         """Return an argument with every value replaced by its copy, also in symbolic sizes.
 
-        A value that has no copy stays, because it belongs to an enclosing region.
+        A value without a copy stays. It is an input that both regions share, or a value of an enclosing region.
         """
         return self.value(arg) if isinstance(arg, Ref) else super().arg(arg)
 
     def fill(self, new: Region, region: Region) -> None:
-        """Fill the region `new` with copies of the live nodes of `region`, in place, and set its outputs to match."""
+        """Fill the region `new` with copies of the live nodes of `region`, and set its outputs, in place."""
         new.replace([self._node(node) for node in region.live()])
         new.outputs = tuple(map(self.arg, region.outputs))
 
@@ -136,10 +136,10 @@ class _Copy(_Sizes):
         return copy
 
     def _values(self, refs: Sequence[Ref], node: Optional[Node] = None) -> Tuple[Ref, ...]:
-        """Return a copy of each value in `refs`, produced by `node`; with None, by no node, as an input of a region.
+        """Return a copy of each value in `refs`, and record each copy in `self.copied`.
 
-        Sizes are substituted after all values are copied, because the size of a value may contain another value of
-        `refs`.
+        `node` is the producer of the copies; None for inputs of a region. Sizes are substituted after all values are
+        copied, because the size of a value may contain another value of `refs`.
         """
         values = tuple(Ref(ref.spec, node) for ref in refs)
         self.copied.update(zip(refs, values))

@@ -24,7 +24,12 @@ __all__ = ["verify_program", "verify_region"]
 
 
 def verify_program(program: "Program") -> None:
-    """Raise VerificationError if the program has a defect: in its region, or a port that does not match its value."""
+    """Raise VerificationError if the program has a defect.
+
+    - The region has a defect (see `verify_region`).
+    - A port does not match its value.
+    - The number of ports differs from the number of values.
+    """
     region = program.region
     for kind, ports, values in (("input", program.inputs, region.inputs), ("output", program.outputs, region.outputs)):
         if len(ports) != len(values):
@@ -37,7 +42,10 @@ def verify_program(program: "Program") -> None:
 
 
 def _port_defect(port: "Port", value: Arg) -> str:
-    """Return a text: how a value differs from its port in dtype, rank, or a size that the port knows; "" if it fits."""
+    """Return a text that says how a value differs from its port; "" if the value fits.
+
+    The dtype, the rank, and the sizes that the port knows are compared. A value that is no tensor differs.
+    """
     if not isinstance(value, (Ref, Const)):
         return "is no value"
     spec = value.spec
@@ -51,7 +59,7 @@ def _port_defect(port: "Port", value: Arg) -> str:
 def verify_region(region: Region) -> None:
     """Raise VerificationError if a region, or an inner region, has a defect (see the list in the module's docstring).
 
-    A read of a value of an enclosing region counts as a defect. Dead nodes are not verified.
+    `region` is an outermost region: a read of a value from outside of it is a defect. Dead nodes are not verified.
     """
     _Verifier(region.target).region(region, set())
 
@@ -113,7 +121,11 @@ class _Verifier:
                 self._refuse("the size %s depends on a value that is not in scope" % self.printer.size(extent), node)
 
     def _check_rule(self, node: Node) -> None:
-        """Raise VerificationError unless the arguments meet the conditions and the results have the types by the rule.
+        """Check a node against the conditions and the inference rule of its primitive. Raise VerificationError if
+
+        - the arguments do not meet the conditions,
+        - the rule fails, or
+        - the number of results, or the type of a result (see `_has_inferred_type`), is not that of the rule.
 
         A primitive without a rule (a native) passes.
         """
@@ -166,8 +178,11 @@ def _constants(args: Iterable[Arg]) -> List[Const]:
 def _has_inferred_type(ref: Ref, inferred: Spec) -> bool:
     """Whether the recorded type of a result agrees with the type that the primitive's rule infers.
 
-    A size that the rule leaves open (None) must be symbolic. If the rule infers a symbolic size, the recorded size may
-    also be the length of the result's own axis, which is less specific.
+    Dtype and rank must be equal. Each recorded size must agree with the inferred size:
+
+    - Inferred is None (open): the recorded size must be symbolic.
+    - Inferred is symbolic: the recorded size is equal, or it is the symbolic length of the result's own axis.
+    - Inferred is an int: the recorded size is equal.
     """
     if ref.spec.dtype != inferred.dtype or ref.spec.rank != inferred.rank:
         return False

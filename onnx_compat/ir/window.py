@@ -12,7 +12,7 @@ Pads = Sequence[Tuple[Extent, Extent]]
 class Window(NamedTuple):
     """A sliding window. Each field has an entry for each spatial axis.
 
-    In a recorded node every entry is an int; only a filter without a static size has the kernel None on that axis.
+    In a recorded node every entry is an int, except in `kernel`: None stands for a symbolic size of the filter.
     """
 
     #: The number of taps: the size of a pool, or of a filter.
@@ -33,7 +33,7 @@ class Window(NamedTuple):
     ) -> "Window":
         """Return a window with these fields, converted to tuples. `pads` has a pair (before, after) for each axis.
 
-        None for strides or dilations gives 1 for each axis, None for pads no padding.
+        None for strides or dilations gives 1 for each axis. None for pads gives no padding.
         """
         unit_steps, no_pads = (1,) * len(kernel), ((0, 0),) * len(kernel)
         pairs = no_pads if pads is None else tuple((low, high) for low, high in pads)
@@ -71,10 +71,11 @@ class Window(NamedTuple):
         return Window((1, *self.kernel), (1, *self.strides), (1, *self.dilations), ((0, 0), *self.pads))
 
     def counts(self, extents: Sequence[Extent]) -> List[Extent]:
-        """Return a list of the number of positions of the window on axes of the sizes `extents`, rounded down.
+        """Return a list with the number of positions of the window on each axis. `extents`: the sizes of the axes.
 
-        The padding of the window is included. The number is 0 or negative if the padded axis is shorter than the
-        dilated kernel. Raises TypeError for a kernel size of None.
+        The padding of the window counts as a part of the axis. A position at which the dilated kernel exceeds the
+        padded axis does not count. The number is 0 or negative if the padded axis is shorter than the dilated kernel.
+        Raises TypeError for a kernel size of None.
         """
         along = zip(extents, self.spans, self.strides, self.pads)
         return [floordiv(extent + low + high - span, stride) + 1 for extent, span, stride, (low, high) in along]
@@ -101,9 +102,9 @@ class Window(NamedTuple):
         )
 
     def transposed_sizes(self, extents: Sequence[Extent]) -> List[Any]:
-        """Return the result sizes of a transposed convolution of an image with the spatial sizes `extents`.
+        """Return the spatial result sizes of a transposed convolution of an image with the spatial sizes `extents`.
 
-        Padding is ignored: nothing is cropped.
+        Padding is ignored: nothing is cropped. Raises TypeError for a kernel size of None.
         """
         return [(extent - 1) * stride + span for extent, stride, span in zip(extents, self.strides, self.spans)]
 

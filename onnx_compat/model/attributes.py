@@ -52,7 +52,11 @@ class Empty(Tuple[Any, ...]):  # noqa: SLOT001 (a subclass of tuple cannot have 
 
 
 class AttributeReference(NamedTuple):
-    """A reference in a function's body to the attribute `name` of the call. Inlining replaces it by the attribute value."""
+    """A reference in a function's body to the attribute `name` of the call.
+
+    Inlining replaces the reference by the value at the call or by the function's default. Without both, it removes the
+    attribute.
+    """
 
     name: str
 
@@ -60,15 +64,17 @@ class AttributeReference(NamedTuple):
 def attributes(records: Iterable[Message], reader: "Reader", node: str) -> Dict[str, Any]:
     """Return attribute name -> Python value for the attributes of a node, in the order of the file.
 
-    `node` is the name of the node, for errors. If an attribute has no type, as before IR version 2, its only field
-    gives the type.
+    `node` is the name of the node, for errors. A missing number is 0, a missing text "", a missing list an `Empty`. If
+    an attribute has no type, as before IR version 2, the only field that is present gives the type.
 
     Raises InvalidModelError in these cases:
 
     - A name is missing or repeated.
-    - An attribute has no value, or an invalid type.
+    - An attribute has an invalid type, or no type and not exactly one field.
+    - The value of a tensor, graph or type attribute is missing.
 
-    Raises UnsupportedError for a type that is newer than this library. Errors of tensors and graphs pass.
+    Raises UnsupportedError for a type that is newer than this library. Raises also what `reader` raises for a tensor, a
+    graph or a type.
     """
     attributes_by_name: Dict[str, Any] = {}
     for record in records:

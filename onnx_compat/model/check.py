@@ -87,9 +87,10 @@ def _producers(graph: Graph) -> Dict[str, int]:
 
 
 def _sort_nodes(nodes: Sequence[GraphNode], producers: Dict[str, int]) -> Sequence[GraphNode]:
-    """Return the nodes in topological order: in the order of the file if it is valid, else by the lowest ready index.
+    """Return the nodes in topological order.
 
-    `producers`: see `_producers`. Raises InvalidModelError if nodes form a cycle.
+    If the given order is topological, it stays. Otherwise, of all nodes whose inputs are computed, the node with the
+    lowest index in `nodes` comes next. `producers`: see `_producers`. Raises InvalidModelError if nodes form a cycle.
     """
     dependencies: List[Set[int]] = []
     for node in nodes:

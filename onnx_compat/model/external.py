@@ -98,8 +98,11 @@ class Folder:
     def _resolve(self, location: str, tensor: str) -> str:
         """Return the real path of a location.
 
-        Raises InvalidModelError if the location is empty, absolute or too long, or has a part "..". Raises it too if
-        the real path is outside of the model's folder.
+        Raises InvalidModelError in these cases:
+
+        - The location is empty, absolute or too long.
+        - The location has a part ".." or a NUL character.
+        - The real path is outside of the folders that are allowed.
         """
         if len(location) > _LONGEST:
             raise InvalidModelError(
@@ -157,7 +160,7 @@ class Folder:
 def _byte_count(entries: Dict[str, str], key: str, default: int, tensor: str) -> int:
     """Return the entry `key` as a number of bytes; `default` if it is absent or empty.
 
-    Raises InvalidModelError unless the entry has 1 to 19 decimal digits and nothing else.
+    Raises InvalidModelError if the entry has another character than a decimal digit, or more than 19 digits.
     """
     text = entries.get(key, "")
     if not text:

@@ -29,8 +29,8 @@ AttributeValue = Any
 def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, int]) -> Graph:
     """Return a new graph with every call of a function replaced by a copy of the function's body.
 
-    `versions`: domain -> opset that the model imports. In place, the remaining nodes get their opsets and their new
-    subgraphs.
+    `versions`: domain -> opset that the model imports. The given nodes that are no calls are changed in place: they get
+    their opsets and their new subgraphs.
 
     Raises LimitError above the limit `inlined`. Raises UnsupportedError above `DEPTH`, or if a function imports an opset
     that is too new. Raises InvalidModelError in these cases:
@@ -38,8 +38,8 @@ def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, i
     - Two functions have the same domain, name and overload, or a function calls itself (recursion).
     - A call has too many inputs or outputs.
     - A node outside of a function refers to an attribute of a function.
-    - A domain is not imported and not in `IMPLIED`.
-    - A function imports a standard domain with a version below 1.
+    - The domain of a node is imported by neither its function nor the model, and is not in `IMPLIED`.
+    - A function imports two versions of a domain, or a standard domain with a version below 1.
     """
     table: Dict[Key, Function] = {}
     for function in functions:
@@ -70,7 +70,8 @@ class _Inliner:
     def nodes(self, nodes: Iterable[GraphNode], opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> List[GraphNode]:
         """Return the nodes with each call of a function replaced by a copy of the function's body, also in subgraphs.
 
-        The given nodes get their opsets, in place. A node that has an opset already stays unchanged.
+        The given nodes get their opsets and their new subgraphs, in place. A node that has an opset already stays
+        unchanged. Raises as `inline` does.
 
         - opsets: domain -> version for these nodes.
         - calls: the keys of the functions whose bodies hold these nodes, the outermost first.
@@ -116,8 +117,9 @@ class _Inliner:
     def call(self, node: GraphNode, function: Function, calls: Tuple[Key, ...]) -> List[GraphNode]:
         """Return the nodes that replace the call `node`: a copy of the function's body, with inner calls replaced too.
 
-        An Identity node follows for each output that is also an input, or also another output. Raises InvalidModelError
-        for recursion, or for more inputs or outputs than the function has. Raises UnsupportedError above `DEPTH`.
+        An Identity node is appended for each output of the function that is also one of its inputs, or is listed twice.
+        Raises InvalidModelError for recursion, or for more inputs or outputs than the function has. Raises
+        UnsupportedError above `DEPTH` or `LIMIT`.
         """
         path = (*calls, function.key)
         if function.key in calls:
@@ -166,9 +168,10 @@ class _Inliner:
 
 
 class _Copy:
-    """Copy the body of a function for one call. `values` has the attributes' values at the call.
+    """Copy the body of a function for one call.
 
-    A `scope` maps names in the body to names in the copy.
+    `values` maps the name of an attribute to its value: at the call, else the function's default. A `scope` maps names
+    in the body to names in the copy.
     """
 
     def __init__(self, inliner: _Inliner, call: str, values: Mapping[str, Any]) -> None:
@@ -205,9 +208,10 @@ class _Copy:
         return self.duplicate(value)
 
     def duplicate(self, value: AttributeValue) -> AttributeValue:
-        """Return a copy of an attribute value whose tensors can be released, and nodes renamed, apart from other copies.
+        """Return a copy of an attribute value. A release of its tensors, or a change of its nodes, leaves `value` intact.
 
-        The names in a graph stay. A value without tensors or graphs is returned itself, also None.
+        The names in a graph stay. A value without tensors or graphs, such as None, is returned itself. Raises
+        UnsupportedError above `LIMIT`.
         """
         if isinstance(value, Constant):
             return value.copy()
@@ -231,9 +235,10 @@ class _Copy:
         return scope.get(name, "")
 
     def graph(self, graph: Graph, outer: Dict[str, str]) -> Graph:
-        """Return a copy of a subgraph of the body. Its own values get new names; other names are translated by `outer`.
+        """Return a copy of a subgraph of the body. `outer` maps names outside of the subgraph to names in the copy.
 
-        A name that the subgraph defines hides the same name in `outer`.
+        Values that the subgraph defines get new names, even if `outer` has the same name. Names that are neither
+        defined by the subgraph nor in `outer` get new names too.
         """
         scope = {name: new for name, new in outer.items() if name not in graph.names}
         inputs = [ValueInfo(self.name(port.name, scope), port.type) for port in graph.inputs]

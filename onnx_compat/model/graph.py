@@ -29,7 +29,7 @@ class GraphNode:
 
     operator, domain, overload: the operator that is called; "" is the domain of ai.onnx.
     opset: the version of that domain; nodes of an inlined function keep the function's version. -1 before inlining.
-    name: a unique name: the name in the model, or a generated name like "Conv_12".
+    name: the name in the model, or a generated name like "Conv_12"; `load` makes it unique in the model.
     inputs, outputs: names of values; "" is an omitted optional value.
     attributes: name -> Python value, see `onnx_compat.model.attributes`.
     """
@@ -84,12 +84,12 @@ class GraphNode:
 
 
 class Graph:
-    """A graph, or a subgraph of a node such as If, Loop or Scan, which may use the names of the outer graphs.
+    """A graph, or a subgraph of a node such as If, Loop or Scan. A subgraph may read values of the outer graphs.
 
     - inputs: every declared input. An initializer with the name of an input is the default value of this input.
     - initializers: name -> Initializer, decoded on demand.
     - nodes: in topological order.
-    - value_info: name -> type, of the intermediate values that the model declares.
+    - value_info: name -> type, of the intermediate values that the model declares; None for an undeclared type.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Graph:
     def free_names(self) -> Tuple[str, ...]:
         """Return the names of outer values that this graph or a subgraph of its nodes reads, in order of first use.
 
-        Each name occurs once. If the graph has an output that it does not compute, that name is included too.
+        Each name occurs once. The name of an output that the graph does not define is included too.
         """
         if self._free is None:
             defined = self.names
@@ -165,8 +165,8 @@ class Graph:
     def types(self) -> Dict[str, Optional[Type]]:
         """Return value name -> declared type, for inputs, outputs, initializers and declared intermediate values.
 
-        An undeclared type is the value None. An initializer has its own type, also if an input has its name. Subgraphs
-        are not included.
+        A port without a declared type maps to None. An intermediate value that the model does not declare has no entry.
+        An initializer has its own type, also if an input has its name. Values of subgraphs are not included.
         """
         declared = dict(self.value_info)
         declared.update((port.name, port.type) for port in self.outputs + self.inputs)

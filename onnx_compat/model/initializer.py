@@ -38,8 +38,11 @@ class Initializer:
     def array(self) -> Array:
         """Return the carrier array (see `onnx_compat.ir.dtypes`), if possible as a view of the model's bytes.
 
-        The array is read-only, except one of strings. Raises InvalidModelError after `release`, and if the stored data
-        is damaged (see `read_dense`).
+        The array is read-only, except for a dense tensor of strings. Raises InvalidModelError in these cases:
+
+        - The initializer was released.
+        - A stored number does not fit the dtype.
+        - The file of external data has changed since the model was loaded, or cannot be read.
         """
         if self._read is None:
             raise InvalidModelError(
@@ -89,13 +92,18 @@ class Constant:
 
     @property
     def array(self) -> Array:
-        """The carrier array (see `onnx_compat.ir.dtypes`). Raises InvalidModelError after the `release` of a stored
-        tensor.
+        """The carrier array (see `onnx_compat.ir.dtypes`).
+
+        A stored tensor is decoded at each access. Raises as `Initializer.array` does: after `release`, and for damaged
+        data.
         """
         return self._array if self._stored is None else self._stored.array()
 
     def copy(self) -> "Constant":
-        """Return a copy that shares the data. After `release` of one of the two, the other can still be read."""
+        """Return a copy that shares the data. After `release` of one of the two, the other can still be read.
+
+        A copy of a released constant is released too.
+        """
         if self._stored is None:
             return Constant(self._array, self.dtype, self.name)
         return Constant.of(self._stored.copy())

@@ -37,7 +37,8 @@ def load(
     Args:
         source: The path of an .onnx file, its bytes, an onnx.ModelProto (which is never changed), or a Model, which is
             returned as it is.
-        folder: The folder of the external data. None: the folder of the path; bytes and a ModelProto then have no folder.
+        folder: The folder of the external data. None: the folder of the path. Bytes and a ModelProto with external data
+            need a `folder`.
 
     Returns:
         The model. Its weights are decoded on demand.

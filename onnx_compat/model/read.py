@@ -124,7 +124,7 @@ class Reader:
 def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
     """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, shape or size. A symbolic size is a str.
 
-    A negative size and the symbol "?" count as undeclared.
+    A negative size and the symbol "?" count as undeclared. Raises UnsupportedError for an unknown dtype.
     """
     dtype = DType.of(record.elem_type) if record.elem_type else None
     if record.shape is None:

@@ -17,9 +17,12 @@ _NUMBERS = ("ints", "floats", "doubles")
 def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
     """Return a new message class named `_title`. Each field is given as name=(number, kind): see `wire.Field`.
 
-    A kind that ends with "*" is a list; ints, floats and doubles are always lists. The defaults are attributes of the
-    class, so that an absent field takes no memory: () for a list, None for a message or payload, 0, 0.0, "" or b""
-    else.
+    A kind that ends with "*" is a list; ints, floats and doubles are always lists. The value of an absent field is an
+    attribute of the class, which takes no memory in a message:
+
+    - a list: ()
+    - int, float, text, bytes: 0, 0.0, "" or b""
+    - a message, payload or skip: None
     """
     body: Dict[str, Any] = {"FIELDS": {}}
     for field, (number, spelled) in fields.items():
@@ -31,8 +34,9 @@ def message(_title: str, **fields: Tuple[int, str]) -> Type[Message]:
 
 
 def link_messages(*messages: Type[Message]) -> Dict[str, Type[Message]]:
-    """Set `Field.message` of each field: the message whose name is the field's kind, or None. Return name -> message
-    class.
+    """Set `Field.message` of each field of the message classes, and return name -> message class.
+
+    `Field.message` is the class in `messages` whose name is the field's kind; None without such a class.
     """
     by_name = {message_type.__name__: message_type for message_type in messages}
     for message_type in messages:

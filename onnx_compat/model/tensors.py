@@ -31,9 +31,12 @@ def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Ini
     - The shape is impossible, or the data does not fit the shape.
     - The dtype is missing.
     - The data is external, and is damaged (see `Folder.reader`) or has no `folder`.
+    - The elements are strings, and are stored as raw or external data.
 
-    Raises UnsupportedError for an unknown dtype, more than 32 dimensions, and segments. A number that does not fit its
-    dtype raises InvalidModelError later, when the elements are decoded.
+    Raises UnsupportedError for an unknown dtype, more than 32 dimensions, and segments.
+
+    Two defects raise InvalidModelError later, when the elements are decoded: a number that does not fit its dtype, and
+    external data that has changed.
     """
     name = name or record.name
     where = "tensor '%s'" % name
@@ -121,7 +124,9 @@ def _string_reader(record: Message, shape: Tuple[int, ...], count: int, where: s
 
 
 def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Reader:
-    """Return a function that reads the typed field of a tensor (`int32_data`, …) as an array with the bytes of raw_data.
+    """Return a function that reads the typed field of a tensor (`int32_data`, …).
+
+    The function returns an array whose bytes are those that raw_data would hold.
 
     Raises InvalidModelError at once if the field has the wrong count of numbers. The returned function raises
     InvalidModelError for a number that is too wide (see `_check_width`).
@@ -153,8 +158,11 @@ def _typed_reader(record: Message, dtype: DType, count: int, where: str) -> Read
 def _check_width(data: Array, dtype: DType, where: str) -> None:
     """Raise InvalidModelError if a number in `data` does not fit into an element of type `dtype`. Otherwise do nothing.
 
-    `data` has the numbers of int32_data or uint64_data. An integer may be stored with its sign or as its bits: 255 and
-    -1 both fit uint8. A float is stored as its bits, which may not be negative. onnxruntime reads both in the same way.
+    `data` has the numbers of int32_data or uint64_data.
+
+    - An integer or bool may be stored with its sign or as its bits: 255 and -1 both fit uint8, as in onnxruntime.
+    - A float is stored as its bits, which may not be negative.
+    - A number of a 2-bit or 4-bit dtype is a byte with several packed elements: the limits are those of a byte.
     """
     bits = 8 if dtype.bits in (2, 4) else dtype.bits
     least, most = 0 if dtype.kind == "f" else -(1 << (bits - 1)), (1 << bits) - 1
@@ -171,10 +179,13 @@ def read_sparse(record: Message, folder: Optional[Folder], name: str = "", befor
 
     The indices are decoded at once, the values on demand. Elements without an entry are 0, False or "".
 
+    Indices are [count], positions in the flattened dense array, or [count, rank], coordinates.
+
     Raises InvalidModelError at once in these cases:
 
-    - The values or the indices are missing, or their shapes or dtypes do not match.
-    - The indices are out of range, repeated, or not in ascending order.
+    - The values or the indices are missing, or their shapes do not match.
+    - The dtype of the indices is not int64.
+    - The indices are out of range, repeated, or not in ascending (row-major) order.
 
     Raises LimitError if the dense array, and the `before` bytes of those that were read before, exceed the limit
     `sparse_bytes`.

@@ -136,7 +136,7 @@ def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
 def check_versions(versions: Mapping[str, int]) -> None:
     """Raise UnsupportedError for a version of a standard domain that is too new, and InvalidModelError for one below 1.
 
-    Other domains pass. The domain of ai.onnx is "" here (see `normalise`).
+    `versions`: domain -> version. The domain of ai.onnx must be "" (see `normalise`). Other domains pass.
     """
     for domain, version in versions.items():
         if version < 1 and domain in NEWEST:

@@ -163,7 +163,10 @@ def _damaged_error(message: Type[Message], why: str) -> InvalidModelError:
 
 
 def _varint(data: Bytes, position: int, stop: int) -> Tuple[int, int]:
-    """Return an unsigned 64-bit varint and the position after it; (0, stop + 1) if it does not end within 10 bytes."""
+    """Return an unsigned 64-bit varint and the position after it.
+
+    Return (0, stop + 1) if the varint does not end before `stop`, or not within 10 bytes.
+    """
     value = shift = 0
     while position < stop:
         byte = data[position]

@@ -44,12 +44,16 @@ def to_proto(model: Model) -> Any:
 
 
 def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Any:
-    """Return an onnx.ModelProto of `nodes`, in topological order, with the initializers of `model` that the nodes read.
+    """Return an onnx.ModelProto that holds `nodes`, and the initializers of `model` that the part needs.
 
-    If an initializer has the name of an input in `inputs`, it is left out. Exception: the graph of `model` declares it
-    as an input too. Then the initializer stays, as the default of that input.
+    - nodes: the nodes to write, already in topological order.
+    - inputs, outputs: the ports of the written graph.
 
-    - Raises InvalidModelError if the nodes read another value that is not available, or if a weight was released.
+    The part needs an initializer that a node reads, or that is an output. An initializer with the name of an entry of
+    `inputs` is left out, unless the graph of `model` declares that input too. Then it stays, as the input's default.
+
+    - Raises InvalidModelError if a needed value is no input, no initializer and no output of a node.
+    - Raises InvalidModelError also if an initializer was released or is damaged.
     - Raises UnsupportedError for two versions of a domain, a version that no release has, and a call of an overload.
     - Raises ConversionError for an attribute that onnx cannot hold.
     """

@@ -102,7 +102,8 @@ def swiglu(A: Tensor, B: Tensor, *, alpha: float = 1.0) -> Tensor:
 def softplus(X: Tensor) -> Tensor:
     """Return log(1 + exp(X)).
 
-    With e = exp(-abs(X)), log(1 + e) is computed as 2 * atanh(e / (2 + e)), which is exact for a small e.
+    It is computed as max(X, 0) + log(1 + e) with e = exp(-abs(X)). For log(1 + e), 2 * atanh(e / (2 + e)) is used,
+    which is accurate for a small e.
     """
     e: Any = p.exp(-p.abs(X))
     return p.relu(X) + p.atanh(e / (e + 2)) * 2
@@ -136,9 +137,9 @@ def gelu(X: Tensor, *, approximate: str = "none") -> Tensor:
 
 @op("Softmax", since=(1, 11))
 def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return the softmax over all axes from `axis` on together, in the shape of the input: the meaning before opset 13.
+    """Return the softmax over the axes from `axis` to the last together, in the shape of the input.
 
-    Raises InvalidModelError if the axis is out of range.
+    This is Softmax before opset 13. Raises InvalidModelError if the axis is out of range.
     """
     return _apply_flattened(p.softmax, input, axis)
 
@@ -151,9 +152,9 @@ def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
 
 @op("LogSoftmax", since=(1, 11))
 def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
-    """Return the log-softmax over all axes from `axis` on together, in the shape of the input (before opset 13).
+    """Return the log-softmax over the axes from `axis` to the last together, in the shape of the input.
 
-    Raises InvalidModelError if the axis is out of range.
+    This is LogSoftmax before opset 13. Raises InvalidModelError if the axis is out of range.
     """
     return _apply_flattened(p.log_softmax, input, axis)
 
@@ -191,10 +192,11 @@ def _hardmax(x: Tensor, axis: int) -> Tensor:
 
 
 def _apply_flattened(function: Callable[[Tensor, int], Tensor], x: Tensor, axis: int) -> Tensor:
-    """Flatten x to a matrix at `axis`, apply function(matrix, 1), and restore the shape.
+    """Flatten x to a matrix, apply function(matrix, 1), and restore the shape of x.
 
-    A negative axis counts from the end; an axis equal to the rank gives rows of one element. If all axes after `axis`
-    have the known size 1, return function(x, axis). Raises InvalidModelError if the axis is out of range.
+    The axes before `axis` become the rows, the other axes the columns: [2, 3, 4] with axis 1 -> [2, 12]. A negative
+    axis counts from the end; an axis equal to the rank gives rows of one element. If all axes after `axis` have the
+    known size 1, function(x, axis) is returned. Raises InvalidModelError if the axis is out of range.
     """
     if not -x.rank <= axis <= x.rank:
         raise InvalidModelError("the axis %d is out of range for a tensor of rank %d" % (axis, x.rank))

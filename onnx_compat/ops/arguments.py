@@ -84,8 +84,8 @@ def product(extents: Sequence[Extent]) -> Extent:
 def per_axis(values: Optional[Sequence[int]], rank: int, default: int) -> List[int]:
     """Return an attribute like `strides` as a list, with an entry for each of `rank` spatial axes.
 
-    Return [default] * rank without values. Raises InvalidModelError if the number of entries is not the rank, or if an
-    entry is below `default`.
+    If `values` is None or empty, return [default] * rank. `default` is also the least value of an entry. Raises
+    InvalidModelError if the number of entries is not `rank`, or if an entry is below `default`.
     """
     if values and (len(values) != rank or min(values) < default):
         raise InvalidModelError(
@@ -109,7 +109,7 @@ def split_pads(pads: Sequence[Any]) -> List[Any]:
 def align_to_axis(vector: Tensor, axis: int, rank: int) -> Tensor:
     """Reshape a vector to a tensor of rank `rank`, with the elements along `axis` and size 1 on every other axis.
 
-    `axis` counts from 0 and is not negative. A scalar counts as a vector of one element.
+    `axis` is from 0 to rank - 1. A scalar counts as a vector of one element.
     """
     vector = reshape(vector, vector.shape if vector.rank else (1,))
     return reshape(vector, tuple(vector.shape[0] if k == axis else 1 for k in range(rank)))
@@ -123,8 +123,8 @@ def take_slice(x: Tensor, n: Extent, axis: int = 0) -> Tensor:
 def compute_dtype(x: Tensor, stash: int = 1) -> DType:
     """Return the dtype in which an operator computes: for a float x, the wider of the dtype of x and `stash`.
 
-    If both are equally wide, return the dtype of x. If x is no float, return `stash`. `stash` is the number of an ONNX
-    dtype, as in the attribute `stash_type`; 1 is float32.
+    If both are equally wide, return the dtype of x. If x is no float, return the dtype with the number `stash`. `stash`
+    is a number of TensorProto, as in the attribute `stash_type`; 1 is float32.
     """
     wanted = DType.of(stash)
     return wanted if x.dtype.kind != "f" or x.dtype.bits < wanted.bits else x.dtype

@@ -127,17 +127,17 @@ def min(*data_0: Tensor) -> Tensor:
 def clip_6(input: Tensor, *, min: float = -np.inf, max: float = np.inf) -> Tensor:
     """Clip to [min, max]. A bound at or beyond the limit of the dtype has no effect; by default there are no bounds.
 
-    If min > max, every element becomes max. NaN stays NaN.
+    If min > max, every element except NaN becomes max. NaN stays NaN.
     """
     return _clip_to_bounds(input, min, max)
 
 
 @op("Clip", since=(11, 12, 13))
 def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = None) -> Tensor:
-    """Clip to [min, max]. An absent bound has no effect. If min > max, every element becomes max. NaN stays NaN.
+    """Clip to [min, max]. An absent bound has no effect; without bounds, return the input.
 
-    If all given bounds are known, record the primitive `clip`, else maximum and minimum. Without bounds, return the
-    input. Raises InvalidModelError if a bound has not exactly one element.
+    If min > max, every element except NaN becomes max. NaN stays NaN. If all given bounds are known, the primitive
+    `clip` is applied, else `maximum` and `minimum`. Raises InvalidModelError if a bound has not exactly one element.
     """
     for bound in (min, max):
         if bound is not None:
@@ -150,8 +150,8 @@ def clip(input: Tensor, min: Optional[Tensor] = None, max: Optional[Tensor] = No
 
 
 def _clip_to_bounds(x: Tensor, low: float, high: float) -> Tensor:
-    """Clip to [low, high]. Leave out a bound that is at or beyond the limit of the dtype of x.
+    """Clip x to [low, high]. Leave out a bound that is at or beyond the limit of the dtype of x.
 
-    Return x without bounds.
+    If both bounds are left out, return x.
     """
     return p.clip(x, None if low <= x.dtype.min else low, None if high >= x.dtype.max else high)

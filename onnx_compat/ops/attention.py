@@ -40,12 +40,15 @@ def attention(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return [softmax(scale * Q @ K^T + mask) @ V, present keys, present values, requested scores].
+    """Return [softmax(softcap(scale * Q @ K^T) + mask) @ V, present keys, present values, requested scores].
 
     Q, K and V are [batch, heads, steps, size], or [batch, steps, heads * size] with the numbers of heads as attributes.
     K and V may have fewer heads than Q. The first result has the rank of Q. A query that may attend to no key gives
     zeros. The present keys and values have rank 4: the past, if any, followed by K or V.
 
+    - scale: by default, and for 0, 1 / sqrt(head size).
+    - softcap: a positive value replaces the scaled scores by softcap * tanh(scores / softcap).
+    - softmax_precision: the number of the dtype of the softmax in TensorProto; by default the dtype of Q.
     - qk_matmul_output_mode: the requested scores: 0 scaled, 1 after the softcap, 2 after all masks, 3 after the
       softmax.
     - attn_mask: bool (True: attend), or numbers that are added to the scores. Keys beyond the end of the mask are
@@ -53,6 +56,7 @@ def attention(
     - left_window_size, right_window_size: how many keys before and after its position a query may attend to; -1: all.
     - is_causal: a nonzero value sets the right window to 0.
     - nonpad_kv_seqlen: the number of valid keys of each sample. The last query has the position of the last valid key.
+      Without it, the first query has the position that follows the past keys.
 
     Raises InvalidModelError for a rank of 3 without numbers of heads, and for another qk_matmul_output_mode. Raises it
     for past_key without past_value or the reverse, and for past_key together with nonpad_kv_seqlen.
@@ -96,10 +100,10 @@ def attention_23(
     softcap: float = 0.0,
     softmax_precision: Optional[int] = None,
 ) -> List[Tensor]:
-    """Return the results of Attention of opset 23: `attention` without windows.
+    """Return the results of Attention of opset 23: `attention` without windows and without nonpad_kv_seqlen.
 
-    The last axis of the mask must have size 1, which broadcasts, or the number of keys. Any other size raises
-    InvalidModelError.
+    The last axis of the mask must have size 1, which broadcasts, or the number of keys, past keys included. Any other
+    static size raises InvalidModelError.
     """
     if attn_mask is not None:
         total = K.shape[-2] if past_key is None else past_key.shape[2] + K.shape[-2]
@@ -142,10 +146,13 @@ def _append_to_cache(
 ) -> Tuple[Tensor, Tensor, Any]:
     """Append keys and values to the past. Return (all keys, all values, position of the first query).
 
-    - With a past: the position is the length of the past.
-    - With `valid_lengths`, the number of valid keys of each sample: an int32 vector, this number minus the number of
-      queries.
+    `valid_lengths` has the number of valid keys of each sample. The position of the first query:
+
+    - With a past: the length of the past.
+    - With `valid_lengths`: an int32 vector, `valid_lengths` minus the number of queries.
     - Without both: 0.
+
+    Without a past, k and v are returned unchanged.
 
     Raises InvalidModelError if only one of `past_key` and `past_value` is given, or a past together with
     `valid_lengths`.
@@ -162,9 +169,9 @@ def _append_to_cache(
 
 
 def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
-    """Pad the last axis of a mask to `total` keys, with False or -inf: the added keys are masked.
+    """Pad the last axis of a mask at its end to `total` keys, with False or -inf: the added keys are masked.
 
-    A mask that has as many or more keys does not change.
+    A mask with `total` or more keys does not change.
     """
     after: List[Extent] = [0] * mask.rank
     after[-1] = maximum(total - mask.shape[-1], 0)
@@ -174,11 +181,13 @@ def _pad_mask(mask: Tensor, total: Extent) -> Tensor:
 def _attention_bias(
     q: Tensor, k: Tensor, mask: Maybe, past_length: Tensor, valid_lengths: Maybe, windows: Tuple[int, int]
 ) -> Maybe:
-    """Return a tensor to add to the scores: -inf where a query may not attend to a key; None if nothing is masked.
+    """Return a tensor to add to the scores; None without a mask, valid lengths and windows.
 
-    The mask, the valid lengths and the windows exclude keys. Where they do not, the tensor has the mask if the mask
-    holds floats, else 0. `windows`: how many keys before and after its own position a query may attend to; negative:
-    all.
+    The tensor is -inf where a bool mask, the valid lengths or a window excludes a key. Elsewhere it has the elements of
+    a mask of numbers, or 0.
+
+    - past_length: the position of the first query (see `_append_to_cache`).
+    - windows: how many keys (before, after) its own position a query may attend to; negative: all.
     """
     left, right = windows
     rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], past_length)
@@ -209,14 +218,14 @@ def flex_attention(
     score_mod: Optional[Graph] = None,
     softmax_precision: Optional[int] = None,
 ) -> Tensor:
-    """Return the attention of Q on K and V, in the dtype of Q. Two optional subgraphs change intermediate values.
+    """Return the attention of Q on K and V, in the dtype of Q: softmax(scale * Q @ K^T) @ V.
 
-    - score_mod: changes the scores before the softmax.
-    - prob_mod: changes the weights after the softmax.
+    - score_mod: a graph that maps the scores before the softmax to the scores to use.
+    - prob_mod: a graph that maps the weights after the softmax to the weights to use.
+    - scale: by default, and for 0, 1 / sqrt(head size).
 
     Q, K and V are [batch, heads, steps, size]. K and V may have fewer heads than Q. Q @ K^T is computed in the dtype of
-    Q. The later steps are computed in `softmax_precision`, by default float32, or the dtype of Q if that is a wider
-    float.
+    Q. The later steps are computed in `softmax_precision`. Its default is float64 for a float64 Q, else float32.
     """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)

@@ -42,7 +42,7 @@ def size_per_head(extent: Extent, heads: Extent) -> Extent:
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """Reshape [batch, steps, heads * size] to [batch, heads, steps, size].
 
-    Raises InvalidModelError if `heads` does not divide the static last axis.
+    Raises InvalidModelError if `heads` is not positive, or does not divide the static last axis.
     """
     parts = p.reshape(x, (x.shape[0], x.shape[1], heads, size_per_head(x.shape[2], heads)))
     return p.transpose(parts, (0, 2, 1, 3))
@@ -114,7 +114,8 @@ def position_grid(rows: Extent, columns: Extent, offset: Any = 0) -> Tuple[Tenso
 def additive_mask(allowed: Sequence[Maybe], bias: Maybe, dtype: DType) -> Maybe:
     """Return a summand to the scores: the bias (0 without one) where all masks are True, else -inf.
 
-    Masks that are absent (None) have no effect. Without any mask, return the bias, which may also be None.
+    `allowed` has the masks; None among them has no effect. Without any mask, return the bias, which may be None.
+    `dtype` is the dtype of the summand if there is no bias.
     """
     masks = [mask for mask in allowed if mask is not None]
     if not masks:

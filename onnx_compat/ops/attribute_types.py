@@ -33,8 +33,10 @@ _ANY: FrozenSet[str] = frozenset()
 def attribute_type(value: Any) -> str:
     """Return the ONNX name of the type of an attribute's value: "FLOAT", "INTS", …; "" for an unknown type.
 
-    A tuple has the type of its first item with an S; an empty tuple gives "", an `Empty` the type that the model
-    declares. A bool counts as INT, bytes as STRING. Tensors, also sparse ones, are `Tensor` objects here: TENSOR.
+    - A bool counts as INT, bytes as STRING.
+    - A `Tensor`, also of a sparse attribute, has the type TENSOR.
+    - A tuple has the type of its first item with an S: (1, 2) -> "INTS".
+    - An `Empty` has the type that the model declares; any other empty tuple gives "".
     """
     kind = type(value)
     if kind is tuple:
@@ -52,8 +54,10 @@ def is_own(function: Callable[..., Any]) -> bool:
 def declared_types(annotation: Any) -> FrozenSet[str]:
     """Return the names of the attribute types that an annotation allows: {"INTS"} for Optional[Sequence[int]].
 
-    None in a union is left out: every attribute may be absent. A union gives the types of all its members.
-    The empty set allows every type: the annotation is `Any`, is absent, or has a part that names no attribute type.
+    A union gives the types of all its members except None, because every attribute may be absent.
+
+    The empty set allows every type. It is returned if the annotation is `Any` or is absent, or if a part of it names no
+    attribute type.
     """
     if isinstance(annotation, type) and annotation in _BY_CLASS:
         return frozenset([_BY_CLASS[annotation]])

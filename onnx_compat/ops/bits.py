@@ -10,6 +10,7 @@ from onnx_compat.tracing.values import Tensor
 def bit_cast(input: Tensor, *, to: int) -> Tensor:
     """Reinterpret the bits of each element as the dtype with the number `to` in TensorProto.
 
-    The shape stays. Raises InvalidModelError if the widths differ, or for strings.
+    The shape stays. Raises InvalidModelError if the widths differ, or for strings. Raises UnsupportedError for a number
+    without a dtype.
     """
     return p.bitcast(input, DType.of(to))

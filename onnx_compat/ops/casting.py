@@ -30,10 +30,12 @@ def cast_19(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
 
 @op("Cast", since=(21, 23))
 def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
-    """Cast to the dtype with the number `to` in TensorProto. Floats are clipped to the range of a 4-bit dtype.
+    """Cast to the dtype with the number `to` in TensorProto.
 
-    NaN becomes the maximum of a 4-bit dtype. Numbers beyond the range of an 8-bit float are clipped if `saturate`, else
-    they become NaN or infinity.
+    - From a float to a 4-bit dtype: numbers are clipped to its range, and NaN becomes its maximum.
+    - To an 8-bit float: numbers out of range are clipped if `saturate`, else they become NaN or infinity.
+
+    `saturate` has no effect on other dtypes.
     """
     return convert(_clamp_to_four_bits(input, DType.of(to)), DType.of(to), bool(saturate))
 
@@ -42,8 +44,8 @@ def cast_23(input: Tensor, *, to: int, saturate: int = 1) -> Tensor:
 def cast(input: Tensor, *, to: int, saturate: int = 1, round_mode: str = "up") -> Tensor:
     """Cast to the dtype with the number `to` in TensorProto. Two attributes change casts to 8-bit floats only.
 
-    With `saturate`, numbers beyond the range are clipped; without it, they become NaN or infinity. `round_mode` is the
-    direction of rounding to float8e8m0, whose values are powers of two: "up", "down" or "nearest".
+    - saturate: nonzero clips numbers to the range of the dtype; 0 turns numbers out of range into NaN or infinity.
+    - round_mode: the direction of rounding to float8e8m0, whose values are powers of two: "up", "down" or "nearest".
     """
     return convert(input, DType.of(to), bool(saturate), round_mode)
 
@@ -75,8 +77,8 @@ def cast_like(input: Tensor, target_type: Tensor, *, saturate: int = 1, round_mo
 def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
     """Clip floats to the range of a 4-bit dtype, and replace NaN by the maximum of the dtype.
 
-    If x is no float, or if `dtype` is not 4 bits wide, return x. The specification leaves these results undefined; they
-    are those of the reference implementation of onnx.
+    If x is no float, or if `dtype` is not 4 bits wide, return x. The specification leaves a cast of NaN and of numbers
+    out of range undefined; the reference implementation of onnx gives these results.
     """
     if x.dtype.kind != "f" or dtype.bits != 4:
         return x
@@ -86,11 +88,11 @@ def _clamp_to_four_bits(x: Tensor, dtype: DType) -> Tensor:
 def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "up") -> Tensor:
     """Cast x to any dtype, also from and to strings. Return x itself if it has the dtype.
 
-    - saturate: True clips numbers to the range of an 8-bit float. False turns numbers out of range into NaN or
-      infinity. 4-bit and 6-bit floats are always clipped.
+    - saturate: for a cast to an 8-bit float. True clips numbers to its range. False turns numbers out of range into NaN
+      or infinity.
     - round_mode: the direction of rounding to float8e8m0: "up", "down" or "nearest".
 
-    A cast from a float to an integer of less than 8 bits wraps.
+    A cast to a 4-bit or 6-bit float always clips. A cast from a float to an integer of less than 8 bits wraps.
     """
     if x.dtype == dtype:
         return x

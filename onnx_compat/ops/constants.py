@@ -120,8 +120,8 @@ def range_11(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
 def range(start: Tensor, limit: Tensor, delta: Tensor, *, stash_type: int = 1) -> Tensor:
     """Return the vector start, start + delta, … up to limit, exclusive; down to limit if delta is negative.
 
-    16-bit floats are computed in the dtype with the number `stash_type`, and cast back; for other dtypes it has no
-    effect.
+    Floats of fewer than 32 bits are computed in the dtype with the number `stash_type`, and cast back. For other dtypes
+    `stash_type` has no effect. Raises InvalidModelError for a delta of 0 if all three are known.
     """
     if start.dtype.kind == "f" and start.dtype.bits < 32:
         stash = DType.of(stash_type)

@@ -81,13 +81,16 @@ def _branch_error(name: str, error: OnnxCompatError, cond: Tensor) -> NeedsKnown
 def loop(
     ctx: "Context", M: Optional[Tensor] = None, cond: Optional[Tensor] = None, *v_initial: Value, body: Graph
 ) -> List[Any]:
-    """Run a body repeatedly, at most M times, while its condition holds. Return [final states, stacked row outputs].
+    """Run a body repeatedly, at most M times, while its condition holds. Return [*final states, *stacked row outputs].
 
-    The body returns [condition, states, row outputs]. The rows of all iterations are stacked along a new first axis.
-    Without M, the number of iterations is not limited. Without `cond`, the first condition is True. A state that the
-    body returns unchanged is returned as it was given.
+    The body maps (iteration, condition, *states) to [condition, *states, *row outputs]. The rows of all iterations are
+    stacked along a new first axis. Without M, the number of iterations is not limited. Without `cond`, the first
+    condition is True. A state that the body returns unchanged is returned as it was given.
 
-    Raises NeedsKnownError if a state that changes is no tensor, and the loop cannot be unrolled.
+    A loop that cannot be unrolled (see `_run_loop`) is recorded. The recording raises these errors:
+
+    - NeedsKnownError: a state that changes is no tensor, or changes its rank.
+    - InvalidModelError: a state changes its dtype.
     """
     count, trace_body = len(v_initial), _shape_counters(ctx.body(body), body)
     has_rows = len(body.outputs) > 1 + count
@@ -127,8 +130,7 @@ def _shape_counters(trace_body: TraceBody, body: Graph) -> TraceBody:
 def _loop_invariants(body: Graph, count: int) -> Set[int]:
     """Return the indices of the loop-invariant states: states that the body returns unchanged, also through Identity.
 
-    `count` is the number of states. Exporters pass weights as states. The body reads a loop-invariant state from the
-    outer scope.
+    `count` is the number of states. Index 0 is the first state. Exporters pass weights as states that do not change.
     """
     identity_inputs = {
         node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain
@@ -151,7 +153,7 @@ def _run_loop(
     `run(iteration, condition, *states)` traces the body, and returns [condition, *states, *row outputs]. `has_rows`:
     whether there are row outputs. `body`: the graph that `run` traces.
 
-    The loop is unrolled if its conditions are known, and one of these holds:
+    The loop is unrolled if the condition is known before and after each iteration, and one of these holds:
 
     - It is known to have at most `SHORT` iterations, which keep the limit `unrolled_nodes` in all enclosing loops.
     - A state is no tensor.
@@ -277,8 +279,8 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
     scan if all of this holds:
 
     - M is given.
-    - The condition is known to be always True.
-    - No state changes its shape, as a trial iteration shows.
+    - The condition is known to be always True: at the start, and after a trial iteration.
+    - No state changes its shape in the trial iteration.
     """
     region, specs = _record_body(run, state, body)
     proceeds, *results = region.outputs
@@ -320,7 +322,9 @@ def _record_body(run: TraceBody, state: Sequence[Tensor], body: Graph) -> Tuple[
 def _record_while_loop(
     region: Region, M: Optional[Tensor], start: Tensor, state: List[Tensor], specs: Sequence[Spec]
 ) -> List[Any]:
-    """Record a while loop that appends the rows of each iteration to buffers. Return the final states, then the rows.
+    """Record a while loop that appends the rows of each iteration to buffers.
+
+    Return the final states, then the stacked rows of each row output.
 
     `M`: the number of iterations; None: only the condition ends the loop. `start`: the first condition. `region` and
     `specs`: the body and the types of the states, from `_record_body`. The region becomes the body of the while loop.
@@ -355,9 +359,10 @@ def _record_while_loop(
 
 
 class _RowBuffer:
-    """The buffer of one row output in a while loop: the rows so far, and the shape of the last row.
+    """The buffer of one row output in a while loop. It is two loop variables: the rows so far, and the last row's shape.
 
-    Rows of a static shape are stacked along a new first axis. Other rows are flattened, and reshaped after the loop.
+    Rows of a static shape are stacked along a new first axis. Other rows are flattened and joined. After the loop, the
+    result is reshaped to [number of rows, *shape of the last row].
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -396,13 +401,17 @@ def scan(
     scan_output_axes: Sequence[int] = (),
     scan_output_directions: Sequence[int] = (),
 ) -> List[Tensor]:
-    """Apply a body to each slice of the scan inputs; return the final states and the stacked scan outputs.
+    """Apply a body to each slice of the scan inputs. Return [*final states, *stacked scan outputs].
 
-    num_scan_inputs: how many of the inputs, the last ones, are scan inputs; the others are initial states.
-    scan_input_axes, scan_output_axes: the axis of each scan input or output; 0 where an entry is absent.
-    scan_input_directions, scan_output_directions: 1 reverses that axis; 0 where an entry is absent.
+    The body maps (*states, *slices) to [*states, *scan outputs of the iteration].
 
-    The number of iterations is the size of the axis of the first scan input.
+    - num_scan_inputs: the last `num_scan_inputs` inputs are scan inputs; the inputs before them are initial states.
+    - scan_input_axes: for each scan input, the axis that is sliced. An absent entry is 0.
+    - scan_output_axes: for each scan output, the axis along which it is stacked. An absent entry is 0.
+    - scan_input_directions, scan_output_directions: for each scan input or output, 1 reverses the order of the slices.
+      An absent entry is 0.
+
+    The number of iterations is the size of the sliced axis of the first scan input.
     """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
@@ -430,10 +439,13 @@ def scan_8(
     num_scan_inputs: int,
     directions: Sequence[int] = (),
 ) -> List[Tensor]:
-    """Return Scan of opset 8: a scan for each sample of a batch, up to its sequence length (by default all steps).
+    """Apply `scan` to each sample of a batch, and stack the results: Scan of opset 8.
 
-    Axis 0 of every input and result is the batch; axis 1 of a scan input or output has the steps. Steps after the end
-    of a sequence are zeros in the scan outputs. Raises NeedsKnownError if the batch size is not known.
+    Axis 0 of every input and result is the batch; axis 1 of a scan input or output has the steps. `sequence_lens` has
+    the number of steps of each sample, by default all. Steps after the end of a sequence are zeros in the scan outputs.
+    `directions` has 1 for each scan input that is read from its last step to its first.
+
+    Raises NeedsKnownError if the batch size is not known.
     """
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]

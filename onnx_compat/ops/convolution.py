@@ -99,8 +99,8 @@ def conv_transpose(
 def _leading_crop(extent: Extent, wanted: Extent, upper: bool) -> Extent:
     """Return how many elements to crop at the beginning of an axis that is cropped at both ends to `wanted` elements.
 
-    `extent`: the present number of elements. The result is half of the elements to crop. If their number is odd, it is
-    rounded down if `upper`, else up. If the axis is too short, the result is 0.
+    `extent` is the present number of elements. The result is half of extent - wanted, rounded down if `upper`, else up:
+    extent 7, wanted 4 -> 1 if `upper`, else 2. If the axis is too short, the result is 0.
     """
     total = maximum(extent - wanted, 0)
     return floordiv(total, 2) if upper else total - floordiv(total, 2)
@@ -115,10 +115,11 @@ def _crop_conv_transpose(
     sizes: Sequence[Extent],
     **params: Any,
 ) -> Tensor:
-    """Return the transposed convolution, cropped on each spatial axis to `sizes` elements from `cut` on.
+    """Return the transposed convolution, cropped on each spatial axis to `sizes` elements from index `cut` on.
 
-    `full` has the sizes without the crop. Elements beyond `full` hold the bias alone, 0 without a bias. `params` are
-    those of the primitive: `window`, without padding, and `groups`.
+    `full` has the sizes before the crop. If cut + sizes exceeds `full`, the axis is extended at its end. The added
+    elements are the bias, or 0 without a bias. `params` are those of the primitive: `window`, without padding, and
+    `groups`.
     """
     missing = [low + size - extent for low, size, extent in zip(cut, sizes, full)]
     grows = [maximum(extent, 0) for extent in missing]

@@ -12,10 +12,13 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("CumSum", since=(11, 14))
 def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """Return the cumulative sum along an axis, in the shape and dtype of x. Unsigned integers are summed in int64.
+    """Return the cumulative sum along an axis, in the shape and dtype of x: [1, 2, 3] -> [1, 3, 6].
 
-    `exclusive` leaves out the element itself; `reverse` sums from the end. Raises NeedsKnownError if the axis is not
-    known.
+    - exclusive: if nonzero, a sum leaves out its own element: [1, 2, 3] -> [0, 1, 3].
+    - reverse: if nonzero, sum from the end of the axis: [1, 2, 3] -> [6, 5, 3].
+
+    Unsigned integers are summed in int64. Raises NeedsKnownError if the axis is not known, and InvalidModelError if it
+    is out of range.
     """
     axis_index = known_number(axis, "the axis of a CumSum")
     if x.dtype.kind == "u":
@@ -25,10 +28,13 @@ def cumsum(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> 
 
 @op("CumProd", since=26)
 def cumprod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    """Return the cumulative product along an axis, as a scan over its slices. 16-bit floats are computed in float32.
+    """Return the cumulative product along an axis, in the shape and dtype of x: [2, 3, 4] -> [2, 6, 24].
 
-    `exclusive` leaves out the element itself; `reverse` multiplies from the end. An axis of size 0 returns x. Raises
-    NeedsKnownError if the axis is not known.
+    - exclusive: if nonzero, a product leaves out its own element: [2, 3, 4] -> [1, 2, 6].
+    - reverse: if nonzero, multiply from the end of the axis: [2, 3, 4] -> [24, 12, 4].
+
+    Floats of fewer than 32 bits are computed in float32. Raises NeedsKnownError if the axis is not known, and
+    InvalidModelError if it is out of range.
     """
     axis_index = p.axis_of(known_number(axis, "the axis of a CumProd"), x.rank)
     length = x.shape[axis_index]

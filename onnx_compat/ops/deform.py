@@ -28,16 +28,19 @@ def deform_conv(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Tensor:
-    """Return the deformable convolution: each kernel element reads X at its position plus `offset`, times `mask`.
+    """Return the deformable convolution [N, M, output...]. Each kernel element reads X at its position plus an offset.
 
     - X: [N, C, spatial...]
     - W: [M, C / group, kernel...]
-    - offset: [N, offset_group * number of kernel elements * spatial rank, output...]. It gives the result its spatial
-      sizes.
-    - mask: [N, offset_group * number of kernel elements, output...]; by default 1.
+    - offset: [N, offset_group * number of kernel elements * spatial rank, output...]. Its spatial sizes are those of
+      the result. For each kernel element, it has the displacement on each axis, in pixels, the first axis first.
+    - B: the bias of each of the M filters; by default 0.
+    - mask: [N, offset_group * number of kernel elements, output...]: the factor of each pixel that is read; by default
+      1.
     - pads: only the padding at the beginning of an axis has an effect.
 
-    A position between pixels is interpolated linearly. Pixels outside of X are 0.
+    A position between pixels is interpolated linearly. Pixels outside of X are 0. Raises InvalidModelError if strides
+    or dilations do not have an entry for each spatial axis.
     """
     n, channels, *extents = X.shape
     outputs, rank = offset.shape[2:], X.rank - 2
@@ -76,9 +79,10 @@ def _kernel_coordinates(kernel: Sequence[Extent], axis: int) -> Any:
 
 
 def _axis_taps(position: Tensor, extent: Extent) -> List[Tap]:
-    """Return two taps for each position on an axis: the pixels below and above it, with linear weights.
+    """Return two taps for each position on an axis: pixel floor(position) and the next pixel, with linear weights.
 
-    `position` has pixel indices with a fraction. Pixels outside the image are marked as outside, and count as zeros.
+    `position` has pixel indices with a fraction. `extent` is the size of the axis. The taps of pixels outside of the
+    image have inside=False, so that they count as 0.
     """
     last = lift(extent - 1, int64)
     limit = cast_extent(extent, position.dtype)

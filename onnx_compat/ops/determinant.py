@@ -13,7 +13,8 @@ from onnx_compat.tracing.values import Tensor, lift
 def det(X: Tensor) -> Tensor:
     """Return the determinant of each matrix (the last two axes), by Gaussian elimination with partial pivoting.
 
-    A singular matrix gives 0, an empty matrix 1. float16 and bfloat16 are computed in float32, and cast back.
+    A singular matrix gives 0, up to rounding; an empty matrix gives 1. float16 and bfloat16 are computed in float32,
+    and cast back.
     """
     size, lead = X.shape[-1], X.shape[:-2]
     wide = p.cast(X, float32) if X.dtype.bits < float32.bits else X

@@ -240,9 +240,9 @@ class Constraints(NamedTuple):
     """The parsed entry of `TABLE` for an operator.
 
     Attributes:
-        allowed: The names of the dtypes of each input; the empty set allows every dtype.
-        groups: The group of each input; inputs of one group have equal dtypes; "" is no group.
-        repeated: Whether the last entry also holds for all further inputs.
+        allowed: For each input, the names of the allowed dtypes; the empty set allows every dtype.
+        groups: For each input, the name of its group; "" is no group. Inputs of one group have equal dtypes.
+        repeated: Whether the last entry also holds for all further inputs. If not, further inputs are not constrained.
     """
 
     allowed: Tuple[FrozenSet[str], ...]
@@ -252,7 +252,10 @@ class Constraints(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def constraints(domain: str, operator: str) -> Optional[Constraints]:
-    """Return the parsed entry of `TABLE` for an operator, or None if it has no entry. The domain "" is ai.onnx."""
+    """Return the parsed entry of `TABLE` for an operator, or None if the operator has no entry.
+
+    `domain` is "" for the operators of ai.onnx.
+    """
     text = TABLE.get("%s::%s" % (domain, operator) if domain else operator)
     if text is None:
         return None
@@ -269,8 +272,11 @@ def _dtypes(names: str) -> FrozenSet[str]:
 def check(domain: str, operator: str, inputs: Sequence[Any]) -> None:
     """Raise InvalidModelError if no version of the operator allows the dtype of an input.
 
-    Raise it also for different dtypes of two inputs that must have equal dtypes. Operators without an entry in `TABLE`,
-    and inputs that are absent or no tensor, are not checked.
+    Raise InvalidModelError also if two inputs must have equal dtypes and differ. These are not checked:
+
+    - operators without an entry in `TABLE`
+    - inputs that the entry does not cover
+    - inputs that are absent, or are no tensor
     """
     _check(domain, operator, tuple([value.dtype if isinstance(value, Tensor) else None for value in inputs]))
 

@@ -17,8 +17,10 @@ Term = Tuple[Any, List[str]]
 def einsum(*Inputs: Tensor, equation: str) -> Tensor:
     """Return the sum of products that the equation describes: "ij,jk->ik" is the matrix product of two inputs.
 
-    A letter that is repeated in a term takes the diagonal of its axes. A letter that the output lacks is summed over.
-    "..." stands for any number of broadcast axes.
+    - A letter that is repeated in a term takes the diagonal of its axes: "ii->i".
+    - A letter that the output lacks is summed over: "ij->i".
+    - "..." stands for any number of axes, which broadcast.
+    - Without "->", the output is "..." and the sorted letters that occur only once in the equation.
 
     Raises InvalidModelError if the equation does not fit the number or the ranks of the inputs. Raises it if the output
     has a letter twice, or a letter that no term has.
@@ -37,13 +39,13 @@ def einsum(*Inputs: Tensor, equation: str) -> Tensor:
 
 
 def _parse_equation(equation: str, inputs: Sequence[Any]) -> Tuple[List[Term], List[str]]:
-    """Parse an equation without spaces. Return (terms, output).
+    """Parse an equation without spaces. Return (terms, letters of the output axes).
 
-    - terms: a list with (input, list of the letters of its axes) for each input.
-    - output: a list of the letters of the output axes.
+    The terms are a list with (input, list of the letters of its axes) for each input.
 
-    The axes of an ellipsis get the letters …, ".2", ".1", where ".1" is the last axis. Without "->", the output is the
-    ellipsis, followed by the sorted letters that occur only once in the equation.
+    The axes that "..." stands for get the letters …, ".2", ".1"; ".1" is the last of these axes. In the output, "..."
+    stands for as many axes as in the term where it stands for most. Without "->", the output is "..." and the sorted
+    letters that occur only once in the equation.
 
     Raises InvalidModelError if the number of terms is not that of the inputs, or if a term does not fit the rank of its
     input.
@@ -74,9 +76,10 @@ def _axis_letters(part: str, rank: int) -> List[str]:
 
 
 def _take_diagonals(x: Tensor, letters: List[str]) -> Term:
-    """Merge two axes with the same letter into their diagonal, until each letter is unique: "ii" becomes "i".
+    """Replace axes of x that have the same letter by their diagonal: letters "ii" become "i", and "iji" become "ij".
 
-    Return x and the unique letters; the axis of the first occurrence stays.
+    Return (tensor, unique letters). The diagonal is at the axis where the letter occurs first. If the letters are
+    unique, the tensor is x itself.
     """
     for letter in sorted(set(letters)):
         while letters.count(letter) > 1:
@@ -91,9 +94,9 @@ def _take_diagonals(x: Tensor, letters: List[str]) -> Term:
 
 
 def _sum_axes(x: Tensor, letters: List[str], kept: Any) -> Term:
-    """Sum x over each axis whose letter is not in `kept`. Return the sum and the remaining letters.
+    """Sum x over each axis whose letter is not in `kept`. Return (sum, remaining letters).
 
-    If all letters are in `kept`, return x itself.
+    If all letters are in `kept`, the sum is x itself.
     """
     summed_axes = [axis for axis, letter in enumerate(letters) if letter not in kept]
     return (p.reduce_sum(x, summed_axes) if summed_axes else x), [letter for letter in letters if letter in kept]
@@ -102,12 +105,12 @@ def _sum_axes(x: Tensor, letters: List[str], kept: Any) -> Term:
 def _contract(a: Term, b: Term, kept: Any) -> Term:
     """Multiply two terms, and sum over all letters that are not in `kept`. Return the product as a term.
 
-    A term is (tensor, list of the letters of its axes). Each letter occurs once in a term. Letters that only one term
-    has are summed too if they are not in `kept`. The axes of the product are, in this order:
+    A term is (tensor, list of the letters of its axes). Each letter occurs once in a term. A letter that only one term
+    has is also summed over if it is not in `kept`. The axes of the product are, in this order:
 
-    - the letters that both terms have and `kept` has; an axis of size 1 broadcasts
-    - the other kept letters of `a`
-    - the other kept letters of `b`
+    - the kept letters that both terms have, in the order of `a`; an axis of size 1 broadcasts
+    - the kept letters that only `a` has
+    - the kept letters that only `b` has
     """
     (x, left), (y, right) = _sum_axes(*a, kept | set(b[1])), _sum_axes(*b, kept | set(a[1]))
     shared = [letter for letter in left if letter in right]

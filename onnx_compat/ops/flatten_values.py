@@ -11,9 +11,10 @@ Form = List[Any]
 
 
 def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
-    """Return the tensors inside the values, in depth-first order, and the `Form` for `rebuild_values`.
+    """Return (list of the tensors inside the values, `Form` for `rebuild_values`).
 
-    A map gives two tensors, its keys and its values; an empty optional gives none.
+    The tensors are in the order of the values. A sequence gives the tensors of its items, and a map its keys and its
+    values. An empty optional gives no tensor.
     """
     tensors: List[Tensor] = []
     form: Form = []
@@ -34,9 +35,9 @@ def flatten_values(values: Sequence[Any]) -> Tuple[List[Tensor], Form]:
 
 
 def rebuild_values(tensors: Sequence[Tensor], form: Form) -> List[Any]:
-    """Nest tensors again into the values that `form` describes: the inverse of `flatten_values`.
+    """Return the list of values that `form` describes, built from `tensors`: the inverse of `flatten_values`.
 
-    The tensors are taken in order; the form says how many each value takes.
+    `tensors` has exactly the tensors of all values, in the order in which `flatten_values` returns them.
     """
     remaining = iter(tensors)
 

@@ -19,13 +19,18 @@ def grid_sample(
 ) -> Tensor:
     """Return the image interpolated at each point of the grid: [N, C, points...], in the dtype of X.
 
-    X, grid: the image [N, C, spatial...], and coordinates [N, points..., axes], the last spatial axis first.
-    align_corners: coordinates -1 and 1 are the centers of the outermost pixels, else the edges of the image.
-    mode: linear, nearest (halves to even) or cubic. Linear and cubic interpolate an integer image in float32.
-    padding_mode: outside the image are zeros, the border pixel, or the image reflected at its edges.
+    - X: the image [N, C, spatial...].
+    - grid: coordinates [N, points..., spatial rank]. Their order is reversed: x, then y for an image
+      [N, C, height, width].
+    - align_corners: if nonzero, coordinates -1 and 1 are the centers of the outermost pixels, else the edges of the
+      image.
+    - mode: "linear", "nearest" (a half rounds to the even index) or "cubic". Linear and cubic modes interpolate an
+      integer image in float32.
+    - padding_mode: the value of a pixel outside of the image: 0 ("zeros"), that of the border pixel ("border"), or that
+      of the reflected image ("reflection"). With align_corners, the image is reflected at the centers of the outermost
+      pixels, else at the edges.
 
-    A reflected image is periodic. padding_mode reflection therefore reflects the indices of pixels, not the
-    coordinates. Raises InvalidModelError for another mode or padding_mode.
+    Raises InvalidModelError for another mode or padding_mode.
     """
     if mode not in ("linear", "nearest", "cubic"):
         raise InvalidModelError("a GridSample is linear, nearest or cubic, not %r" % mode)
@@ -51,7 +56,8 @@ def grid_sample_16(
 def _sample(x: Tensor, grid: Tensor, mode: str, padding_mode: str, aligned: bool) -> Tensor:
     """Return the image at each point of the grid, [N, C, points...], for a `mode` that is linear, nearest or cubic.
 
-    `aligned` is align_corners. x must hold floats unless the mode is nearest; the result has the dtype of x.
+    `aligned` is align_corners. x must hold floats or complex numbers, unless the mode is nearest. The result has the
+    dtype of x.
     """
     grid = p.cast(grid, compute_dtype(grid))
     extents = x.shape[2:]
@@ -77,9 +83,8 @@ def _to_pixels(position: Tensor, extent: Extent, aligned: bool) -> Any:
 def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligned: bool) -> List[Tap]:
     """Return the pixels of an axis, with their weights, that interpolate the image at each position.
 
-    `pixels` has the positions as pixel indices with a fraction. Mode nearest gives a single tap without a weight,
-    linear two taps, cubic four. Unless padding_mode is reflection, far positions are first clamped to at most 3 pixels
-    outside.
+    `pixels` has the positions as pixel indices with a fraction. `extent` is the size of the axis. Mode nearest gives a
+    single tap without a weight, mode linear two taps, mode cubic four.
     """
     if padding_mode != "reflection":  # farther positions have no pixel of the image in reach, so they are equivalent
         pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)
@@ -95,14 +100,16 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
 
 
 def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding_mode: str, aligned: bool) -> Tap:
-    """Return the tap (index and weight) of a pixel index that may be outside of the image.
+    """Return the tap of a pixel index that may be outside of the image.
 
-    - padding_mode "reflection": the index is reflected into the image.
+    The index of the tap depends on `padding_mode`:
+
+    - "reflection": the index is reflected into the image.
     - "border": the index is clamped to the image.
-    - "zeros": the index is clamped, and `inside` of the tap tells whether it was in the image.
+    - "zeros": the index is clamped to the image, and `inside` of the tap tells whether it was in the image.
 
-    `weight` stays unchanged. `extent`: the size of the axis. `aligned`: whether the image is reflected at pixel
-    centres.
+    `weight` becomes the weight of the tap. `extent` is the size of the axis. If `aligned`, the image is reflected at
+    the centers of the outermost pixels, else at its edges.
     """
     last = lift(extent - 1, int64)
     if (
@@ -119,9 +126,12 @@ def _padded_tap(index: Tensor, weight: Optional[Tensor], extent: Extent, padding
 def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
     """Return the sampling grid of an affine map: theta @ [x, y, 1] (3D: theta @ [x, y, z, 1]) for each output pixel.
 
-    The grid is [N, H, W, 2] (3D: [N, D, H, W, 3]), of the dtype of theta. theta is [N, 2, 3] (3D: [N, 3, 4]), `size` is
-    [N, C, H, W] or [N, C, D, H, W]. x, y and z range over [-1, 1]: -1 and 1 are the centers of the outermost pixels if
-    `align_corners`, else the edges of the image.
+    - theta: [N, 2, 3] (3D: [N, 3, 4])
+    - size: the shape of the output image: [N, C, H, W] (3D: [N, C, D, H, W])
+    - result: [N, H, W, 2] (3D: [N, D, H, W, 3]), in the dtype of theta
+
+    x, y and z are coordinates along the axes W, H and D. If `align_corners` is nonzero, -1 and 1 are the centers of the
+    outermost pixels, else the edges of the image.
     """
     extents = as_sizes(size, theta.shape[1] + 2)[2:]
     rank = len(extents)

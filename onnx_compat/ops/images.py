@@ -10,8 +10,8 @@ from onnx_compat.tracing.values import Tensor
 def image_decoder(encoded_stream: Tensor, *, pixel_format: str = "RGB") -> Tensor:
     """Decode the bytes of an image file to uint8 pixels [height, width, channels], with the channels of `pixel_format`.
 
-    Bytes that are no image give [0, 0, channels]. Raises InvalidModelError unless `pixel_format` is RGB, BGR or
-    Grayscale.
+    Grayscale has 1 channel; RGB and BGR have 3, in the order of their letters. Bytes that are no image give
+    [0, 0, channels]. Raises InvalidModelError for another `pixel_format`.
     """
     if pixel_format not in ("RGB", "BGR", "Grayscale"):
         raise InvalidModelError("pixel_format is RGB, BGR or Grayscale, not %r" % pixel_format)

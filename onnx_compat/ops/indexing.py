@@ -18,10 +18,13 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("Gather", since=(1, 11, 13))
 def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    """Return the slices of data at the indices of an axis. The shape of the indices replaces that axis.
+    """Return the slices of data at the indices of an axis: data[indices] for axis 0.
 
-    Negative indices count from the end. Raises InvalidModelError for scalar data, and for a known index that is out of
-    range of a static axis. A single known index of run-time data becomes a slice.
+    The shape of the indices replaces the axis in the shape of data. A negative index counts from the end. Raises
+    InvalidModelError in these cases:
+
+    - data is a scalar, or `axis` is out of range
+    - a known index is out of range of a static axis
     """
     if not data.rank:
         raise InvalidModelError("a scalar has no axis to select from")
@@ -38,8 +41,11 @@ def gather(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
     """Return the elements at the indices along an axis: y[i][j] = data[indices[i][j]][j] for axis 0 of a matrix.
 
-    The result has the shape of the indices. Negative indices count from the end. Raises InvalidModelError for a known
-    index that is out of range.
+    The result has the shape of the indices. A negative index counts from the end. Raises InvalidModelError in these
+    cases:
+
+    - the ranks of data and indices differ, or `axis` is out of range
+    - a known index is out of range of a static axis
     """
     axis = p.axis_of(axis, data.rank)
     return p.take_along(data, p.nonnegative(indices, data.shape[axis]), axis)
@@ -47,17 +53,17 @@ def gather_elements(data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
 
 @op("GatherND", since=11)
 def gather_nd_11(data: Tensor, indices: Tensor) -> Tensor:
-    """Return data[row] for each row of coordinates. The rows are the last axis of the indices.
+    """Return the elements or slices of data at coordinates: indices [[0, 1], [2, 0]] give [data[0, 1], data[2, 0]].
 
-    A row that is shorter than the rank selects a slice. Negative coordinates count from the end; a known coordinate out
-    of range raises InvalidModelError.
+    Each vector along the last axis of the indices is a coordinate. If it has fewer entries than data has axes, it
+    selects a slice. A negative entry counts from the end. For errors see `gather_nd`.
     """
     return gather_nd(data, indices)
 
 
 @op("GatherND", since=(12, 13))
 def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
-    """Return data[row] for each row of coordinates, within each entry of the first `batch_dims` axes.
+    """Return the elements or slices of data at coordinates: indices [[0, 1], [2, 0]] give [data[0, 1], data[2, 0]].
 
     The rows are the last axis of the indices. A row that is shorter than the rank selects a slice. Negative coordinates
     count from the end. Raises InvalidModelError for a known coordinate that is out of range, and if one of the tensors
@@ -70,12 +76,14 @@ def gather_nd(data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Tensor:
 
 
 def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
-    """Return `indices` with each negative coordinate replaced: it counts from the end of its axis.
+    """Return `indices` with each negative entry counted from the front: -1 becomes the size of its axis minus 1.
 
-    The last axis of `indices` holds the coordinates: entry k is a position on axis k of `shape`.
+    Each vector along the last axis of `indices` is a coordinate. Its entry k is a position on axis k of `shape`. If no
+    entry can be negative, `indices` itself is returned.
 
-    - Raises InvalidModelError for a known coordinate out of range, more coordinates than axes, and scalar indices.
-    - Raises NeedsKnownError if the number of coordinates is not known, and a coordinate may be negative.
+    - Raises InvalidModelError for a known entry out of range of a static axis, more entries than axes, and scalar
+      indices.
+    - Raises NeedsKnownError if the number of entries is not known, and an entry may be negative.
     """
     check_rows(indices, shape, from_end=True)
     if is_nonnegative_tensor(indices):
@@ -89,19 +97,19 @@ def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
 
 @op("Scatter", since=(9, 11))
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """Return data with updates at the indices along an axis (the former name of ScatterElements).
+    """Return data with elements replaced: y[indices[i][j]][j] = updates[i][j] for axis 0 of a matrix.
 
-    The update replaces the element. Negative indices count from the end; a known index out of range raises
-    InvalidModelError.
+    This is the former name of ScatterElements; see `scatter_elements_13`.
     """
     return scatter_elements(data, indices, updates, axis=axis)
 
 
 @op("ScatterElements", since=(11, 13))
 def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
-    """Return data with updates at the indices of an axis: y[indices[i][j]][j] = updates[i][j] for axis 0 and rank 2.
+    """Return data with elements replaced: y[indices[i][j]][j] = updates[i][j] for axis 0 of a matrix.
 
-    Negative indices count from the end; a known index out of range raises InvalidModelError.
+    `indices` and `updates` have the same shape. A negative index counts from the end. Raises InvalidModelError for a
+    known index that is out of range of a static axis.
     """
     return scatter_elements(data, indices, updates, axis=axis)
 
@@ -110,10 +118,11 @@ def scatter_elements_13(data: Tensor, indices: Tensor, updates: Tensor, *, axis:
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    """Return data with updates at the indices along an axis.
+    """Return data with elements replaced, or combined: y[indices[i][j]][j] = updates[i][j] for axis 0 of a matrix.
 
-    `reduction` combines old and new elements: none (the update replaces the element), add, mul, max, min. Negative
-    indices count from the end. Raises InvalidModelError for a known index that is out of range.
+    `indices` and `updates` have the same shape. A negative index counts from the end. `reduction` combines the old and
+    the new element: "none" (take the new element), "add", "mul", "max" or "min". Raises InvalidModelError for a known
+    index that is out of range of a static axis.
     """
     axis = p.axis_of(axis, data.rank)
     indices = p.cast(p.nonnegative(indices, data.shape[axis]), int64)
@@ -129,20 +138,26 @@ def _axis_coordinates(shape: Sequence[Extent], axis: int) -> Tensor:
 
 @op("ScatterND", since=(11, 13))
 def scatter_nd_13(data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Return data with data[row] replaced by an update, for each row of coordinates in the indices.
+    """Return data with elements or slices replaced: indices [[0, 1], [2, 0]] replace data[0, 1] and data[2, 0].
 
-    The rows are the last axis of the indices. Negative coordinates count from the end; a known coordinate out of range
-    raises InvalidModelError.
+    The replacements are the entries of `updates`, in the same order. See `scatter_nd`.
     """
     return scatter_nd(data, indices, updates)
 
 
 @op("ScatterND", since=(16, 18))
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
-    """Return data with data[row] replaced by an update, or combined with it, for each row of coordinates.
+    """Return data with elements or slices replaced by updates, or combined with updates.
 
-    The rows are the last axis of the indices. Negative coordinates count from the end. `reduction`: none (replace),
-    add, mul, max or min. Raises InvalidModelError for a known coordinate that is out of range.
+    Indices [[0, 1], [2, 0]] change data[0, 1] and data[2, 0]. Each vector along the last axis of the indices is a
+    coordinate. If it has fewer entries than data has axes, it selects a slice. A negative entry counts from the end.
+    `updates` has an element or slice for each coordinate.
+
+    `reduction` combines the old and the new elements: "none" (take the new elements), "add", "mul", "max" or "min".
+
+    - Raises InvalidModelError for a known entry out of range of a static axis, more entries than axes, and scalar
+      indices.
+    - Raises NeedsKnownError if the number of entries is not known, and an entry may be negative.
     """
     return p.scatter_nd(data, _nonnegative_rows(indices, data.shape), updates, reduction)
 
@@ -155,10 +170,10 @@ def nonzero(X: Tensor) -> Tensor:
 
 @op("Compress", since=(9, 11, 28))
 def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) -> Tensor:
-    """Return the slices along an axis where the condition is true.
+    """Return the slices along an axis where the condition, a vector, is true.
 
-    If the condition is longer than the static axis, its rest is ignored; slices after a shorter condition are left out.
-    Without an axis, the input is flattened first, and the result is a vector.
+    Slices after the end of a shorter condition are left out. Entries of the condition after the end of a static axis
+    are ignored. Without an axis, the input is flattened first, and the result is a vector.
     """
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
@@ -176,8 +191,9 @@ def _true_indices(condition: Tensor, extent: Extent) -> Tensor:
 def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
     """Return indices encoded as one-hot vectors along a new axis: values[1] at the index, values[0] elsewhere.
 
-    `indices` may have any numeric dtype; a negative index counts from the end. An index out of range gives values[0]
-    everywhere. Raises InvalidModelError for a known depth below 1, and if depth has not one element.
+    `axis` is the position of the new axis in the result; its size is `depth`. The indices may have any numeric dtype;
+    fractions are cut off. A negative index counts from the end. An index out of range gives values[0] everywhere.
+    Raises InvalidModelError for a known depth below 1, and if `depth` does not have exactly one element.
     """
     length = as_size(p.cast(depth, int64), "the depth of a OneHot")
     if is_static(length) and length < 1:
@@ -191,7 +207,8 @@ def one_hot(indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -
 def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
     """Return [the k largest elements along an axis, largest first; their int64 indices].
 
-    Of equal elements, the lower index comes first. Raises InvalidModelError if k is negative, or exceeds a static axis.
+    Of equal elements, the element with the lower index comes first. Raises InvalidModelError if k is negative, or
+    exceeds a static axis.
     """
     return p.top_k(X, k, axis)
 
@@ -200,18 +217,19 @@ def top_k_1(X: Tensor, *, k: int, axis: int = -1) -> List[Tensor]:
 def top_k_10(X: Tensor, K: Tensor, *, axis: int = -1) -> List[Tensor]:
     """Return [the K largest elements along an axis, largest first; their int64 indices].
 
-    Of equal elements, the lower index comes first. Raises InvalidModelError if K has not one element, is negative, or
-    exceeds a static axis.
+    Of equal elements, the element with the lower index comes first. Raises InvalidModelError if K does not have exactly
+    one element, or if a known K is negative or exceeds a static axis.
     """
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis)
 
 
 @op("TopK", since=(11, 24))
 def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> List[Tensor]:
-    """Return [the K largest elements along an axis, or the smallest unless `largest`; their int64 indices].
+    """Return [K elements along an axis, their int64 indices]: the largest elements, or the smallest if `largest` is 0.
 
-    The elements are always sorted, also without `sorted`. Of equal elements, the lower index comes first. Raises
-    InvalidModelError if K has not one element, is negative, or exceeds a static axis.
+    The largest elements are in descending order, the smallest in ascending order, also if `sorted` is 0. Of equal
+    elements, the element with the lower index comes first. Raises InvalidModelError if K does not have exactly one
+    element, or if a known K is negative or exceeds a static axis.
     """
     return p.top_k(X, as_size(K, "the number of elements of a TopK"), axis, bool(largest))
 
@@ -220,8 +238,11 @@ def top_k(X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1, sorted: int
 def reverse_sequence(input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0) -> Tensor:
     """Return the input with the first `sequence_lens[b]` steps of each batch entry b reversed; later steps stay.
 
-    Raises InvalidModelError unless the two axes are 0 and 1. Raises it also for a known length below 0 or above the
-    static number of steps. The static number of lengths must be the batch size.
+    Raises InvalidModelError in these cases:
+
+    - batch_axis and time_axis are not 0 and 1, in any order
+    - the number of lengths is not the batch size (both static)
+    - the number of steps is static, and a known length is negative or exceeds it
     """
     if sorted((batch_axis, time_axis)) != [0, 1]:
         raise InvalidModelError("the axes of batch and time are 0 and 1, not %d and %d" % (batch_axis, time_axis))

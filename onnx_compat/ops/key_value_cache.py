@@ -12,8 +12,8 @@ from onnx_compat.tracing.values import Tensor, lift
 def write_steps(cache: Tensor, update: Tensor, first: Tensor, circular: bool = False) -> Tensor:
     """Return the cache [batch, slots, ...] with the update [batch, steps, ...] written from slot `first[b]` on.
 
-    b is the sample; `first` is a vector. If `circular`, steps beyond the last slot continue at slot 0; else they must
-    not exceed it.
+    `first` is a vector with an entry for each sample b. If `circular`, steps beyond the last slot continue at slot 0.
+    Otherwise `first[b]` + steps must not exceed the number of slots.
     """
     batch, steps = update.shape[:2]
     slots = p.add(p.unsqueeze(p.cast(first, int64), [1]), p.unsqueeze(p.iota(steps), [0]))
@@ -29,9 +29,13 @@ def tensor_scatter(
 ) -> Tensor:
     """Return the cache with the update written along an axis, from index `write_indices[b]` on for sample b.
 
-    By default, the update is written from index 0 on, in either mode. In mode "circular", the update continues at index
-    0 after the end of the axis. In mode "linear", the update must not exceed the axis. Raises InvalidModelError for
-    axis 0 and for a mode other than "linear" and "circular".
+    The samples are axis 0. Without write_indices, the update is written from index 0 on. The update must not be longer
+    than the axis.
+
+    - mode "linear": the update must fit between its index and the end of the axis.
+    - mode "circular": an update that reaches the end of the axis continues at index 0.
+
+    Raises InvalidModelError for axis 0, for an axis out of range, and for another mode.
     """
     if mode not in ("linear", "circular"):
         raise InvalidModelError("the mode of a TensorScatter is 'linear' or 'circular', not %r" % mode)

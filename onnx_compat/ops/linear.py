@@ -11,9 +11,10 @@ from onnx_compat.tracing.values import Tensor
 
 @op("MatMul", since=(1, 9, 13))
 def matmul(A: Tensor, B: Tensor) -> Tensor:
-    """Return the matrix product as in numpy: a vector A is a row, a vector B is a column, and that axis is dropped.
+    """Return the matrix product as in numpy: leading axes broadcast.
 
-    Leading axes broadcast. Raises InvalidModelError if the inner sizes are static and differ.
+    A vector A is a row [1, n], and a vector B a column [n, 1]. The result lacks the axis of size 1 that is added in
+    this way. Raises InvalidModelError if the dtypes differ, or if the inner sizes are static and differ.
     """
     left = p.unsqueeze(A, [0]) if A.rank == 1 else A
     right = p.unsqueeze(B, [1]) if B.rank == 1 else B
@@ -33,10 +34,11 @@ def gemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return alpha * A' @ B' + beta * C. A' is A, transposed if transA is nonzero; likewise B' is B or its transpose.
+    """Return alpha * A' @ B' + beta * C.
 
-    C broadcasts to the product. Without C, or if beta is 0, nothing is added. If C has one value for each column, it is
-    recorded as the bias of the product.
+    A' is A, transposed if transA is nonzero. B' is B, transposed if transB is nonzero. C broadcasts to the product.
+    Without C, or if beta is 0, nothing is added. Raises InvalidModelError if the dtypes of A and B differ, or if the
+    inner sizes are static and differ.
     """
     if B.known or not A.known:
         B = B * alpha

@@ -40,18 +40,22 @@ def linear_attention(
 ) -> List[Tensor]:
     """Return [output of linear attention, final state]. The steps are computed by a scan in float32.
 
-    query, key and value are [batch, steps, heads * size]. Each step updates the state S and returns q S. S is [batch,
-    kv_num_heads, key size, value size] and starts as `past_state`, by default 0. One step:
+    query, key and value are [batch, steps, heads * size]. The output is [batch, steps, q_num_heads * value size], in
+    the dtype of the query. The state S is [batch, kv_num_heads, key size, value size]. It starts as `past_state`, by
+    default 0. One step computes, in this order:
 
-    - The `gated` rules multiply S by exp(decay).
-    - The `delta` rules replace v by beta * (v - k S).
-    - S += k^T v
+    - S = exp(decay) * S, by the rules "gated" and "gated_delta" only
+    - v = beta * (v - k S), by the rules "delta" and "gated_delta" only
+    - S = S + k^T v
+    - output = scale * q S
 
-    A head of key and value serves q_num_heads / kv_num_heads heads of the query. A `scale` of 0 is 1 / sqrt(key size).
-    `chunk_size` has no effect.
+    `update_rule` is one of these three rules, or "linear". A head of key and value serves q_num_heads / kv_num_heads
+    heads of the query. A `scale` of 0 is 1 / sqrt(key size). `chunk_size` has no effect. Raises InvalidModelError in
+    these cases:
 
-    Raises InvalidModelError for an unknown update rule. Raises it too if decay or beta is missing and the rule needs
-    it, or is given and the rule does not use it.
+    - an unknown update rule
+    - decay or beta is missing and the rule needs it, or is given and the rule does not use it
+    - a number of heads does not divide the static last axis of its input
     """
     if update_rule not in _RULES:
         raise InvalidModelError("the update rule %r is none of %s" % (update_rule, ", ".join(sorted(_RULES))))
@@ -95,7 +99,8 @@ def linear_attention(
 def _steps_first(x: Tensor, count: int) -> Tensor:
     """Reshape and transpose [batch, steps, count * size] to [steps, batch, count, size], in float32.
 
-    Raises InvalidModelError if `count` does not divide the static last axis.
+    Raises InvalidModelError if `count` is not positive, or does not divide the last axis. A symbolic last axis is not
+    checked.
     """
     parts = p.reshape(
         p.cast(x, float32), (x.shape[0], x.shape[1], count, attention_weights.size_per_head(x.shape[2], count))
@@ -109,12 +114,14 @@ def causal_conv_with_state(
 ) -> List[Tensor]:
     """Return [causal depthwise convolution of the input, new state].
 
-    The input is [batch, channels, steps], the weight [channels, 1, kernel size]. `past_state`, the state of the
-    previous call, is put before the input; by default zeros. The new state has the last kernel size - 1 steps.
+    - input: [batch, channels, steps]
+    - weight: [channels, 1, kernel size]
+    - past_state: the state of the previous call, [batch, channels, kernel size - 1]; by default zeros. The convolution
+      runs over past_state followed by the input.
+    - activation: "none", or "silu" or "swish", which are both x * sigmoid(x) in float32.
 
-    `activation`: "none", or "silu" and "swish", which are both x * sigmoid(x) in float32.
-
-    Raises InvalidModelError for another activation. Raises NeedsKnownError if the number of channels is not known.
+    The new state is the last kernel size - 1 steps of past_state followed by the input. Raises InvalidModelError for
+    another activation. Raises NeedsKnownError if the number of channels is not known.
     """
     if activation not in ("none", "silu", "swish"):
         raise InvalidModelError("the activation %r is none of none, silu, swish" % activation)

@@ -58,9 +58,9 @@ def bitwise_not(X: Tensor) -> Tensor:
 
 @op("BitShift", since=11)
 def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
-    """Shift the bits of unsigned integers X by Y positions to the left or to the right; 0 if Y is the width or more.
+    """Shift the bits of unsigned integers X by Y positions, to the LEFT or RIGHT (`direction`).
 
-    Raises InvalidModelError unless `direction` is LEFT or RIGHT.
+    The result is 0 if Y is at least the number of bits of the dtype. Raises InvalidModelError for another direction.
     """
     if direction not in ("LEFT", "RIGHT"):
         raise InvalidModelError("the direction of a shift is LEFT or RIGHT, not %r" % direction)
@@ -69,11 +69,11 @@ def bit_shift(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
 
 @op("BitShift", since=28)
 def bit_shift_28(X: Tensor, Y: Tensor, *, direction: str) -> Tensor:
-    """Shift the bits of integers X by Y positions. A right shift of a signed integer is arithmetic: it keeps the sign.
+    """Shift the bits of integers X by Y positions, to the LEFT or RIGHT (`direction`).
 
-    A negative x is shifted to the right as ~(~x >> y). A negative y, or a y of the width or more, shifts all bits out:
-    the result is 0, or -1 for a negative x shifted to the right. Raises InvalidModelError unless `direction` is LEFT or
-    RIGHT.
+    A right shift of a signed integer is arithmetic: it keeps the sign. A negative y, or a y of at least the number of
+    bits of the dtype, shifts all bits out. The result is then 0, or -1 if a negative x is shifted to the right. Raises
+    InvalidModelError for another direction.
     """
     if X.dtype.kind == "u":
         return bit_shift(X, Y, direction=direction)

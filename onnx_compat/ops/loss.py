@@ -21,12 +21,12 @@ def negative_log_likelihood(
     """Return the negative log-likelihood of the target classes: -log-probability * weight of the class.
 
     - input: log-probabilities [N, C, ...].
-    - target: classes [N, ...]. A target equal to `ignore_index` has the loss 0, and the weight 0 in the mean.
+    - target: class indices [N, ...]. A target equal to `ignore_index` has the loss 0, and the weight 0 in the mean.
     - weight: a number for each class; by default 1.
-    - reduction: "none" gives [N, ...]; "sum" a scalar; "mean" the sum divided by the sum of the targets' weights. If
-      all targets are ignored, the mean is NaN.
+    - reduction: "none" gives the losses [N, ...], "sum" their sum, "mean" their sum divided by the sum of the targets'
+      weights. If all targets are ignored, the mean is NaN.
 
-    Raises InvalidModelError for another `reduction`.
+    Raises InvalidModelError for another `reduction`, and for a known target that is out of range.
     """
     classes = p.cast(target, int64)
     is_counted: Any = p.full(target.shape, True, p.equal(classes, 0).dtype)

@@ -18,9 +18,10 @@ Normalized = Tuple[Optional[Tensor], ...]
 
 
 def moments(x: Tensor, axes: Sequence[int], keepdims: bool = True) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return the mean of x over the axes, its variance (divided by the number of elements), and x minus the mean.
+    """Return (mean of x over the axes, variance over the axes, x minus the mean).
 
-    `keepdims`: mean and variance keep the axes, with size 1.
+    The variance is divided by the number of elements. If `keepdims`, mean and variance keep the axes, with size 1;
+    otherwise the axes are removed. The difference always has the shape of x.
     """
     mean = p.reduce_mean(x, axes, keepdims=True)
     distance = p.sub(x, mean)
@@ -45,7 +46,7 @@ def _check_channels(x: Tensor, *vectors: Tensor) -> None:
 def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float) -> Tensor:
     """Return (x - mean) / sqrt(var + epsilon) * scale + B, in the dtype of x.
 
-    It is computed as x * factor + shift for each channel: a known factor and a known shift can be folded into a
+    It is computed as x * factor + shift for each channel. A known factor and a known shift can be folded into a
     preceding convolution. Raises InvalidModelError if the static length of a vector is not the number of channels.
     """
     _check_channels(x, scale, B, mean, var)
@@ -58,7 +59,7 @@ def _scale_and_shift(x: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Ten
 def _normalize_batch(
     X: Tensor, scale: Tensor, B: Tensor, mean: Tensor, var: Tensor, epsilon: float, momentum: float
 ) -> List[Any]:
-    """Normalize X by the mean and the variance of this batch, as in training.
+    """Normalize each channel of X by its mean and variance in this batch, as in training; then scale and shift.
 
     Return [output, running mean, running variance, mean of the batch, variance of the batch]. A running statistic is
     momentum * (`mean` or `var`) + (1 - momentum) * the statistic of the batch.
@@ -86,11 +87,13 @@ def batch_normalization_6(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> Sequence[Any]:
-    """Return BatchNormalization of versions 1 to 9: [output], where `mean` and `var` normalize each channel.
+    """Normalize each channel by `mean` and `var`, then scale and shift: BatchNormalization of versions 1 to 9.
 
-    If the node has several outputs and `is_test` is 0, the node trains: return the list of `_normalize_batch`.
-    `spatial` has no effect. If `mean` and `var` have the shape of a sample, each element of a sample is normalized on
-    its own.
+    Return [output]. If the node has several outputs and `is_test` is 0, the node trains: return the list of
+    `_normalize_batch`.
+
+    `spatial` has no effect. If `mean` and `var` have the shape of a sample, each element of a sample is normalized by
+    its own statistics. Raises InvalidModelError if the static length of a vector is not the number of channels.
     """
     if not is_test and ctx.outputs > 1:
         return _normalize_batch(X, scale, B, mean, var, epsilon, momentum)
@@ -113,10 +116,13 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> Sequence[Any]:
-    """Normalize each channel by running statistics, or by the statistics of the batch if `training_mode`.
+    """Normalize each channel, then scale and shift. Return [output].
 
-    Return [output], or in training mode [output, running mean, running variance]. A new running statistic is momentum *
-    the previous value + (1 - momentum) * that of the batch.
+    The statistics are input_mean and input_var. In training (`training_mode`) they are the mean and variance of the
+    batch; return [output, running mean, running variance]. A running statistic is momentum * (input_mean or input_var)
+    + (1 - momentum) * the statistic of the batch.
+
+    Raises InvalidModelError if the static length of a vector is not the number of channels.
     """
     if training_mode:
         return _normalize_batch(X, scale, B, input_mean, input_var, epsilon, momentum)[:3]
@@ -130,7 +136,7 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
     Exporters write a GroupNormalization with one group as an InstanceNormalization of an image that is reshaped to one
     channel. In this pattern, the image before the reshape is normalized, with the same result.
 
-    Raises InvalidModelError if `scale` or B does not have one entry for each channel.
+    Raises InvalidModelError if the static length of `scale` or B is not the number of channels.
     """
     _check_channels(input, scale, B)
     source = current_trace().source(input) if is_equal(input.shape[1], 1) else None
@@ -160,8 +166,9 @@ def group_normalization(
 ) -> Tensor:
     """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each channel.
 
-    The statistics are computed in the wider of the dtype of X and `stash_type`. Raises InvalidModelError if a vector
-    has not an entry for each channel.
+    The statistics are computed in the wider of the dtype of X and `stash_type`. Raises InvalidModelError if the static
+    length of `scale` or `bias` is not the number of channels. If all sizes of X are static, num_groups must divide the
+    number of channels.
     """
     _check_channels(X, scale, bias)
     n, c = X.shape[:2]
@@ -184,8 +191,10 @@ def layer_normalization(
 ) -> Normalized:
     """Normalize over the axes from `axis` on, then scale and shift. Return (result, mean, 1 / standard deviation).
 
+    The standard deviation is sqrt(variance + epsilon). An absent B is 0.
+
     The mean and 1 / standard deviation keep the normalized axes, with size 1. Their dtype is the wider of the dtype of
-    X and `stash_type`. 1 / standard deviation is None if it is not requested. An absent B is 0.
+    X and `stash_type`. 1 / standard deviation is None if it is not requested.
     """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)
@@ -233,10 +242,10 @@ def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -
 
 @op("MeanVarianceNormalization", since=1)
 def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normalize_variance: int = 1) -> Tensor:
-    """Return MeanVarianceNormalization of ONNX 1.0 to 1.3, where it was experimental.
+    """Subtract the mean, and divide by the standard deviation plus 1e-9: MeanVarianceNormalization of ONNX 1.0 to 1.3.
 
-    If `across_channels` is nonzero, all axes are normalized together. Otherwise each channel (axis 1) is normalized
-    over all other axes, the batch included. If `normalize_variance` is 0, only the mean is subtracted.
+    If `across_channels` is nonzero, the statistics are over all axes. Otherwise they are over all axes but axis 1, the
+    channels; the batch is included. If `normalize_variance` is 0, only the mean is subtracted.
     """
     axes = list(range(X.rank)) if across_channels else [axis for axis in range(X.rank) if axis != 1]
     _, variance, distance = moments(X, axes)
@@ -247,8 +256,8 @@ def mean_variance_normalization_1(X: Tensor, *, across_channels: int = 0, normal
 def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
     """Return X / (bias + alpha / size * s) ** beta, where s is the sum of squares over `size` adjacent channels.
 
-    These are the channel itself, (size - 1) // 2 channels before it, and the rest after it. Channels beyond the ends
-    count as 0.
+    (size - 1) // 2 of these channels come before the channel itself, size // 2 after it. Size 4: one before, two after.
+    Channels beyond the ends count as 0.
     """
     low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
     rest = [0] * (X.rank - 2)

@@ -14,7 +14,9 @@ _DOMAIN = "ai.onnx.preview.training"
 
 
 def _apply_step(inputs: Sequence[Any], values_per_tensor: int, step: Callable[..., Sequence[Tensor]]) -> List[Tensor]:
-    """Apply `step` to each tensor with its gradient and its states. Return all new tensors, then each kind of state.
+    """Apply `step` to each tensor with its gradient and its states.
+
+    Return all new tensors, then all new states of the first kind, and so on.
 
     - inputs: all tensors, then all gradients, then all states of the first kind, and so on.
     - values_per_tensor: the number of values for each tensor: the tensor, its gradient and its states.
@@ -42,9 +44,13 @@ def adagrad(
 ) -> List[Tensor]:
     """Return the new tensors, then their accumulated squared gradients, after a step of Adagrad.
 
-    `inputs` are all tensors, all gradients, all accumulated squares. R is the learning rate, T the number of previous
-    steps. norm_coefficient * tensor is added to each gradient. Raises InvalidModelError if the number of `inputs` is 0
-    or no multiple of 3.
+    - R: the learning rate. The step uses R / (1 + T * decay_factor).
+    - T: the number of previous steps.
+    - inputs: all tensors, then all gradients, then all accumulated squared gradients.
+
+    norm_coefficient * tensor is added to each gradient.
+
+    Raises InvalidModelError if `inputs` is empty, or if its length is no multiple of 3.
     """
     rate = p.div(R, p.cast(T, R.dtype) * decay_factor + 1)
 
@@ -69,10 +75,13 @@ def adam(
 ) -> List[Tensor]:
     """Return the new tensors, then their first moments, then their second moments, after a step of Adam.
 
-    `inputs` are all tensors, all gradients, all first moments, all second moments. R is the learning rate, T the number
-    of previous steps. With T = 0, the rate is not corrected for the bias of the moments. norm_coefficient * tensor is
-    added to each gradient, and each new tensor is multiplied by 1 - norm_coefficient_post. Raises InvalidModelError if
-    the number of `inputs` is 0 or no multiple of 4.
+    - R: the learning rate. If T is above 0, R is corrected for the bias of the moments.
+    - T: the number of previous steps.
+    - inputs: all tensors, then all gradients, then all first moments, then all second moments.
+
+    norm_coefficient * tensor is added to each gradient. Each new tensor is multiplied by 1 - norm_coefficient_post.
+
+    Raises InvalidModelError if `inputs` is empty, or if its length is no multiple of 4.
     """
     step_count = p.cast(T, R.dtype)
     ratio = p.div(p.sqrt(1 - p.pow(beta, step_count)), 1 - p.pow(alpha, step_count))
@@ -100,8 +109,8 @@ def momentum(
     norm_coefficient * tensor is added to each gradient. A new momentum is alpha * momentum + beta * gradient; if T is
     0, `beta` counts as 1.
 
-    Raises InvalidModelError if `mode` is neither "standard" nor "nesterov". Raises it too if `inputs` is empty, or if
-    its length is no multiple of 3.
+    Raises InvalidModelError if `mode` is neither "standard" nor "nesterov", if `inputs` is empty, or if the length of
+    `inputs` is no multiple of 3.
     """
     if mode not in ("standard", "nesterov"):
         raise InvalidModelError("the mode of a Momentum is standard or nesterov, not %r" % mode)

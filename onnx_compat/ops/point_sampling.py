@@ -45,10 +45,10 @@ def cast_extent(extent: Extent, dtype: DType) -> Any:
 
 
 def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Extent]) -> Any:
-    """Return the row of a pixel in `pixel_rows`, in row-major order.
+    """Return the index of a pixel among the rows of `pixel_rows`.
 
     `plane` is the number of the image. `coordinates` has the pixel's coordinate on each axis, and `extents` the size of
-    each axis.
+    each axis. Plane 1, coordinates [2, 3] and extents [4, 5] give (1 * 4 + 2) * 5 + 3 = 33.
     """
     for coordinate, extent in zip(coordinates, extents):
         plane = p.add(p.mul(plane, lift(extent, int64)), coordinate)
@@ -56,11 +56,13 @@ def flat_index(plane: Tensor, coordinates: Sequence[Any], extents: Sequence[Exte
 
 
 def corners(axes: Sequence[Sequence[Tap]]) -> List[Tap]:
-    """Return a Tap for each corner around the points: for each combination of a tap on every axis.
+    """Return a Tap for each corner around the points: for each combination of taps, one of each axis.
+
+    Two axes with two taps each give four corners. The fields of a corner:
 
     - index: a list with the coordinate on each axis.
-    - weight: the product of the taps' weights; None if no tap has a weight.
-    - inside: whether all taps are inside; None if no tap has this field.
+    - weight: the product of the taps' weights; None if all weights are None.
+    - inside: whether all taps are inside; None if this field of all taps is None.
     """
     return [
         Tap(
@@ -86,12 +88,14 @@ def _combine(function: Any, parts: Sequence[Any]) -> Any:
 def weighted_corners(
     rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]
 ) -> Iterator[Any]:
-    """Yield the pixels [points..., C] of each corner around the points, times their weight; 0 (or "") if not `inside`.
+    """Yield a tensor [points..., C] for each corner around the points: the pixels at the corner, times their weight.
 
-    rows: the pixels, as `pixel_rows` returns them.
-    plane: the number of the image of each point.
-    axes: the taps on each axis.
-    extents: the size of each axis.
+    A pixel that is not `inside` is replaced by 0, or by "" in an image of strings.
+
+    - rows: the pixels, as `pixel_rows` returns them.
+    - plane: the number of the image of each point.
+    - axes: the taps on each axis.
+    - extents: the size of each axis.
     """
     blank = lift("" if rows.dtype.kind == "s" else 0, rows.dtype)
     for corner in corners(axes):
@@ -106,6 +110,6 @@ def weighted_corners(
 def weighted_sum(rows: Tensor, plane: Tensor, axes: Sequence[Sequence[Tap]], extents: Sequence[Extent]) -> Any:
     """Return the image interpolated at each point, as a tensor [points..., C]: the sum of `weighted_corners`.
 
-    The parameters are those of `weighted_corners`. An image of strings must have a single corner.
+    The parameters are those of `weighted_corners`. An image of strings must have a single corner, without a weight.
     """
     return functools.reduce(p.add, weighted_corners(rows, plane, axes, extents))

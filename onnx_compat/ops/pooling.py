@@ -34,7 +34,7 @@ def max_pool(
     """Return (maximum of each window, its flat int64 index in X). The index is None if it is not requested.
 
     Padding never is the maximum. Of equal elements, the first counts. `storage_order`: 0 for row-major indices; 1 for
-    indices that are column-major in the spatial axes.
+    indices that are column-major in the spatial axes. Raises the errors of `window_from_attributes`.
     """
     window = window_from_attributes(X.shape[2:], kernel_shape, auto_pad, pads, strides, dilations)
     window = round_up(window, X.shape[2:]) if ceil_mode else window
@@ -75,7 +75,7 @@ def _argmax_indices(x: Tensor, window: Window, storage_order: int) -> Tensor:
 def _window_positions(count: Extent, kernel: Extent, stride: int, dilation: int) -> Tensor:
     """Return the index on the padded axis of each element of each window, [count, kernel].
 
-    The index is window * stride + k * dilation.
+    The entry [w, k] is w * stride + k * dilation: element k of window w.
     """
     starts = p.mul(p.iota(count), lift(stride, int64))
     return p.add(p.unsqueeze(starts, [1]), p.mul(p.iota(kernel), lift(dilation, int64)))
@@ -112,7 +112,8 @@ def average_pool(
 ) -> Tensor:
     """Return the mean of each window. Padding is left out of the mean unless `count_include_pad`.
 
-    Elements that `ceil_mode` adds beyond the padding are left out in any case.
+    Elements that `ceil_mode` adds beyond the padding are left out in any case. Raises the errors of
+    `window_from_attributes`.
     """
     extents = X.shape[2:]
     window = window_from_attributes(extents, kernel_shape, auto_pad, pads, strides, dilations)
@@ -180,7 +181,7 @@ def lp_pool(
 ) -> Tensor:
     """Return the Lp norm of each window; padding counts as 0. The default window is the whole image.
 
-    In version 1, p may be a fraction.
+    In version 1, p may be a fraction. Raises the errors of `window_from_attributes`.
     """
     window = window_from_attributes(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, round_up(window, X.shape[2:]) if ceil_mode else window, p)

@@ -22,11 +22,13 @@ Ints = Optional[Sequence[int]]
 def _align_parameter(parameter: Tensor, x: Tensor, axis: int, block_size: int = 0) -> Any:
     """Reshape a scale or a zero point so that it broadcasts to x.
 
-    - A scalar, or without blocks a vector of one element: a scalar.
-    - Without blocks, a vector if x has no axis `axis`: a scalar.
-    - Without blocks, any other vector: its elements lie along `axis`.
-    - With `block_size` > 0, a parameter of the rank of x: each entry along `axis` is repeated for the elements of its
-      block.
+    A scalar stays a scalar. The other forms without blocks (`block_size` 0):
+
+    - A vector of one element becomes a scalar.
+    - Any other vector: its elements lie along `axis`. Raises InvalidModelError if x has no axis `axis`.
+
+    With `block_size` > 0, the parameter has the rank of x. Each entry is repeated block_size times along `axis`, up to
+    the size of x: [2, 3] -> [2, 2, 3, 3] for block_size 2.
     """
     is_single = parameter.rank == 1 and not block_size and (is_equal(parameter.shape[0], 1) or axis >= x.rank)
     if parameter.rank == 0 or is_single:
@@ -65,10 +67,11 @@ def quantize_linear(
 ) -> Tensor:
     """Return round(x / scale) + zero point, clipped to the range of the quantized dtype.
 
-    The quantized dtype is that of y_zero_point, else `output_dtype`, else uint8. For a float dtype, the quotient is not
-    rounded to integers.
+    The quantized dtype is the dtype of y_zero_point. Without a zero point, it is `output_dtype`, by default uint8. For
+    a float dtype, the quotient is not rounded to integers.
 
     - y_scale: a scalar, a vector along `axis`, or an entry for each block of `block_size` elements along `axis`.
+    - y_zero_point: of the shape of y_scale. Ignored for floats of 8 bits and more.
     - precision: the dtype of the division. 0 is the dtype of the scale if x and the scale are floats and the scale has
       more than 8 bits, else float32.
     - saturate: nonzero clips an 8-bit float; 0 turns numbers out of range into NaN or infinity.
@@ -108,7 +111,7 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Tensor:
-    """Return (x - zero point) * scale, computed in float32 and rounded once.
+    """Return (x - zero point) * scale. The product is computed in float32, then cast to the dtype of the result.
 
     The result has the dtype `output_dtype`; 0 is the dtype of the scale. An absent zero point is 0. The scale is a
     scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along `axis`.
@@ -141,9 +144,10 @@ def as_scalar(values: Tensor) -> Tensor:
 
 @op("DynamicQuantizeLinear", since=11)
 def dynamic_quantize_linear(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Quantize x to uint8, with the range from min(x, 0) to max(x, 0). Return (result, scale, zero point).
+    """Quantize x to uint8. Return (result, scale, zero point).
 
-    If all elements are 0, the scale is 0, and so are the result and the zero point.
+    The range is from the least to the greatest element of x, extended to include 0. If all elements are 0, the scale,
+    the result and the zero point are 0.
     """
     low: Any = p.minimum(p.reduce_min(x), 0)
     high: Any = p.maximum(p.reduce_max(x), 0)
@@ -181,8 +185,9 @@ def matmul_integer(
 ) -> Tensor:
     """Return the matrix product of A and B minus their zero points, in int32.
 
-    A zero point is a scalar, a vector over the rows of A, or a vector over the columns of B. An absent zero point is 0.
-    If possible, the product is computed in float32 without loss, because few runtimes have integer matrix products.
+    a_zero_point is a scalar or has an entry for each row of A, b_zero_point a scalar or an entry for each column of B.
+    An absent zero point is 0. If possible, the product is computed in float32 without loss, because few runtimes have
+    integer matrix products.
     """
     rows, columns = (
         _subtract_zero_point(A, a_zero_point, -2 if A.rank > 1 else -1),
@@ -224,9 +229,9 @@ def qlinear_matmul(
 
 
 def _row_scale(scale: Tensor, x: Tensor) -> Any:
-    """Return a vector with a scale for each row of x as a column [rows, 1].
+    """Reshape a vector with a scale for each row to a column [rows, 1].
 
-    Return a scalar, a vector of one element, and a scale of a higher rank unchanged.
+    Return a scalar, a vector of one element, and a scale of a higher rank unchanged. `x` has no effect.
     """
     return p.unsqueeze(scale, [1]) if scale.rank == 1 and not is_equal(scale.shape[0], 1) else scale
 
@@ -247,8 +252,8 @@ def conv_integer(
 ) -> Tensor:
     """Return the convolution of x and w minus their zero points, in int32. An absent zero point is 0.
 
-    x has a single zero point. w has a single one, or one for each filter. The convolution is computed in float32 if
-    that is exact for parts of w (see `_exact_digits`), else in float64.
+    x has a single zero point. w has a single zero point, or a zero point for each filter. The convolution is computed
+    in float32 if that is exact for groups of binary digits of w (see `_exact_digits`), else in float64.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     data, weights = _subtract_zero_point(x, x_zero_point), _subtract_zero_point(w, w_zero_point, 0)

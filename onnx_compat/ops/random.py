@@ -34,7 +34,7 @@ def random_uniform(
 ) -> Tensor:
     """Return uniform random numbers in [low, high), by default float32.
 
-    With a `seed`, each run draws the same numbers; without, other numbers.
+    With a `seed`, each run draws the same numbers. Without a seed, each run draws different numbers.
     """
     return p.cast(_scale_to_range(low, high, _draw_uniform(shape, DType.of(dtype), seed)), DType.of(dtype))
 
@@ -45,7 +45,7 @@ def random_normal(
 ) -> Tensor:
     """Return normally distributed random numbers, by default float32. `scale` is the standard deviation.
 
-    With a `seed`, each run draws the same numbers; without, other numbers.
+    With a `seed`, each run draws the same numbers. Without a seed, each run draws different numbers.
     """
     return p.cast(_draw_normal(shape, DType.of(dtype), seed) * scale + mean, DType.of(dtype))
 
@@ -56,7 +56,7 @@ def random_uniform_like(
 ) -> Tensor:
     """Return uniform random numbers in [low, high), of the shape of the input.
 
-    They have the dtype of the input, unless `dtype` is given. With a `seed`, each run draws the same numbers.
+    The result has the dtype of the input, unless `dtype` is given. With a `seed`, each run draws the same numbers.
     """
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_scale_to_range(low, high, _draw_uniform(input.shape, kind, seed)), kind)
@@ -68,7 +68,7 @@ def random_normal_like(
 ) -> Tensor:
     """Return normally distributed random numbers of the shape of the input; `scale` is the standard deviation.
 
-    They have the dtype of the input, unless `dtype` is given. With a `seed`, each run draws the same numbers.
+    The result has the dtype of the input, unless `dtype` is given. With a `seed`, each run draws the same numbers.
     """
     kind = input.dtype if dtype is None else DType.of(dtype)
     return p.cast(_draw_normal(input.shape, kind, seed) * scale + mean, kind)
@@ -78,7 +78,7 @@ def random_normal_like(
 def bernoulli(input: Tensor, *, dtype: Optional[int] = None, seed: Optional[float] = None) -> Tensor:
     """Return for each element of the input a random 1 or 0: the element is the probability of 1.
 
-    The result has the dtype of the input, unless `dtype` is given.
+    The result has the dtype of the input, unless `dtype` is given. With a `seed`, each run draws the same numbers.
     """
     is_one = p.less(_draw_uniform(input.shape, input.dtype, seed), p.cast(input, _drawing_dtype(input.dtype)))
     return p.cast(is_one, input.dtype if dtype is None else DType.of(dtype))
@@ -94,8 +94,8 @@ def multinomial(
 ) -> Tensor:
     """Return `sample_size` random class indices for each row, [rows, sample_size], int32 by default.
 
-    `input` has unnormalized log-probabilities [rows, classes]. A class index is the number of cumulative probabilities,
-    without the last, that a uniform random number reaches.
+    `input` has unnormalized log-probabilities [rows, classes]: the softmax of a row gives the probability of each
+    class. With a `seed`, each run draws the same indices.
     """
     bounds = p.cumsum(p.softmax(input, -1), -1)
     bounds = p.slice_axis(bounds, -1, 0, -1)  # the last bound is 1, up to rounding
@@ -109,7 +109,7 @@ def _full_mask(data: Tensor, dtype: DType) -> Tensor:
 
 
 def _drop(data: Tensor, ratio: float, seed: Any) -> Tuple[Tensor, Tensor]:
-    """Set elements to 0 with probability `ratio`, and divide the others by 1 - ratio.
+    """Set each element to 0 with probability `ratio`; divide a kept element by 1 - ratio.
 
     Return (result, bool mask: True for the elements that were kept). With a ratio of 1, all elements are 0.
     """
@@ -125,7 +125,7 @@ def _check_ratio(ratio: float) -> None:
 
 @op("Dropout", since=(1, 6))
 def dropout_6(ctx: "Context", data: Tensor, *, is_test: int = 0, ratio: float = 0.5) -> Tuple[Tensor, Optional[Tensor]]:
-    """Drop random elements unless `is_test`: Dropout of opsets 1 to 6. Return (result, mask in the dtype of the data).
+    """Drop random elements, unless `is_test`: Dropout of opsets 1 to 6. Return (result, mask in the dtype of the data).
 
     The mask is 1 for elements that were kept, else 0. With `is_test`, the data is returned unchanged, with a mask of
     ones (None if it is not requested). Otherwise, InvalidModelError is raised if the ratio is not in [0, 1].

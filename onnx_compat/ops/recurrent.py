@@ -40,11 +40,16 @@ _ACTIVATIONS = {
 def _resolve_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clips: Sequence[Optional[float]]
 ) -> List[Activation]:
-    """Return a list with the function of each activation name, in upper or lower case.
+    """Return a list with the function of each activation name. A name may be in upper or lower case.
 
-    Functions with an alpha or beta take it from the front of `alphas` or `betas`, else their default. `clips` bounds
-    the absolute value of each function's argument (None: no bound), for each direction. Raises InvalidModelError for an
-    unknown name.
+    - names: the names of the first direction, then the names of the second direction.
+    - alphas, betas: the parameters of the functions, in the order of the names. A name whose function has no such
+      parameter takes no entry. Where the entries end, the default of the function holds.
+    - clips: a bound for each function of ONE direction; the second direction has the same bounds. The argument of the
+      function is clipped to [-bound, bound]; None is no bound. An LSTM has the functions f, g, h and [clip, clip,
+      None].
+
+    Raises InvalidModelError for an unknown name.
     """
     alpha, beta = iter(alphas), iter(betas)
     functions: List[Activation] = []
@@ -100,9 +105,14 @@ class _Network(NamedTuple):
         return directions_by_name[self.direction]
 
     def check(self, gates: int, hidden_size: Optional[int], peepholes: Optional[Tensor] = None) -> None:
-        """Raise InvalidModelError unless shapes fit the number of gates, layout is 0 or 1, and known lengths fit X.
+        """Raise InvalidModelError if an input or attribute does not fit the others. Otherwise do nothing.
 
-        Absent inputs and symbolic sizes fit.
+        - X must have rank 3, `layout` must be 0 or 1, and `direction` must be known.
+        - W, R, B, peepholes, sequence_lens and the initial states need the rank and the static sizes that follow from
+          X, hidden_size, `gates` and `direction`. hidden_size None: the last axis of R.
+        - A known entry of sequence_lens must be from 0 to the static number of steps.
+
+        An absent input fits.
         """
         if self.layout not in (0, 1) or self.X.rank != 3:
             raise InvalidModelError(
@@ -143,9 +153,13 @@ def _run(
 ) -> List[Tensor]:
     """Run a cell in each direction. Return [Y [steps, directions, batch, hidden], *states [directions, batch, hidden]].
 
-    In layout 1 the batch axis comes first. The product of the input with the weights of all gates is computed before
-    the loop. bias(B, hidden) returns the bias of that product and the bias for `make_cell`. The product is split into
-    `parts`, the numbers of gates in the arguments of the cell; empty: a single argument.
+    In layout 1: Y [batch, steps, directions, hidden] and states [batch, directions, hidden].
+
+    - make_cell: a function (R, bias, activations, hidden, number of the direction) -> cell.
+    - bias: a function (B, hidden) -> (bias of the product of X and W, bias for `make_cell`).
+    - parts: the number of gates in each argument of the cell; empty: a single argument with all gates.
+
+    The product of X and W, with all gates and steps, is computed before the loop.
     """
     X = p.transpose(setting.X, (1, 0, 2)) if setting.layout else setting.X
     hidden = setting.R.shape[-1]
@@ -177,11 +191,12 @@ def _initial_state(initial: Optional[Tensor], k: int, X: Tensor, hidden: Extent,
 def _scan_steps(
     cell: Cell, states: List[Tensor], shares: List[Tensor], lengths: Optional[Tensor], backwards: bool
 ) -> List[Tensor]:
-    """Run a cell along the sequence by a scan. Return [*last states, outputs of all steps].
+    """Run a cell along the sequence by a scan. Return [*last states, outputs of all steps [steps, batch, hidden]].
 
-    `shares` are tensors [steps, batch, ...]: the arguments of the cell before the states. After the end of a sequence
-    (`lengths`) the states do not change, and outputs are 0. If `backwards`, the last step runs first; the outputs have
-    the order of the input.
+    - shares: tensors [steps, batch, ...], the arguments of the cell before the states.
+    - lengths: the number of valid steps of each batch entry. In any other step, the states of the entry do not change,
+      and its output is 0. None: all steps are valid.
+    - backwards: whether the last step runs first. The outputs have the order of the input in any case.
     """
     steps, is_valid = shares[0].shape[0], None
     if lengths is not None:
@@ -244,7 +259,7 @@ def rnn(
 
 
 def _activation_names(names: Sequence[str], default: List[str], direction: str) -> Sequence[str]:
-    """Return the names of the activations of all directions: `names`, or `default` repeated for each direction.
+    """Return the names of the activations of all directions: `names`, or if it is empty, `default` for each direction.
 
     Superfluous names are dropped: the default of RNN in ONNX has two entries, also for a single direction.
     """
@@ -274,7 +289,7 @@ def _gru_cell(linear_before_reset: int) -> Callable[..., Cell]:
 def _gru_bias(linear_before_reset: int) -> Callable[[Any, Any], Any]:
     """Return a function (B, hidden size) -> (bias of the input product, bias of the hidden gate's state product).
 
-    Only with `linear_before_reset` is there a second bias, which the reset gate multiplies; else None.
+    The second bias is None without `linear_before_reset`: the first bias then includes it. Both are None without B.
     """
 
     def split(B: Optional[Tensor], hidden: Extent) -> Tuple[Any, Any]:
@@ -385,8 +400,9 @@ def run_lstm(
 ) -> List[Tensor]:
     """Return [Y, last hidden state, last cell state] of an LSTM, without a check of shapes.
 
-    `initial` has the two initial states (None: zeros), and P the peephole weights (None: none). `products` are the
-    functions that multiply the input by W, and the state by R.
+    The shapes of the results are those of `_run`. `initial` has the two initial states (None: zeros), and P the
+    peephole weights (None: none). `products` has two functions: one multiplies the input by W, one multiplies the state
+    by R.
     """
     setting = _Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return _run(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)

@@ -16,8 +16,10 @@ Reduction = Callable[..., Tensor]
 def _register_reduction(name: str, function: Reduction, old: List[int], new: List[int]) -> None:
     """Register a reduction: in the `old` versions the axes are an attribute, in the `new` versions an input.
 
-    `function(x, axes, keepdims)` reduces all axes for axes=None, and no axis for an empty list. Absent or empty axes
-    are all axes, unless `noop_with_empty_axes` of the new versions. Axes that are not known raise NeedsKnownError.
+    `function(x, axes, keepdims)` reduces all axes for axes=None, and no axis for an empty list.
+
+    If the axes of the node are absent or empty, all axes are reduced. Exception: with `noop_with_empty_axes`, an
+    attribute of the new versions, no axis is reduced. An input that is not known raises NeedsKnownError.
     """
 
     def by_attribute(data: Tensor, *, axes: Optional[Sequence[int]] = None, keepdims: int = 1) -> Tensor:
@@ -52,7 +54,7 @@ def _log_sum(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor
 def _log_sum_exp(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     """Return log(sum(exp(x))) as m + log(sum(exp(x - m))) with the maximum m, so that no exponential overflows.
 
-    An infinite maximum is replaced by 0.
+    If m is infinite, it is replaced by 0.
     """
 
     def stable(f: Tensor) -> Tensor:
@@ -86,7 +88,7 @@ def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
 def argmax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
     """Return the int64 index of the first maximum along an axis, or of the last if `select_last_index`.
 
-    The axis keeps size 1 if `keepdims`.
+    The axis keeps size 1 if `keepdims`, else it is removed.
     """
     return _select_extreme(p.argmax, data, axis, keepdims, select_last_index)
 
@@ -101,7 +103,7 @@ def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
 def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
     """Return the int64 index of the first minimum along an axis, or of the last if `select_last_index`.
 
-    The axis keeps size 1 if `keepdims`.
+    The axis keeps size 1 if `keepdims`, else it is removed.
     """
     return _select_extreme(p.argmin, data, axis, keepdims, select_last_index)
 

@@ -51,10 +51,13 @@ EntryPoint = Any  # its class is in importlib.metadata, or on Python 3.7 in the 
 
 
 class Operator(NamedTuple):
-    """A registered meaning of an operator: `function`, which holds from version `since` of the domain on.
+    """A registered meaning of an operator: `function`.
 
-    `inputs` and `attributes` are the parameters of the function; `context`: whether its first parameter is the
-    `Context`.
+    It holds from version `since` of the domain on, up to the next version with a meaning.
+
+    - inputs: the positional parameters of `function`, without `ctx`.
+    - attributes: a dict: name -> keyword-only parameter of `function`.
+    - context: whether the first parameter of `function` is `ctx`, which gets the `Context`.
     """
 
     name: str
@@ -200,7 +203,8 @@ def lookup(domain: str, name: str, opset: int) -> Operator:
 def has_meaning(domain: str, name: str) -> bool:
     """Return whether any version of an operator has a meaning.
 
-    Imports the meanings of ai.onnx, and the entry points that may register the operator.
+    Imports the meanings of ai.onnx and the entry points named like the domain. Imports all entry points if the operator
+    is still unknown.
     """
     _load_domain(domain)
     if (domain, name) not in OPERATORS:

@@ -38,16 +38,19 @@ def resize(
 ) -> Tensor:
     """Return X resized by the factors `scales`, or to `sizes` if `scales` is absent or empty.
 
-    `axes`: the axes that are resized; `scales`, `sizes` and `roi` then have entries for these axes only. By default
-    all.
+    `axes`: the axes that are resized, by default all. `scales`, `sizes` and `roi` have entries for these axes only.
 
     - mode: nearest, linear or cubic. Linear and cubic interpolate an integer image in float32 (`_to_integers`).
+    - keep_aspect_ratio_policy: may adjust `sizes`, see `axes_from_sizes`.
     - roi, extrapolation_value: the region, and the value outside of X. Used by tf_crop_and_resize only.
     - nearest_mode: used by mode nearest. cubic_coeff_a: used by mode cubic.
     - exclude_outside, antialias: used by modes linear and cubic.
 
-    Raises InvalidModelError if scales and sizes are both missing or do not fit the axes, for a missing roi, and for an
-    unknown mode. Raises NeedsKnownError if the scales are not known.
+    Raises InvalidModelError if scales and sizes are both missing or do not fit the axes. Raises it as well if
+    tf_crop_and_resize has no roi, and for an unknown mode.
+
+    Raises NeedsKnownError if the scales are not known. Some combinations need static sizes, see `axes_from_scales`,
+    `axes_from_sizes` and `ResizedAxis.narrowing`.
     """
     axis_indices = normalize_axes(range(X.rank) if axes is None else axes, X.rank)
     if scales is not None and not is_equal(scales.size, 0):
@@ -74,10 +77,9 @@ op("Resize", since=(11, 13))(older_version(resize, without=["antialias", "axes",
 def resize_10(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
     """Return X resized by a scale for each axis: Resize of opset 10, with asymmetric coordinates.
 
-    Mode nearest rounds positions up on an axis that shrinks, and down on any other axis.
+    Mode nearest rounds positions up on an axis with a scale below 1, and down on any other axis.
 
-    Raises InvalidModelError for an unknown mode, and for scales that do not fit X. Raises NeedsKnownError if the scales
-    are not known.
+    Raises InvalidModelError for an unknown mode. Raises the errors of `axes_from_scales`.
     """
     sampling = _Sampling(mode, "asymmetric", "simple")
     return _resize_axes(X, _scale_all_axes(X, scales), sampling, None)
@@ -89,8 +91,7 @@ def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
     A factor below 1 shrinks the axis. Mode nearest rounds positions down.
 
-    Raises InvalidModelError if a factor is not positive, or if there is not one factor for each axis. Raises
-    NeedsKnownError if the factors are not known.
+    Raises InvalidModelError for an unknown mode. Raises the errors of `axes_from_scales`.
     """
     return _resize_axes(X, _scale_all_axes(X, scales), _Sampling(mode, "asymmetric", "floor"), None)
 

@@ -51,7 +51,7 @@ class ResizedAxis(NamedTuple):
 
 
 def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedAxis]:
-    """Return a list with a `ResizedAxis` for each size in `extents` and its scale: size * scale, rounded down.
+    """Return a list with a `ResizedAxis` for each size in `extents`: the new size is size * scale, rounded down.
 
     Raises InvalidModelError if a scale is not positive and finite, or if there is not one scale for each size. Raises
     NeedsKnownError if the scales are not known, or if a symbolic size has a scale that is no simple fraction.
@@ -67,8 +67,8 @@ def axes_from_scales(extents: Sequence[Extent], scales: Tensor) -> List[ResizedA
 def _scale_size(extent: Extent, factor: float) -> Extent:
     """Return floor(extent * factor), computed in float32 as runtimes do.
 
-    A symbolic size is multiplied by the factor as a fraction. Raises NeedsKnownError if that factor is no fraction with
-    a denominator up to 1000.
+    A symbolic size is multiplied by the factor as a fraction. Raises NeedsKnownError if the factor of a symbolic size
+    is no fraction with a denominator up to 1000.
     """
     if is_static(extent):
         return int(np.floor(np.float32(int(extent)) * np.float32(factor)))
@@ -81,20 +81,24 @@ def _scale_size(extent: Extent, factor: float) -> Extent:
 
 
 def _exact_factor(before: Extent, after: Extent) -> Optional[float]:
-    """Return after / before if `before` is symbolic and the ratio is constant (2n / n is 2).
+    """Return after / before if `before` is symbolic and the quotient is always the same positive integer: 2n / n is 2.
 
-    Else None, also for static sizes.
+    Return None in any other case, also for static sizes and for a quotient like 1/2.
     """
     times = None if is_static(before) else exact_quotient(after, before)
     return None if times is None else float(times)
 
 
 def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> List[ResizedAxis]:
-    """Return a ResizedAxis for each size and its new size. `policy` (keep_aspect_ratio_policy) may adjust new sizes.
+    """Return a list with a `ResizedAxis` for each size in `extents` and its new size in `sizes`.
 
-    stretch: the new sizes as given, without a factor, unless symbolic sizes have a constant ratio.
-    not_larger, not_smaller: all axes by one factor, the least or the greatest ratio of sizes. New sizes are rounded to
-    the nearest integer, halves up.
+    `policy` (keep_aspect_ratio_policy) may adjust the new sizes:
+
+    - stretch: the new sizes as given. An axis has no factor, except where a symbolic size grows by a constant integer.
+    - not_larger: the least ratio of new size to size is the factor of all axes.
+    - not_smaller: the greatest ratio of new size to size is the factor of all axes.
+
+    With a common factor, the new sizes are size * factor, rounded to the nearest integer, halves up.
 
     Raises InvalidModelError for another policy, a negative size, or another number of sizes. Raises NeedsKnownError for
     symbolic sizes, unless the policy is stretch.

@@ -16,9 +16,11 @@ __all__ = ["Kernel", "cubic_kernel", "linear_kernel", "nearest_index", "source_p
 def source_positions(transformation: str, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return a float32 Tensor with the position on the input axis for each element of the resized axis.
 
-    - transformation: the attribute coordinate_transformation_mode. Raises InvalidModelError if it is unknown.
+    - transformation: the attribute coordinate_transformation_mode.
     - scaled: the axis before and after the resize.
     - start, end: the bounds of the region of interest, as fractions of the axis; None except for tf_crop_and_resize.
+
+    Raises InvalidModelError for an unknown transformation.
     """
     where = _TRANSFORMATIONS.get(transformation)
     if where is None:
@@ -33,7 +35,7 @@ def _as_float(extent: Extent) -> Any:
 def _divide_by_scale(x: Tensor, scaled: ResizedAxis) -> Any:
     """Return x / scale. If the factor is not given, return x * before / after.
 
-    That product is exact for positions halfway between two elements.
+    Without a factor, a position halfway between two elements is exact in this way.
     """
     if scaled.factor is None:
         return x * _as_float(scaled.before) / _as_float(scaled.after)
@@ -47,7 +49,7 @@ def _half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Op
 def _half_pixel_symmetric(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return half-pixel positions, shifted so that the centres of the two axes coincide.
 
-    Without the shift they may differ, because the new size is rounded. `x` has the numbers of the new elements.
+    Without the shift, the centres may differ, because the new size is rounded. `x` has the numbers of the new elements.
     """
     exact = _as_float(scaled.before) * scaled.scale()
     centre = _as_float(scaled.before) / 2
@@ -59,10 +61,11 @@ def _pytorch_half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor],
 
 
 def _align_corners(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
-    """Return positions that map the first element to the first, and the last to the last; 0 for a single element.
+    """Return x * (before - 1) / (after - 1): the first element maps to the first, the last to the last.
 
-    With a factor, the new size before rounding is used: onnx's recorded cases have a fractional `length_resized`
-    (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it down.
+    A single new element gets position 0. With a factor, before * factor replaces `after`: onnx's recorded cases have a
+    fractional `length_resized` (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it
+    down.
     """
     exact = _as_float(scaled.after) if scaled.factor is None else _as_float(scaled.before) * scaled.scale()
     gaps = p.where(_is_single_element(scaled), 1, exact - 1)
@@ -80,7 +83,8 @@ def _tf_half_pixel_for_nn(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor
 def _tf_crop_and_resize(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return evenly spaced positions from the start to the end of the region. A single element gets the centre.
 
-    `x` has the numbers of the new elements. `start` and `end` are fractions of the axis.
+    `x` has the numbers of the new elements. `start` and `end` are fractions of the axis: 0 is its first element, 1 its
+    last.
     """
     assert start is not None and end is not None  # the roi of a Resize
     span = _as_float(scaled.before - 1)
@@ -107,7 +111,7 @@ _TRANSFORMATIONS = {
 def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tensor:
     """Round each position to an index of the input axis by the nearest_mode `rounding`, and clamp it to the axis.
 
-    "simple", of opset 10, rounds up where a factor below 1 is given, else down. Raises InvalidModelError for another
+    "simple", of opset 10, rounds up where a factor below 1 is given, else down. Raises InvalidModelError for an unknown
     mode.
     """
     if rounding == "simple":
@@ -127,18 +131,18 @@ def nearest_index(positions: Tensor, rounding: str, scaled: ResizedAxis) -> Tens
 class Kernel(NamedTuple):
     """An interpolation kernel.
 
-    weight: maps a distance (of any sign) to a weight, which is 0 from the distance `radius` on.
-    radius: the number of elements on each side of a position that have a weight.
+    - weight: maps a distance (of any sign) to a weight, which is 0 from the distance `radius` on.
+    - radius: the number of elements on each side of a position that have a weight.
     """
 
     weight: Callable[[Any], Tensor]
     radius: int
 
     def offsets(self, width: float) -> List[int]:
-        """Return the indices of the elements with a weight, relative to the element below a position: [0, 1] if linear.
+        """Return the indices of the elements with a weight, relative to the element below a position.
 
-        `width` is 1, or less for antialiasing: the kernel is stretched by 1 / width, so that more elements have a
-        weight.
+        `width` is 1, or less for antialiasing: the kernel is stretched by 1 / width, and more elements have a weight.
+        Linear: [0, 1] for width 1, [-1, 0, 1, 2] for width 0.5.
         """
         first = math.floor(-self.radius / width) + 1
         return list(range(first, 2 - first))

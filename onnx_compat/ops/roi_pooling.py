@@ -29,12 +29,14 @@ def roi_align(
 ) -> Tensor:
     """Return the pooled value of each bin of each region: a tensor [regions, C, output_height, output_width].
 
-    - rois: [x1, y1, x2, y2] for each region. spatial_scale converts them to pixels.
+    - rois: [x1, y1, x2, y2] for each region. spatial_scale converts the coordinates to pixels.
     - batch_indices: the number of the image for each region.
-    - sampling_ratio: the number of evenly spaced points of a bin on each axis; 0: as many as the bin has pixels,
-      rounded up.
+    - sampling_ratio: the number of evenly spaced points of a bin on each axis. 0 or less: as many as the bin has
+      pixels, rounded up.
     - mode: "avg" is the mean of the interpolated values at the points; "max" is the largest weighted pixel around the
       points.
+    - coordinate_transformation_mode: "half_pixel" shifts the regions by -0.5 pixels. With "output_half_pixel", a region
+      is at least one pixel long.
 
     A bin without points gives 0. Raises InvalidModelError for an unknown mode or coordinate_transformation_mode.
     """
@@ -106,8 +108,8 @@ def _sample_points(start: Tensor, end: Tensor, extent: Extent, bins: int, ratio:
 def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[Tap]:
     """Return two taps for each point on an axis: the pixels below and above the point, with linear weights.
 
-    A point up to one pixel outside of the image is moved to its edge. A point that is farther out, or whose `is_used`
-    is False, has `inside` False: it counts as 0.
+    A point up to one pixel outside of the image is moved to the edge of the image. `inside` is False for a point that
+    is farther out, or whose `is_used` is False: the point counts as 0.
     """
     length = cast_extent(extent, positions.dtype)
     is_near = p.logical_and(p.greater_equal(positions, -1), p.less_equal(positions, length))
@@ -121,7 +123,7 @@ def _bilinear_taps(positions: Tensor, extent: Extent, is_used: Tensor) -> List[T
 def _reshape_tap(tap: Tap, axes: Sequence[int]) -> Tap:
     """Reshape each field of a tap from [regions, bins, points] to rank 5.
 
-    `axes` are the positions of the three axes there; the other axes have size 1.
+    Axis k of a field becomes axis axes[k] of the result. The other axes have size 1.
     """
     return Tap(*(_reshape_to_axes(part, axes, 5) for part in tap))
 
@@ -171,9 +173,12 @@ def max_roi_pool(X: Tensor, rois: Tensor, *, pooled_shape: Sequence[int], spatia
 
 
 def _bin_members(low: Tensor, high: Tensor, scale: float, bins: int, extent: Extent) -> Tuple[Any, Any]:
-    """Return whether each pixel of an axis is in each bin, [regions, bins, extent], and whether each bin is empty.
+    """Return (whether each pixel of an axis is in each bin, whether each bin is empty).
 
-    `low` and `high` are the ends of each region on the axis, before they are scaled by `scale`.
+    The shapes are [regions, bins, extent] and [regions, bins, 1].
+
+    `low` and `high` are the first and the last pixel of each region on the axis, before they are multiplied by `scale`
+    and rounded.
     """
     first, last = (_round_half_away(p.mul(end, scale)) for end in (low, high))
     size = p.div(p.maximum(last - first + 1, 1), lift(float(bins), low.dtype))

@@ -14,8 +14,10 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
     """Rotate pairs of features along the last axis of x. Return a tensor of the shape of x.
 
     `cos` and `sin` are the cosine and sine of the angles. Their last axis has one entry for each pair; their other axes
-    broadcast to those of x. If `interleaved`, a pair is two adjacent features. Otherwise the first features of all
-    pairs precede the second features. Features after the last pair stay unchanged.
+    broadcast to those of x.
+
+    If `interleaved`, a pair is two adjacent features: [a1, b1, a2, b2]. Otherwise the first features of all pairs come
+    first: [a1, a2, b1, b2]. Features after the last pair stay unchanged.
     """
     size = cos.shape[-1] * 2
     part = p.slice_axis(x, -1, 0, size)
@@ -35,7 +37,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
 def _may_exceed(extent: Extent, size: Extent) -> bool:
     """Return whether `extent`, the size of an axis, may be larger than `size`, the number of rotated features.
 
-    True if either is symbolic: to append an empty slice changes nothing.
+    True if either is symbolic: the caller may append an empty slice without effect.
     """
     return not (isinstance(extent, int) and isinstance(size, int)) or extent > size
 
@@ -68,10 +70,12 @@ def rotary_embedding(
 ) -> Tensor:
     """Rotate pairs of features by the angles of their positions (see `rotate`). Other features do not change.
 
-    X is [batch, heads, steps, size], or [batch, steps, heads * size] with num_heads. The caches are [positions, pairs]
-    if position_ids [batch, steps] select their rows, else [batch, steps, pairs]. With rotary_embedding_dim > 0, only
-    the first rotary_embedding_dim / 2 columns of the caches are used. Raises InvalidModelError at rank 3 without
-    num_heads.
+    - X: [batch, heads, steps, size], or [batch, steps, heads * size] with num_heads.
+    - cos_cache, sin_cache: [positions, pairs] if position_ids is given, else [batch, steps, pairs].
+    - position_ids: the row of the caches for each step, [batch, steps].
+    - rotary_embedding_dim: if it is nonzero, only the first rotary_embedding_dim // 2 columns of the caches are used.
+
+    At rank 3, raises InvalidModelError without num_heads, or if num_heads does not divide the last axis.
     """
     if X.rank == 3 and not num_heads:
         raise InvalidModelError("RotaryEmbedding of a tensor of rank 3 needs num_heads")

@@ -40,8 +40,8 @@ def _check_length(count: int) -> None:
 def _normalize_position(position: Tensor, length: int, end: int) -> int:
     """Return a position in a sequence as an int in [0, end). A negative position counts from the end of the sequence.
 
-    `length` is the length of the sequence. Raises InvalidModelError if the position is not in [-length, end). Raises
-    NeedsKnownError if it is not known.
+    `length` is the length of the sequence. `end` is `length`, or length + 1 to insert. Raises InvalidModelError if the
+    position is not in [-length, end). Raises NeedsKnownError if the position is not known.
     """
     index = int(known_number(position, "the position in a sequence"))
     if not -length <= index < end:
@@ -116,7 +116,8 @@ def split_to_sequence(
     - `split` is a scalar: the size of all pieces but the last, which may be smaller.
     - `split` is absent: each piece has size 1 along the axis. If `keepdims` is 0, the axis is removed.
 
-    Raises InvalidModelError for sizes that do not fit. Raises NeedsKnownError if the number of pieces is not known.
+    Raises InvalidModelError for sizes or an axis that do not fit. Raises NeedsKnownError if the number of pieces is not
+    known.
     """
     axis = p.axis_of(axis, input.rank)
     if split is not None and split.rank == 1:
@@ -143,10 +144,13 @@ def _piece_sizes(x: Tensor, axis: int, step: int) -> List[Extent]:
 def sequence_map(
     ctx: "Context", input_sequence: SequenceValue, *additional_inputs: Value, body: Graph
 ) -> List[SequenceValue]:
-    """Apply the subgraph `body` to each element of a sequence; return a list with a sequence for each output of `body`.
+    """Apply the subgraph `body` to each element of a sequence. Return a list with a sequence for each output of `body`.
 
-    Of an additional sequence, `body` gets the element at the same position; an additional tensor is passed whole. An
-    empty sequence gives empty sequences, of float32 where `body` does not declare a dtype.
+    In each call, `body` gets the element, then the additional inputs. A sequence among them contributes its element at
+    the same position; a tensor is passed whole.
+
+    An empty sequence gives empty sequences. They have the dtypes that `body` declares for its outputs, by default
+    float32.
     """
     rows = []
     for k, item in enumerate(input_sequence.items):
@@ -172,7 +176,7 @@ def optional(input: Value = None, *, type: Optional[Type] = None) -> Any:
 def optional_has_element(input: Value = None) -> Tensor:
     """Return whether the optional holds a value, as a bool scalar.
 
-    False for an absent input, True for a value that is no optional.
+    False for an empty optional or an absent input. True for a value that is no optional.
     """
     return lift(input is not None and input is not EMPTY_OPTIONAL, bool_)
 

@@ -12,7 +12,9 @@ from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 @op("Reshape", since=1)
 def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
-    """Reshape to the attribute `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes.
+    """Reshape to the attribute `shape`.
+
+    The size 0 keeps the size of the input on the same axis, and -1 is inferred from the other sizes.
 
     Raises InvalidModelError for several -1, and if the numbers of elements differ.
     """
@@ -21,9 +23,10 @@ def reshape_1(data: Tensor, *, shape: Sequence[int] = ()) -> Tensor:
 
 @op("Reshape", since=(5, 13))
 def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
-    """Reshape to the input `shape`: 0 keeps the size of the input, and -1 is inferred from the other sizes.
+    """Reshape to the input `shape`.
 
-    Raises the errors of `reshape`.
+    The size 0 keeps the size of the input on the same axis, and -1 is inferred from the other sizes. Raises the errors
+    of `reshape`.
     """
     return reshape(data, shape)
 
@@ -32,7 +35,7 @@ def reshape_5(data: Tensor, shape: Tensor) -> Tensor:
 def reshape(data: Tensor, shape: Tensor, *, allowzero: int = 0) -> Tensor:
     """Return data reshaped to the sizes in `shape`. One size may be -1: it is inferred.
 
-    A size of 0 keeps the size of the input on that axis, or with `allowzero` is 0.
+    A size of 0 keeps the size of the input on the same axis. With `allowzero`, it gives an empty axis instead.
 
     Raises InvalidModelError for several -1, and if the numbers of elements differ. Raises NeedsKnownError if the length
     of `shape` is not known, or if an entry is not known and may be 0 or -1.
@@ -52,7 +55,9 @@ def _may_be_special(extent: Extent) -> bool:
 
 
 def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
-    """Reshape to `extents`: 0 keeps the size of the input unless `allowzero`, and -1 is inferred from the others.
+    """Reshape to `extents`.
+
+    Unless `allowzero`, 0 keeps the size of the input on the same axis. -1 is inferred from the other sizes.
 
     Raises InvalidModelError for several -1, and if the numbers of elements differ.
     """
@@ -101,8 +106,8 @@ def flatten(input: Tensor, *, axis: int = 1) -> Tensor:
 def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
     """Remove axes of size 1: the axes in the attribute `axes`, by default every axis of size 1.
 
-    Raises InvalidModelError for an axis that is out of range or has another static size. Raises NeedsKnownError for no
-    axes and a symbolic size.
+    Raises InvalidModelError for an axis that is out of range or has another static size. Raises NeedsKnownError if
+    `axes` is absent and a size is symbolic.
     """
     return _squeeze(data, axes)
 
@@ -111,8 +116,8 @@ def squeeze_11(data: Tensor, *, axes: Optional[Sequence[int]] = None) -> Tensor:
 def squeeze(data: Tensor, axes: Optional[Tensor] = None) -> Tensor:
     """Remove axes of size 1: the axes in the input `axes`, by default every axis of size 1.
 
-    Raises InvalidModelError for an axis that is out of range or has another static size. Raises NeedsKnownError for
-    axes that are not known, and for no axes and a symbolic size.
+    Raises InvalidModelError for an axis that is out of range or has another static size. Raises NeedsKnownError if the
+    axes are not known, or if `axes` is absent and a size is symbolic.
     """
     return _squeeze(data, None if axes is None else known_integers(axes, "the axes of a Squeeze"))
 
@@ -161,7 +166,7 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
     """Broadcast the input and `shape` against each other: an entry 1 of `shape` keeps the size of the input.
 
     `shape` may have fewer or more entries than the input has axes; the last entries align with the last axes. Raises
-    InvalidModelError if two static sizes conflict.
+    InvalidModelError if two static sizes conflict. Raises NeedsKnownError if the length of `shape` is not known.
     """
     target = as_sizes(shape)
     rank = max(input.rank, len(target))
@@ -199,7 +204,8 @@ def tile_1(input: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
 def tile(input: Tensor, repeats: Tensor) -> Tensor:
     """Repeat the input along each axis, `repeats[axis]` times; 0 gives an empty axis.
 
-    Raises InvalidModelError unless `repeats` has an entry for each axis.
+    Raises InvalidModelError if `repeats` does not have an entry for each axis, or an entry is negative. Raises
+    NeedsKnownError if the length of `repeats` is not known.
     """
     return p.tile(input, as_sizes(repeats, input.rank))
 

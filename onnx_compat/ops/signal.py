@@ -37,13 +37,14 @@ def dft(
     """Return the discrete Fourier transform along the axis `axis`, by default -2; the inverse if `inverse` is nonzero.
 
     The last axis of the input has the real part, or the real and the imaginary part. The last axis of the result has
-    both. The transformed axis is truncated or zero-padded to `dft_length`, by default its own size.
+    the real and the imaginary part. The transformed axis is truncated or zero-padded to `dft_length`, by default its
+    own size.
 
     With `onesided`, the result has the frequencies 0 to length // 2 only. A one-sided inverse reads these frequencies,
     and returns the real part only; its default length is 2 * (size - 1).
 
-    Raises InvalidModelError if `axis` is the last axis. Raises NeedsKnownError if `axis` or the size of the last axis
-    is not known.
+    Raises InvalidModelError if `axis` is the last axis or out of range. Raises NeedsKnownError if `axis` or the size of
+    the last axis is not known.
     """
     axis_index = -2 if axis is None else known_number(axis, "the axis of a DFT")
     return _transform(input, axis_index, dft_length, bool(inverse), bool(onesided))
@@ -61,9 +62,12 @@ def stft(
     """Return the short-time Fourier transform: the transform of each frame of the signal times the window.
 
     The signal is [batch, samples, 1 or 2], the result [batch, frames, frequencies, 2]. If `onesided`, the default, the
-    frequencies are 0 to length // 2. Frames start every `frame_step` samples. A frame is as long as `frame_length`, by
-    default as the window, else as the signal. Without a window, frames are transformed as they are. Samples after the
-    last full frame are left out.
+    frequencies are 0 to length // 2.
+
+    Frames start every `frame_step` samples. A frame is as long as `frame_length`, by default as the window, else as the
+    signal. Without a window, frames are transformed as they are. Samples after the last full frame are left out.
+
+    Raises NeedsKnownError if the size of the signal's last axis is not known.
     """
     length, (step,) = signal.shape[1], as_sizes(frame_step, 1)
     size = (
@@ -90,9 +94,12 @@ def _transform(x: Tensor, axis: int, length: Optional[Tensor], inverse: bool, on
 def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: bool) -> Tensor:
     """Return the discrete Fourier transform, or its inverse, along an axis, truncated or zero-padded to `length`.
 
-    The last axis of x holds the real part, or the real and the imaginary part. If `onesided`, the result (of an
-    inverse: x) has only the first length // 2 + 1 frequencies. The result has the dtype of x; float16 is computed in
-    float32. Raises NeedsKnownError if the size of the last axis is symbolic.
+    The last axis of x holds the real part, or the real and the imaginary part. If `onesided`, the result has only the
+    first length // 2 + 1 frequencies. For a one-sided inverse, x has only these frequencies, and the result only the
+    real part.
+
+    The result has the dtype of x; float16 is computed in float32. Raises NeedsKnownError if the size of the last axis
+    is symbolic.
     """
     if not is_static(x.shape[-1]):
         raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
@@ -113,7 +120,7 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
 def _onesided_length(length: Extent) -> Extent:
     """Return length // 2 + 1, the number of one-sided frequencies.
 
-    Of a real signal, the other frequencies are complex conjugates of these.
+    For a real signal, each remaining frequency is the complex conjugate of a one-sided frequency.
     """
     return floordiv(length, 2) + 1
 
@@ -121,8 +128,10 @@ def _onesided_length(length: Extent) -> Extent:
 def _transform_by_matrix(lines: Tensor, length: Extent, inverse: bool, onesided: bool) -> Tensor:
     """Return the transform of `lines` [batch, rows, parts] along the rows, by one product with a matrix.
 
-    `parts` is 1 (real) or 2 (real, imaginary). The result is [batch, frequencies, 2]; for a one-sided inverse it is
-    real, [batch, length, 1]. If the lines have fewer rows than `length`, the missing rows count as zeros.
+    `parts` is 1 (real) or 2 (real, imaginary). The result is [batch, length, 2], or [batch, length // 2 + 1, 2] if
+    `onesided`. For a one-sided inverse it is real, [batch, length, 1].
+
+    If the lines have fewer rows than the transform reads, the missing rows count as zeros.
     """
     batch, rows, parts = lines.shape
     columns = _onesided_length(length) if onesided and not inverse else length
@@ -148,9 +157,11 @@ def _split_factor(length: int) -> int:
 def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided: bool) -> Tensor:
     """Compute `_transform_by_matrix` by the Cooley-Tukey algorithm, as transforms of two factors of `length`.
 
-    `length` is an int above `_LONG` that is no prime. `lines` is [batch, rows, parts]. If there are fewer rows than
-    `length`, they are zero-padded. For a one-sided inverse, they are completed by conjugates; `lines` must then have
-    both parts.
+    `length` is an int above `_LONG` that is no prime. `lines` is [batch, rows, parts], and is zero-padded to `length`
+    rows.
+
+    For a one-sided inverse, `lines` is zero-padded to the one-sided frequencies, then completed by their conjugates. In
+    this case `lines` must have the real and the imaginary part.
     """
     batch, rows, _ = lines.shape
     first = _split_factor(length)

@@ -59,9 +59,11 @@ def mel_weight_matrix(
 ) -> Tensor:
     """Return the mel filter bank, a matrix [dft_length // 2 + 1, num_mel_bins] from a spectrum to mel bands.
 
-    Each column is a triangular filter with the peak 1. The corners are low + k * (high - low) / (num_mel_bins + 2) on
-    the mel scale; low and high are the two edges. The corners of the triangles are rounded down to bins of the spectrum. The dtype is `output_datatype`, by
-    default float32.
+    Column m is a triangular filter with the peak 1. It begins at corner m, has its peak at corner m + 1, and ends at
+    corner m + 2. With the edges `low` and `high` on the mel scale, corner k is low + k * (high - low) / (num_mel_bins +
+    2). The corners are converted to hertz, and rounded down to bins of the spectrum.
+
+    The dtype is `output_datatype`, by default float32.
     """
     bands, points = as_sizes(num_mel_bins, 1)[0], as_sizes(dft_length, 1)[0]
     low, high = (_to_mel(p.reshape(edge, ())) for edge in (lower_edge_hertz, upper_edge_hertz))

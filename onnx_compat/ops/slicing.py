@@ -61,7 +61,7 @@ def slice(
 def dynamic_slice(data: Tensor, starts: Tensor, ends: Tensor, axes: Optional[Tensor] = None) -> Tensor:
     """Return data[start:end] along each of `axes`, by default along the first axes. Raises the errors of `slice`.
 
-    DynamicSlice is an experimental operator of ONNX 1.4, which Slice replaced.
+    DynamicSlice is an experimental operator of ONNX 1.4; Slice of opset 10 replaced it.
     """
     return slice(data, starts, ends, axes)
 
@@ -85,10 +85,10 @@ def _slice(
 
 
 def _open_end(end: Extent, step: int) -> Any:
-    """Return None, which means the end of the axis, if `end` is extreme. Return any other `end` unchanged.
+    """Return None if `end` is extreme: the slice then includes the last element in the direction of the step.
 
     An extreme end is >= 2^31 - 1 for a positive step, and <= -(2^31 - 1) for a negative step. A symbolic end is not
-    extreme.
+    extreme. Return any other `end` unchanged.
     """
     if is_static(end) and (end >= _FAR if step > 0 else end <= -_FAR):
         return None
@@ -109,8 +109,8 @@ def split_1(
 ) -> List[Tensor]:
     """Split along an axis into the outputs of the node.
 
-    In version 1 the sizes are an input (`lengths`, which wins) or the attribute `split`; by default equal parts. Raises
-    InvalidModelError for sizes that do not fit the axis or the number of outputs.
+    The sizes are the input `lengths`. Without this input, they are the attribute `split`, by default equal parts.
+    Raises InvalidModelError for sizes that do not fit the axis or the number of outputs.
     """
     return split_13(ctx, input, lengths, axis=axis) if lengths else split_2(ctx, input, split=split, axis=axis)
 
@@ -147,8 +147,8 @@ def split(
     """Split a tensor along an axis. Return a list of the pieces.
 
     - `split` is given: the size of each piece.
-    - Otherwise: `num_outputs` equal pieces, of which the last may be smaller or empty. By default, their number is the
-      number of the node's outputs.
+    - Otherwise: `num_outputs` pieces of the size ceil(length / num_outputs). The last pieces may be smaller or empty: 5
+      elements in 4 pieces -> 2, 2, 1, 0. num_outputs is by default the number of the node's outputs.
 
     Raises LimitError above the limit `sequence_items`. Raises InvalidModelError if `split` does not fit the axis or the number of outputs, or if the number of pieces is
     below 1.
@@ -165,7 +165,7 @@ def split(
 def _equal_parts(extent: Extent, count: int) -> List[Extent]:
     """Return `count` equal sizes. Raises InvalidModelError if `count` does not divide a static size.
 
-    A symbolic size is not checked.
+    A symbolic size is divided without a check, and rounded down.
     """
     if is_static(extent) and extent % count:
         raise InvalidModelError("an axis of length %s cannot be split into %d equal parts" % (extent, count))
@@ -181,27 +181,30 @@ def _chunk_sizes(extent: Extent, count: int) -> List[Extent]:
 
 @op("Pad", since=1)
 def pad_1(data: Tensor, *, paddings: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pad by the attribute `paddings`: the begin of each axis, then the end of each axis. A negative size crops.
+    """Pad by the attribute `paddings`; a negative size crops.
 
-    `value` is only used in mode constant; for the modes and the errors, see `pad`.
+    `paddings` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1].
+    `value` is only used in mode constant. For the modes and the errors, see `pad`.
     """
     return _pad_and_crop(data, list(paddings), mode, value)
 
 
 @op("Pad", since=2)
 def pad_2(data: Tensor, *, pads: Sequence[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    """Pad, or crop by negative sizes, by the attribute `pads`: the begin of each axis, then the end of each axis.
+    """Pad by the attribute `pads`; a negative size crops.
 
-    `value` is only used in mode constant; for the modes and the errors, see `pad`.
+    `pads` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1]. `value`
+    is only used in mode constant. For the modes and the errors, see `pad`.
     """
     return _pad_and_crop(data, list(pads), mode, value)
 
 
 @op("Pad", since=(11, 13))
 def pad_11(data: Tensor, pads: Tensor, constant_value: Optional[Tensor] = None, *, mode: str = "constant") -> Tensor:
-    """Pad, or crop by negative sizes, by the input `pads`: the begin of each axis, then the end of each axis.
+    """Pad by the input `pads`; a negative size crops.
 
-    `constant_value`, by default 0, is only used in mode constant; for the modes and the errors, see `pad`.
+    `pads` has the sizes at the start of each axis, then the sizes at the end: [start 0, start 1, end 0, end 1].
+    `constant_value`, by default 0, is only used in mode constant. For the modes and the errors, see `pad`.
     """
     return pad(data, pads, constant_value, mode=mode)
 
@@ -217,11 +220,13 @@ def pad(
 ) -> Tensor:
     """Pad the axes `axes` of data, by default all axes. A negative size crops the axis.
 
-    `pads` has the sizes at the begin of these axes, then those at the end. The mode "constant" pads with
-    `constant_value`, by default 0. The modes "edge", "reflect" and "wrap" copy elements.
+    `pads` has the sizes at the start of these axes, then the sizes at the end: [start 0, start 1, end 0, end 1]. A size
+    that is not known must not be negative. The mode "constant" pads with `constant_value`, by default 0. The modes
+    "edge", "reflect" and "wrap" copy elements.
 
-    Raises InvalidModelError if `pads` does not have two sizes for each axis, or if a static size of the result is
-    negative. Raises NeedsKnownError if the axes are not known.
+    Raises InvalidModelError if an axis is out of range, or if `pads` does not have two sizes for each axis. Raises it
+    as well if a static size of the result is negative. Raises NeedsKnownError if the axes or the length of `pads` are
+    not known.
     """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
@@ -234,11 +239,11 @@ def _pad_and_crop(
 ) -> Tensor:
     """Pad the axes of x by positive sizes, and crop them by negative sizes. A symbolic size is taken as positive.
 
-    `pads` has the sizes at the begin of `axes`, then those at the end; `axes` None: all axes. The modes that copy
+    `pads` has the sizes at the start of `axes`, then the sizes at the end; `axes` None: all axes. The modes that copy
     elements (edge, reflect, wrap) crop first, and copy elements that remain.
 
-    Raises InvalidModelError if `pads` does not have two sizes for each axis, or if a static size of the result is
-    negative.
+    Raises InvalidModelError if an axis is out of range, or if `pads` does not have two sizes for each axis. Raises it
+    as well if a static size of the result is negative.
     """
     low: List[Extent] = [0] * x.rank
     high: List[Extent] = [0] * x.rank
@@ -261,7 +266,7 @@ def _pad_and_crop(
 
 
 def _crops_padding(before: Extent, extent: Extent, after: Extent) -> bool:
-    """Whether the crop of an axis removes more elements than it has, and therefore also padding of the other end.
+    """Whether the crop at one end of an axis removes more elements than the axis has, and therefore also padding.
 
     `before` and `after` are the padding at the two ends; a negative size crops. False if a size is symbolic.
     """
@@ -275,6 +280,8 @@ def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequenc
     """Give the axes `axes` the sizes in `shape`: crop each axis to its middle, or zero-pad it at both ends.
 
     By default, `axes` is all axes. If the number of elements to remove or to add is odd, the end gets the larger half.
+    Raises InvalidModelError for an axis that is out of range. Raises NeedsKnownError if the length of `shape` is not
+    known.
     """
     x = input_data
     axis_indices = normalize_axes(range(x.rank) if axes is None else axes, x.rank)

@@ -36,8 +36,8 @@ Json = Any  # a parsed JSON value: its structure is only known after a check
 def describe_keras_file(path: str) -> Description:
     """Return the description of a .keras file: facts on the model, a table of ports and a table of layer counts.
 
-    The facts have the format, the model, the sizes in bytes, the layers and the Keras version. An InputLayer is not
-    counted.
+    The facts have the format, the model, the bytes of the file and of its weights, the layers, the Keras version and
+    the date. An InputLayer is not counted. A layer that holds layers counts as its inner layers.
 
     Raises `InputError` if the file cannot be read. Raises `InvalidModelError` if the file is damaged, or its layers are
     nested too deep.
@@ -82,6 +82,7 @@ def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
 
     - Raises `KeyError` if the archive has no such file.
     - Raises `ValueError` if the file is no JSON, or is larger than `_LARGEST` bytes.
+    - Errors of `zipfile` for a damaged archive pass.
     """
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
@@ -91,7 +92,7 @@ def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
 
 
 def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
-    """Yield the JSON object of each layer of a model. Instead of a layer that holds layers, yield these, at any depth."""
+    """Yield the JSON object of each layer that holds no layers itself, at any depth of a model."""
     for layer in model["config"].get("layers", ()):
         if "layers" in layer["config"]:
             yield from _iterate_layers(layer)
@@ -131,9 +132,9 @@ def _set_names(rows: List[Row], names: List[Any]) -> List[Row]:
 
 
 def _layer_names(layers: Json) -> Iterator[str]:
-    """Yield the names of layers from a triple [name, node, tensor], or from lists or dicts of triples at any depth.
+    """Yield the layer name in each triple [name, node, tensor].
 
-    Yield nothing for None.
+    `layers`: a triple, or nested lists or dicts of triples. None yields nothing.
     """
     if isinstance(layers, dict):
         layers = list(layers.values())

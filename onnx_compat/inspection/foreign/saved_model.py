@@ -109,7 +109,7 @@ def _iterate_nodes(graph: Optional[Message]) -> Iterator[Message]:
 
 
 def _signature_rows(graph: Message, port_types: Dict[str, Dict[str, Row]]) -> Iterator[Row]:
-    """Yield a table row for each input and output of each signature, but for the signature that initializes the model.
+    """Yield a table row for each input and output of each signature, except the one that initializes the model.
 
     A row has the columns "signature", "" ("input" or "output"), "name", "type" and "shape". In the default signature,
     the entries of `port_types` (see `_read_port_types`) replace type and shape. A port without a type has the type "?"
@@ -143,8 +143,9 @@ def _port_type(port: Message) -> Row:
 def _read_port_types(path: str) -> Dict[str, Dict[str, Row]]:
     """Return the types of the model's ports: {"input": {name: row}, "output": {name: row}}.
 
-    A row is {"type": dtype, "shape": list of sizes}. The types come from a file that the shims write. They have names
-    for open sizes, which a signature lacks. Return an empty dict if that file is absent, damaged or too large.
+    A row is {"type": dtype, "shape": list of sizes}. The types come from a file that the shims write (`_PORT_TYPES`).
+    Its shapes have names for open sizes, which a signature lacks. Return an empty dict if the file is absent, damaged
+    or too large.
     """
     types_path = os.path.join(path, _PORT_TYPES)
     if not os.path.isfile(types_path):

@@ -67,11 +67,11 @@ def bias_dropout(
     *,
     seed: Optional[int] = None,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return (Dropout(data + bias) + residual, the bool mask of the Dropout).
+    """Return (Dropout(data + bias) + residual, bool mask that is True for kept elements).
 
-    An absent residual is 0, an absent ratio 0.5. Without training_mode, or with a ratio of 0, nothing is dropped; then
-    the mask is None if it is not requested. Raises NeedsKnownError if `ratio` or `training_mode` is given
-    and not known.
+    An absent residual is 0, an absent ratio 0.5. Elements are dropped only if `training_mode` is True and the ratio is
+    not 0. Otherwise the mask is None if it is not requested. Raises NeedsKnownError if `ratio` or `training_mode` is
+    given and not known.
     """
     output, mask = dropout(ctx, p.add(data, bias), ratio, training_mode, seed=seed)
     return (output if residual is None else p.add(output, residual)), mask

@@ -31,20 +31,19 @@ def trilu(X: Tensor, k: Optional[Tensor] = None, *, upper: int = 1) -> Tensor:
 
 @op("Range", since=1, domain=DOMAIN)
 def range_(start: Tensor, limit: Tensor, delta: Optional[Tensor] = None) -> Tensor:
-    """Return the vector start, start + delta, … up to limit, exclusive; delta is 1 by default.
+    """Return the vector start, start + delta, … up to limit, exclusive; down to limit if delta is negative.
 
-    A negative delta counts down. The vector is empty if start is at or beyond limit. Raises InvalidModelError for a
-    known delta of 0.
+    An absent delta is 1. The vector is empty if start is at or beyond limit. Raises InvalidModelError for a delta of 0
+    if all three are known.
     """
     return constants.range_11(start, limit, lift(1, start.dtype) if delta is None else delta)
 
 
 @op("GatherND", since=1, domain=DOMAIN)
 def gather_nd(data: Tensor, indices: Tensor) -> Tensor:
-    """Return data[row] for each row of coordinates. The rows are the last axis of the indices.
+    """Return the elements or slices of data at coordinates: indices [[0, 1], [2, 0]] give [data[0, 1], data[2, 0]].
 
-    A row that is shorter than the rank selects a slice. Negative coordinates count from the end; a known coordinate out
-    of range raises InvalidModelError.
+    See `indexing.gather_nd`; there are no batch axes.
     """
     return indexing.gather_nd_11(data, indices)
 
@@ -56,16 +55,17 @@ def pad(data: Tensor, pads: Tensor, value: Optional[Tensor] = None, *, mode: str
     `pads` is [2 * rank] or [1, 2 * rank]: the numbers at the begin of all axes, then those at their end. The mode
     "constant" pads with `value`, by default 0. The modes "edge", "reflect" and "wrap" copy elements.
 
-    Raises InvalidModelError if `pads` has another number of elements.
+    Raises InvalidModelError if `pads` has another number of elements, or if a static size of the result is negative.
     """
     return slicing.pad(data, p.reshape(pads, (pads.size,)), value, mode=mode)
 
 
 @op("ExpandDims", since=1, domain=DOMAIN)
 def expand_dims(X: Tensor, axis: Tensor) -> Tensor:
-    """Insert an axis of size 1 into X. `axis` is its position in the result; -1 makes it the last axis.
+    """Insert an axis of size 1 into X. `axis` is its position in the result; a negative position counts from the end.
 
-    Raises NeedsKnownError if `axis` is not known, and InvalidModelError if it is out of range.
+    -1 makes it the last axis. Raises NeedsKnownError if `axis` is not known. Raises InvalidModelError if `axis` is out
+    of range or does not have exactly one element.
     """
     return p.unsqueeze(X, [p.axis_of(int(known_number(axis, "the axis of ExpandDims")), X.rank + 1)])
 
@@ -103,7 +103,7 @@ def nhwc_max_pool(
 def inverse(X: Tensor) -> Tensor:
     """Return the inverse of each matrix (the last two axes), by Gauss-Jordan elimination with partial pivoting.
 
-    A singular matrix gives infinities or NaN.
+    A singular matrix gives infinities or NaN, or large numbers if rounding hides that it is singular.
     """
     size = X.shape[-1]
     rows = p.iota(size)
@@ -128,7 +128,7 @@ def inverse(X: Tensor) -> Tensor:
 def _select_row(matrix: Tensor, is_selected: Tensor) -> Tensor:
     """Return the row of each matrix for which `is_selected` is True, as [..., 1, columns].
 
-    `is_selected` is [..., rows], with a single True for each matrix.
+    `matrix` is [..., rows, columns]. `is_selected` is [..., rows], with exactly one True for each matrix.
     """
     selected = p.where(p.unsqueeze(is_selected, [is_selected.rank]), matrix, lift(0, matrix.dtype))
     return p.reduce_sum(selected, [matrix.rank - 2], keepdims=True)
@@ -136,10 +136,10 @@ def _select_row(matrix: Tensor, is_selected: Tensor) -> Tensor:
 
 @op("Unique", since=1, domain=DOMAIN)
 def unique(x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """Return (distinct elements of a vector, inverse indices, counts).
+    """Return (distinct elements of a vector, inverse indices, counts). Indices and counts are int64.
 
-    The distinct elements have the order of their first index. An inverse index is the position of an element of x in
-    the distinct elements. After a stable sort, equal elements are adjacent, and the first of them has the lowest index.
+    The distinct elements are in the order in which they first occur. For each element of x, the inverse index is its
+    position among the distinct elements. For each distinct element, the count is how often it occurs in x.
     """
     size = x.shape[0]
     values, positions = p.top_k(x, size, 0)
@@ -173,8 +173,11 @@ def _check_transform(signal_ndim: int, onesided: int, normalized: int) -> None:
 def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Tensor:
     """Return the one-sided Fourier transform of the last axis, with real and imaginary part along a new last axis.
 
-    The last axis of a real X of length n becomes [n // 2 + 1, 2]. Raises UnsupportedError unless signal_ndim is 1 and
-    the transform is one-sided and not normalized.
+    X is real: [..., n] becomes [..., n // 2 + 1, 2]. Raises UnsupportedError in these cases:
+
+    - signal_ndim is not 1
+    - onesided is 0
+    - normalized is nonzero
     """
     _check_transform(signal_ndim, onesided, normalized)
     cosines, sines = _cosines_and_sines(floordiv(X.shape[-1], 2) + 1, X.shape[-1], X.dtype)
@@ -185,9 +188,12 @@ def rfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int 
 def irfft(X: Tensor, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Tensor:
     """Return the inverse of Rfft for a signal of even length: X [..., k, 2] gives [..., 2 * (k - 1)].
 
-    The last axis of X has the real and the imaginary part. The result includes the factor 1 / length.
+    The last axis of X has the real and the imaginary part. The result includes the factor 1 / length. Raises
+    UnsupportedError in these cases:
 
-    Raises UnsupportedError if signal_ndim is not 1, if the transform is not one-sided, or if it is normalized.
+    - signal_ndim is not 1
+    - onesided is 0
+    - normalized is nonzero
     """
     _check_transform(signal_ndim, onesided, normalized)
     count = X.shape[-2]

@@ -59,12 +59,20 @@ def attention(
 ) -> List[Maybe]:
     """Return [multi-head attention [batch, steps, heads * size], present keys and values as one tensor].
 
-    Queries, keys and values are equal parts of the product input @ weights + bias. `qkv_hidden_sizes` gives other sizes
-    of the parts. `past` is put before the keys and values. The present tensor is [2, batch, heads, past + steps, size],
-    or None if it is not requested. If `unidirectional` is nonzero, a query attends to no later key.
-    past_sequence_length and rotary_embedding_dim have no effect.
+    Queries, keys and values are the three parts of the product input @ weights + bias. The parts have equal widths,
+    unless `qkv_hidden_sizes` gives their widths.
 
-    Raises UnsupportedError for do_rotary, past_present_share_buffer, and a mask of a rank other than 1, 2 and 3.
+    - mask_index: which keys are padding (see `_key_mask`). `mask_filter_value` is added to the scores of padding.
+    - past: [2, batch, heads, past steps, size]: keys and values that precede those of the input.
+    - attention_bias: a summand to the scores.
+    - scale: the factor of the scores; 0 is 1 / sqrt(head size).
+    - unidirectional: if nonzero, a query attends to no later key.
+
+    past_sequence_length and rotary_embedding_dim have no effect. The present tensor is
+    [2, batch, heads, past steps + steps, size], or None if it is not requested.
+
+    Raises UnsupportedError for do_rotary, past_present_share_buffer, and a mask of a rank other than 1, 2 and 3. Raises
+    NeedsKnownError for some masks of rank 1 (see `_key_bounds`).
     """
     if do_rotary or past_present_share_buffer:
         raise UnsupportedError(
@@ -101,9 +109,9 @@ def multi_head_attention(
 ) -> List[Tensor]:
     """Return [multi-head attention, present keys, present values, scores before the softmax].
 
-    `query` may hold queries, keys and values, and `key` may hold keys and values (see `_split_inputs`). A key or value
-    of rank 4 is already split into heads, [batch, heads, steps, size], and gets no bias. The past is put before the
-    keys and values if both past_key and past_value are given. The scores include attention_bias and all masks.
+    `query` may also hold the keys and values, and `key` may also hold the values (see `_split_inputs`). Past keys and
+    values precede the keys and values if both past_key and past_value are given. The scores include attention_bias and
+    all masks. A single query gets no causal mask. See `attention` for the attributes.
 
     With past_sequence_length, past and present share a buffer (see `_append_to_buffer`).
 
@@ -149,14 +157,20 @@ def decoder_masked_multi_head_attention(
 ) -> List[Tensor]:
     """Return [attention of one decoding step, present keys, present values, scores before the softmax].
 
-    Without a shared buffer, the present keys and values are the past and the new step. With
-    `past_present_share_buffer`, `past_sequence_length` steps of the past are valid. The new step follows them, and the
-    present has the size of the past.
+    If past_present_share_buffer is 0, the present keys and values are those of the past, then those of the new step. If
+    it is nonzero, the past is a buffer whose first `past_sequence_length` steps are valid. The present is this buffer
+    with the new step written after the valid steps; only these steps are attended to. A past needs both past_key and
+    past_value.
 
-    There is no causal mask. `output_qk` has no effect.
+    The inputs are split as by `_split_inputs`. There is no causal mask. `output_qk` has no effect.
 
-    Raises UnsupportedError for cache_indirection with a beam_width other than 1. Raises InvalidModelError for a shared
-    buffer with a past and without past_sequence_length.
+    Raises UnsupportedError in these cases:
+
+    - cache_indirection is given, and beam_width is absent or not 1
+    - the rank of the mask is not 1, 2 or 3
+
+    Raises InvalidModelError for a shared buffer with a past and without past_sequence_length, and for a key of rank 3
+    or 4 without a value. Raises NeedsKnownError if cache_indirection is given and beam_width is not known.
     """
     if cache_indirection is not None and (beam_width is None or known_number(beam_width, "a beam_width") != 1):
         raise UnsupportedError("DecoderMaskedMultiHeadAttention with several beams is not supported")
@@ -194,12 +208,16 @@ def _append_to_buffer(
 def _split_inputs(query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Tuple[Tensor, Tensor, Tensor]:
     """Split the inputs of an attention. Return (queries, keys, values), each [batch, heads, steps, size].
 
-    - A query of rank 5, [batch, steps, heads, 3, size], or of rank 3 without a key, holds all three.
-    - A key of rank 5, [batch, steps, heads, 2, size], holds keys and values.
-    - Any other key needs a value: else InvalidModelError is raised.
+    The first form that fits is used:
 
-    `count`: the number of heads. `bias` has a part for the queries, the keys and the values. Inputs of rank 4 get no
-    bias.
+    - A query [batch, steps, heads, 3, size] holds queries, keys and values.
+    - A query [batch, steps, 3 * heads * size] without a key holds queries, keys and values.
+    - A key [batch, steps, heads, 2, size] holds keys and values.
+    - Otherwise, query, key and value are separate: [batch, steps, heads * size], or already
+      [batch, heads, steps, size].
+
+    `count` is the number of heads. `bias` is a vector with a part for the queries, the keys and the values. Inputs that
+    are already [batch, heads, steps, size] get no bias. Raises InvalidModelError for separate inputs without a value.
     """
     if query.rank == 5:  # [batch, steps, heads, 3, size]
         parts = [_merge_heads(take_slice(query, n, 3)) for n in range(3)]
@@ -227,12 +245,13 @@ def _merge_heads(x: Tensor) -> Tensor:
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, mask: Maybe, attention_bias: Maybe, past_length: Extent, rules: _ScoreRules
 ) -> Tuple[Tensor, Tensor]:
-    """Return softmax(scores) @ v as [batch, steps, heads * size], and the scores, with all masks added.
+    """Return (softmax(scores) @ v as [batch, steps, heads * size], scores). The scores include the bias and all masks.
 
-    q, k, v: [batch, heads, steps, size].
-    mask: which keys are not padding (see `_key_mask`); None: all.
-    attention_bias: a summand to the scores; None: 0.
-    past_length: the number of keys before the first query, for the causal mask. A single query gets no causal mask.
+    - q, k, v: [batch, heads, steps, size].
+    - mask: which keys are padding (see `_key_mask`); None: no key.
+    - attention_bias: a summand to the scores; None: 0.
+    - past_length: the number of keys before the first query, for the causal mask.
+    - rules: if `is_causal`, a query attends to no later key. This mask is left out for a single query.
     """
     steps, total = q.shape[2], k.shape[2]
     bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.padding_value)
@@ -267,15 +286,15 @@ def _key_mask(mask: Tensor, batch: Extent, total: Extent) -> Tensor:
 
 
 def _key_bounds(mask: Tensor, batch: Extent) -> Tuple[Tensor, Maybe]:
-    """Return (end of the keys, start of the keys) of each sample, as tensors [batch, 1, 1, 1]. `mask` has rank 1.
+    """Return (end of the keys, start of the keys) of each sample, as tensors [batch, 1, 1, 1].
 
-    The start is None if the mask has none. The mask has one of these forms:
+    `mask` is a vector in one of these forms:
 
-    - the ends: [batch]
-    - the ends, then the starts: [2 * batch]
-    - the lengths, then two lists of offsets: [3 * batch + 2]. The lengths are the ends; the offsets are ignored.
+    - [batch]: the ends; the start is None.
+    - [2 * batch]: the ends, then the starts.
+    - [3 * batch + 2]: the lengths, which are the ends, then offsets, which are ignored; the start is None.
 
-    Raises NeedsKnownError if the form cannot be told, because the sizes are not known.
+    Raises NeedsKnownError if the length of the mask or the batch size is not known, unless both are equal.
     """
     pieces = 1
     if not is_equal(mask.shape[0], batch):

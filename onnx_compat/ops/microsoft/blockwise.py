@@ -14,9 +14,10 @@ from onnx_compat.tracing.values import Tensor, lift
 
 
 def _unpack(packed: Tensor, bits: int, length: Extent) -> Tensor:
-    """Unpack the first `length` numbers from the bytes of the last axis, the lowest bits of a byte first, as uint8.
+    """Return the first `length` numbers that are packed into the bytes of the last axis, as uint8.
 
-    Raises UnsupportedError unless `bits`, the width of a number, is 2, 4 or 8.
+    `bits` is the width of a number. The lowest bits of a byte hold the first number. Raises UnsupportedError unless
+    `bits` is 2, 4 or 8.
     """
     if bits not in (2, 4, 8):
         raise UnsupportedError("weights of %d bits are not supported" % bits, hint="quantize to 2, 4 or 8 bits")
@@ -44,12 +45,14 @@ def matmul_nbits(
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Tensor:
-    """Return A times the transposed dequantized weights B, plus the bias, in the dtype of A.
+    """Return A @ dequantized(B)^T + bias, in the dtype of A.
 
-    K is the size of the last axis of A, N the number of columns of the result. B has N rows of packed numbers of `bits`
-    bits; `scales` and `zero_points` have an entry for each block of `block_size` numbers of a row. An absent zero point
-    is 2 ** (bits - 1). `g_idx` is the block of each input feature, where blocks are not contiguous. `accuracy_level`
-    has no effect.
+    - A: [..., K]; the result is [..., N].
+    - B: N rows of K numbers of `bits` bits, packed into bytes.
+    - scales, zero_points: an entry for each block of `block_size` numbers of a row. Integer zero points are packed like
+      B. By default, the zero point is 2 ** (bits - 1).
+    - g_idx: the block of each of the K columns of B; by default, blocks are contiguous.
+    - accuracy_level: no effect.
 
     Raises UnsupportedError for weight_prepacked, and for `bits` other than 2, 4 and 8.
     """
@@ -68,10 +71,10 @@ def matmul_nbits(
 
 
 def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent) -> Tensor:
-    """Return the zero point of each block, [rows, blocks], or a scalar if `packed` is absent.
+    """Return the zero point of each block, [rows, blocks].
 
-    The scalar is the default 2 ** (bits - 1), as uint8. Integer zero points are packed into bytes like the weights;
-    floats are not.
+    If `packed` is absent, return the default as a uint8 scalar: 2 ** (bits - 1). Integer zero points are unpacked from
+    bytes, like the weights. Float zero points are not packed.
     """
     if packed is None:
         return lift(2 ** (bits - 1), uint8)
@@ -92,7 +95,7 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Tensor:
-    """Return slices of block-quantized data along `gather_axis`, dequantized. An index out of range gives zeros.
+    """Return slices of block-quantized data along `gather_axis`, dequantized, in the dtype of the scales.
 
     A negative index counts from the end. Blocks are on `quantize_axis`. uint8 data holds packed numbers of `bits` bits
     on the last axis, other integers a number in each element. Float data is multiplied by the scales, without zero
@@ -126,9 +129,10 @@ def gather_block_quantized(
 def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor], bits: int) -> Any:
     """Return (quantized numbers, zero points), with each number in an int8 or uint8 element.
 
-    - uint8 data: data and zero points are unpacked along the last axis. The default zero point is the scalar 2 ** (bits
-      - 1).
-    - Other data: data and zero points are cast to int8 or uint8. The default zero point is 0.
+    - uint8 data: numbers and zero points are unpacked along the last axis. The default zero point is 2 ** (bits - 1).
+    - other data: numbers and zero points are cast to int8 or uint8. The default zero point is 0.
+
+    A default zero point is a scalar. Raises UnsupportedError for uint8 data with `bits` other than 2, 4 and 8.
     """
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)

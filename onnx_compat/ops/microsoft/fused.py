@@ -115,7 +115,7 @@ def fused_conv(
 def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
     """Return FusedConv of images X and Z with the channels last; the result has the channels last too.
 
-    The filters W have the channels first: [M, C / group, kernel...].
+    The filters W have the channels first: [M, C / group, kernel...]. `how` has the attributes of `fused_conv`.
     """
     return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 
@@ -196,8 +196,8 @@ def fused_matmul(
 def _transpose_operand(x: Tensor, transpose_matrix: int, move_batch_axis: int) -> Tensor:
     """Return an operand of FusedMatMul, transposed; a vector or scalar unchanged.
 
-    If `move_batch_axis`, first move the first axis to the last but one position. If `transpose_matrix`, then swap the
-    last two axes.
+    - move_batch_axis: first, move the first axis before the last: [a, b, c, d] -> [b, c, a, d].
+    - transpose_matrix: then, swap the last two axes: [a, b, c, d] -> [a, b, d, c].
     """
     axes: List[int] = list(range(x.rank))
     if x.rank < 2:

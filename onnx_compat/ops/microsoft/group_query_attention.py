@@ -55,13 +55,16 @@ def group_query_attention(
 ) -> List[Maybe]:
     """Return [grouped-query attention, key cache, value cache, requested scores or None].
 
-    If key or value is absent, `query` holds queries, keys and values in its last axis. The caches are [batch,
-    kv_num_heads, slots, size] (see `_update_cache`).
+    If key or value is absent, `query` holds queries, keys and values in its last axis. The caches are
+    [batch, kv_num_heads, slots, size] (see `_update_cache`).
 
-    - causal: nonzero: a query attends to no later key; 0: to all valid keys.
-    - qk_output: the requested scores: 1 before the softmax (0 for hidden keys), 2 after the softmax; else None.
-    - seqlens_k: the number of valid keys of each sample, minus 1. The new steps are counted.
-    - local_window_size: how many keys up to its own position a query may attend to; 0 or less: no limit.
+    - seqlens_k: the number of valid keys of each sample, including the new steps, minus 1.
+    - total_sequence_length: the least number of slots of the caches, if there is a past.
+    - causal: if nonzero, a query attends to no later key; if 0, it attends to all valid keys.
+    - local_window_size: a query attends to no more than this number of keys up to its own position; 0 or less: no
+      limit.
+    - qk_output: 1: the requested scores are those before the softmax, with 0 for hidden keys; 2: those after the
+      softmax; another number: None.
 
     Raises UnsupportedError for k_scale, v_scale (a quantized cache), q_norm_weight, k_norm_weight or
     sliding_window_cache. Raises InvalidModelError if seqlens_k or total_sequence_length is missing, or if do_rotary lacks
@@ -103,8 +106,8 @@ def group_query_attention(
 def _check_inputs(scales: Sequence[Maybe], norms: Sequence[Maybe], window: int, lengths: Maybe, total: Maybe) -> None:
     """Raise UnsupportedError for an input that is not supported, and InvalidModelError for missing lengths.
 
-    Not supported are a scale of the cache, a weight of a normalization, and a `window` (sliding_window_cache) other
-    than 0.
+    - UnsupportedError: a scale of the cache, a weight `norm` or a nonzero `window` (sliding_window_cache) is given.
+    - InvalidModelError: `lengths` (seqlens_k) or `total` (total_sequence_length) is missing.
     """
     if any(scale is not None for scale in scales):
         raise UnsupportedError("GroupQueryAttention with a quantized cache is not supported")
@@ -119,10 +122,10 @@ def _check_inputs(scales: Sequence[Maybe], norms: Sequence[Maybe], window: int, 
 def _select_angles(
     cos: Maybe, sin: Maybe, positions: Maybe, past_lengths: Maybe, steps: Extent
 ) -> Tuple[Tensor, Tensor]:
-    """Return the cosines and sines of the rotary embedding for each step, [batch or 1, steps, half a head].
+    """Return (cosines, sines) of the rotary embedding for each step, each [batch or 1, steps, width of the caches].
 
-    Without `positions`, the steps follow the past: past length, past length + 1, … (from 0 without a past). Raises
-    InvalidModelError if `cos` or `sin` is missing.
+    They are the rows of `cos` and `sin` at `positions`. By default, the positions are past length, past length + 1, …,
+    or 0, 1, … without a past. Raises InvalidModelError if `cos` or `sin` is missing.
     """
     if cos is None or sin is None:
         raise InvalidModelError("do_rotary needs cos_cache and sin_cache")
@@ -133,10 +136,10 @@ def _select_angles(
 
 
 def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, total: Extent) -> Tensor:
-    """Return the cache [batch, heads, slots, size]: past_lengths[b] past steps of sample b, the new steps, then zeros.
+    """Return the cache [batch, heads, slots, size]: past steps, then the new steps, then zeros.
 
-    `new` is [batch, steps, count * size]. The cache has as many slots as the past, and at least `total`. Without a
-    past, return the new steps alone, split into `count` heads.
+    Sample b has `past_lengths[b]` past steps. `new` is [batch, steps, count * size]. The number of slots is that of the
+    past, or `total` if this is greater. Without a past, return the new steps alone, as [batch, count, steps, size].
     """
     if past is None or past_lengths is None:
         return attention_weights.split_heads(new, count)

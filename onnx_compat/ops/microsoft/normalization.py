@@ -29,10 +29,12 @@ op("LayerNormalization", since=1)(layer_normalization)
 def simplified_layer_normalization(
     ctx: "Context", X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Normalized:
-    """Return (normalized X, 1 / RMS): X divided by its root mean square over the axes from `axis` on, times `scale`.
+    """Return (X / RMS * scale, 1 / RMS). RMS is the root mean square of X over the axes from `axis` on.
 
-    1 / RMS keeps the reduced axes with size 1; it is None if it is not requested. `epsilon` is added to the mean square.
-    `stash_type` is the dtype of the computation and of 1 / RMS (see `compute_dtype`).
+    - The first result has the dtype of `scale`.
+    - 1 / RMS keeps the reduced axes with size 1. It is None if it is not requested.
+    - `epsilon` is added to the mean square.
+    - `stash_type`: the computation and 1 / RMS have the wider of this dtype and the dtype of X (see `compute_dtype`).
     """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
@@ -58,8 +60,8 @@ def skip_layer_normalization(
 ) -> Normalized:
     """Return (LayerNormalization of s, mean, 1 / standard deviation, s), where s = input + skip + bias.
 
-    The last axis is normalized. `gamma` is the scale and `beta` the shift. An absent beta or bias is 0. A standard
-    deviation that is not requested gives None.
+    The last axis is normalized. `gamma` is the scale and `beta` the shift. An absent beta or bias is 0. 1 / standard
+    deviation is None if it is not requested.
     """
     total = _sum_inputs(input, skip, bias)
     return (*layer_normalization(ctx, total, gamma, beta, epsilon=epsilon), total)
@@ -69,9 +71,10 @@ def skip_layer_normalization(
 def skip_simplified_layer_normalization(
     ctx: "Context", input: Tensor, skip: Tensor, gamma: Tensor, bias: Optional[Tensor] = None, *, epsilon: float = 1e-12
 ) -> Normalized:
-    """Return RMSNormalization of s = input + skip + bias over the last axis: (output, zeros, 1 / root mean square, s).
+    """Return (RMSNormalization of s, zeros, 1 / root mean square, s), where s = input + skip + bias.
 
-    The zeros stand for the mean. An absent bias is 0. If neither statistic is requested, both are None.
+    The last axis is normalized. The zeros stand for the mean. An absent bias is 0. If neither the zeros nor 1 / root
+    mean square are requested, both are None.
     """
     total = _sum_inputs(input, skip, bias)
     factor = _inverse_rms(total, [total.rank - 1], epsilon) if ctx.wants(1) or ctx.wants(2) else None
@@ -100,10 +103,10 @@ def embed_layer_normalization(
     epsilon: float = 1e-12,
     mask_index_type: Optional[int] = None,
 ) -> Normalized:
-    """Return LayerNormalization of the sum s of word, position and segment embeddings: (output, lengths, s).
+    """Return (LayerNormalization of s, lengths, s), where s is the sum of word, position and segment embeddings.
 
     Without segment_ids or segment_embedding, s has no segment embeddings. Without position_ids, the positions are 0, 1,
-    … The lengths are an int32 vector: the number of ones in the mask of each sequence; 0 without a mask.
+    … The lengths are an int32 vector: for each sequence, the number of ones in its mask. Without a mask, they are 0.
     mask_index_type has no effect.
     """
     batch, length = input_ids.shape

@@ -74,8 +74,8 @@ def qlinear_add(
 ) -> Tensor:
     """Return the sum of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0.
 
-    It is recorded in the float form (`prefers_float_form`), or else computed in float32 from the integers and rounded
-    once.
+    If `prefers_float_form`, record DequantizeLinear, Add, QuantizeLinear. Otherwise compute the sum in float32 and
+    round once. The second form raises InvalidModelError unless scales and zero points have one element.
     """
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
@@ -101,8 +101,8 @@ def qlinear_mul(
 ) -> Tensor:
     """Return the product of quantized tensors, quantized by C_scale and C_zero_point. An absent zero point is 0.
 
-    It is recorded in the float form (`prefers_float_form`), or else computed in float32 from the integers and rounded
-    once.
+    If `prefers_float_form`, record DequantizeLinear, Mul, QuantizeLinear. Otherwise compute the product in float32 and
+    round once. The second form raises InvalidModelError unless scales and zero points have one element.
     """
     left, right = (A, A_scale, A_zero_point), (B, B_scale, B_zero_point)
     if prefers_float_form(*left[1:], *right[1:], C_scale, C_zero_point):
@@ -152,11 +152,12 @@ def qlinear_softmax(
     axis: int = -1,
     opset: int,
 ) -> Tensor:
-    """Return the softmax of a quantized tensor, quantized by y_scale and y_zero_point.
+    """Return the softmax of a quantized tensor, quantized by y_scale and y_zero_point. An absent x_zero_point is 0.
 
-    `opset` selects the softmax over `axis` alone (13 and later), or over all axes from `axis` on together. As in
-    onnxruntime, 1 / y_scale is rounded down to an integer. The float form (`prefers_float_form`) divides by y_scale
-    itself; it is recorded only if 1 / y_scale is within 1e-4 of an integer.
+    If `opset` is 13 or more, the softmax is over `axis`. Otherwise it is over all axes from `axis` on together.
+
+    As in onnxruntime, the softmax is multiplied by 1 / y_scale rounded down to an integer. If `prefers_float_form` and
+    1 / y_scale is within 1e-4 of an integer, DequantizeLinear, Softmax, QuantizeLinear are recorded instead.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
@@ -221,8 +222,8 @@ def qlinear_average_pool(
 ) -> Tensor:
     """Return the mean of each window of a quantized image, quantized by y_scale and y_zero_point.
 
-    X and the result have the channels first, or last if `channels_last`. Padding is left out of the mean unless
-    `count_include_pad`. An absent zero point is 0.
+    X and the result have the channels first, or last if `channels_last` is nonzero. Padding counts in the mean only if
+    `count_include_pad` is nonzero. An absent zero point is 0.
     """
     how: Dict[str, Any] = {"auto_pad": auto_pad, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
 
@@ -247,9 +248,9 @@ def qlinear_global_average_pool(
 ) -> Tensor:
     """Return the mean of a quantized image over the spatial axes, quantized by y_scale and y_zero_point.
 
-    The channels are first, or last if `channels_last`; the spatial axes keep size 1. The integer sum is exact; a single
-    factor converts it to the mean in the new scale. The float form (`prefers_float_form`) computes a mean of floats
-    instead.
+    X and the result have the channels first, or last if `channels_last` is nonzero. The spatial axes keep size 1. If
+    `prefers_float_form`, the mean is computed from dequantized floats. Otherwise the integers are summed exactly, and
+    the sum is multiplied by one factor.
     """
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
     if prefers_float_form(x_scale, x_zero_point, y_scale, y_zero_point):

@@ -80,9 +80,10 @@ def matmul_integer_to_float(
 def dynamic_quantize_matmul(
     A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Optional[Tensor] = None, bias: Optional[Tensor] = None
 ) -> Tensor:
-    """Return the matrix product of A, quantized to uint8 first, with the quantized weights B, as floats, plus a bias.
+    """Return the float matrix product of A, quantized to uint8 first, with the quantized weights B, plus a bias.
 
-    The quantized range is that of the elements of A, extended to 0. An absent zero point or bias is 0.
+    The quantized range is from min(A, 0) to max(A, 0), over all elements of A. `b_scale` has one element, or one for
+    each column. An absent zero point or bias is 0.
     """
     a, a_scale, a_zero_point = dynamic_quantize_linear(A)
     return matmul_integer_to_float(a, B, a_scale, b_scale, a_zero_point, b_zero_point, bias)
@@ -104,10 +105,11 @@ def qgemm(
     transA: int = 0,
     transB: int = 0,
 ) -> Tensor:
-    """Return Gemm of quantized matrices: alpha * (A' @ B' + C). A' and B' are transposed if transA and transB are set.
+    """Return Gemm of quantized matrices: alpha * (A' @ B' + C).
 
-    The result is quantized if both y_scale and y_zero_point are given. Otherwise it is a float tensor. C is int32 with
-    the scale a_scale * b_scale; an absent C is 0.
+    A' is A, transposed if transA is nonzero. B' is B, transposed if transB is nonzero. C is int32 with the scale
+    a_scale * b_scale; an absent C is 0. The result is quantized if both y_scale and y_zero_point are given. Otherwise
+    it is a float tensor.
     """
     left, right = (p.transpose(x, (1, 0)) if is_transposed else x for x, is_transposed in ((A, transA), (B, transB)))
     parameters = [a_scale, a_zero_point, b_scale, b_zero_point, C]
@@ -154,9 +156,13 @@ def dynamic_quantize_lstm(
 ) -> List[Tensor]:
     """Return [Y, last hidden state, last cell state] of an LSTM with quantized weights.
 
-    Y is [steps, directions, batch, hidden size], the states are [directions, batch, hidden size]. W and R are
-    [directions, input or hidden size, 4 * hidden size]: transposed compared to LSTM. The input is quantized as a whole,
-    with zeros in the steps after the longest sequence. The hidden state is quantized at each step.
+    - Y: [steps, directions, batch, hidden size]
+    - states: [directions, batch, hidden size]
+    - W: [directions, input size, 4 * hidden size], transposed compared to LSTM
+    - R: [directions, hidden size, 4 * hidden size], transposed compared to LSTM
+
+    X and the hidden state are floats and are quantized to uint8: X as a whole, the hidden state at each step. Steps of
+    X after the longest sequence are set to 0 before.
     """
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     products = (_quantized_product(W_scale, W_zero_point), _quantized_product(R_scale, R_zero_point))

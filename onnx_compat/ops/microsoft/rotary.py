@@ -25,13 +25,14 @@ def rotary_embedding(
 ) -> Tensor:
     """Rotate pairs of features by the angles of their positions. Return a tensor in the shape of the input.
 
-    The input is [batch, heads, steps, size] or [batch, steps, heads * size]. The two features of a pair are adjacent if
-    `interleaved`, else as far apart as there are pairs. The caches have an angle for each pair; later features do not
-    change. A `position_ids` of rank 1 has one element, the position of the first step. Without num_heads, the size of a
-    head is twice the width of the caches.
+    - input: [batch, heads, steps, size] or [batch, steps, heads * size].
+    - cos_cache, sin_cache: [positions, pairs]. Features of a head after the last pair do not change.
+    - position_ids: [batch, steps], or [1] with the position of the first step.
+    - interleaved: if nonzero, pair j is features 2j and 2j + 1 of a head, else features j and j + number of pairs.
+    - num_heads: the number of heads of an input of rank 3. By default, the size of a head is twice the number of pairs.
 
-    Three attributes do not change the result: is_packed_batching affects speed, onnxruntime never applied scale, and
-    the caches imply rotary_embedding_dim.
+    is_packed_batching, rotary_embedding_dim and scale have no effect. Raises InvalidModelError if the heads do not
+    divide the last axis of an input of rank 3.
     """
     if position_ids.rank == 1:
         steps = p.iota(input.shape[1 if input.rank == 3 else 2], position_ids.dtype)

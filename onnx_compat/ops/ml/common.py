@@ -44,7 +44,7 @@ def as_rows(x: Tensor, dtype: DType = float32) -> Tensor:
 def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]) -> Optional[Tensor]:
     """Return the class labels as a vector: strings if `strings` has any, else int64 integers.
 
-    None if both lists are empty.
+    Return None if both lists are empty or None.
     """
     if strings:
         return lift(np.asarray(list(strings), object), string)
@@ -52,9 +52,9 @@ def label_tensor(ints: Optional[Sequence[int]], strings: Optional[Sequence[str]]
 
 
 def select_label(labels: Optional[Tensor], condition: Tensor, positive: Any, negative: Any) -> Tensor:
-    """Return the label `positive` for each row where the condition holds, else the label `negative`.
+    """Return, for each row, the label `positive` where the condition holds, else the label `negative`.
 
-    The result has the dtype of `labels`, int64 without labels.
+    The result has the dtype of `labels`, or int64 if `labels` is None.
     """
     dtype = int64 if labels is None else labels.dtype
     return p.where(condition, lift(positive, dtype), lift(negative, dtype))
@@ -77,9 +77,11 @@ def apply_post_transform(scores: Tensor, name: str) -> Tensor:
 
 
 def _softmax_zero(scores: Tensor) -> Tensor:
-    """Return a softmax over the scores whose absolute value exceeds 1e-7. The other scores stay 0, or nearly 0.
+    """Return the softmax over those scores of a row whose absolute value exceeds 1e-7.
 
-    A row without any such score gives NaN, as in onnxruntime.
+    In a row with such a score, a score of 0 stays 0. Any other score x of at most 1e-7 (absolute) becomes x * exp(-max)
+    / sum. max and sum are the maximum of the row and the sum of the softmax. In any other row, a score of 0 gives NaN
+    as in onnxruntime, and a tiny score an infinity.
     """
     largest = p.reduce_max(scores, [-1], True)
     is_nonzero = p.greater(p.abs(scores), 1e-7)
@@ -101,8 +103,11 @@ def _probit(x: Tensor) -> Tensor:
 def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
     """Return the scores of both classes, [rows, 2], from `score`, the score of the second class, [rows, 1].
 
-    `name` is the post_transform. LOGISTIC and PROBIT transform the scores. With any other name, the second score is
-    `score`, and the first is -score if `mixed`, else 1 - score.
+    `name` is the post_transform:
+
+    - LOGISTIC: sigmoid(-score), sigmoid(score)
+    - PROBIT: probit(1 - score), probit(score)
+    - any other name: -score if `mixed`, else 1 - score; then score
     """
     if name == "LOGISTIC":
         return p.concat([p.sigmoid(p.neg(score)), p.sigmoid(score)], 1)

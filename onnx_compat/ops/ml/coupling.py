@@ -16,9 +16,9 @@ _LEAST = 1e-7
 def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
     """Return class probabilities [rows, classes] from decision values of pairs of classes, [rows, pairs].
 
-    `a` and `b` are the parameters of Platt scaling for each pair: the first class of the pair has the probability 1 /
-    (1 + e^(a * score + b)). A row is iterated until its error is below 0.005 / classes, at most max(100, classes)
-    steps, as in libsvm.
+    The pairs are (0, 1), (0, 2), …, (1, 2), …. `a` and `b` are the parameters of Platt scaling for each pair. The first
+    class of a pair has the probability 1 / (1 + e^(a * score + b)). A row is iterated until its error is below 0.005 /
+    classes, at most max(100, classes) steps, as in libsvm.
     """
     pairwise = _pairwise_probabilities(scores, a, b, classes)
     matrix = _matrix(pairwise, classes)
@@ -45,8 +45,9 @@ def couple_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float],
 def _pairwise_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[float], classes: int) -> Tensor:
     """Return r[i, j], the probability of class i given class i or j, by Platt scaling: [rows, classes, classes].
 
-    For i < j, it is sigmoid(-(a * score + b)), clipped to [1e-7, 1 - 1e-7]. r[j, i] = 1 - r[i, j], and the diagonal is
-    0.
+    - i < j: r[i, j] is sigmoid(-(a * score + b)), clipped to [1e-7, 1 - 1e-7]
+    - i > j: r[i, j] is 1 - r[j, i]
+    - i = j: r[i, j] is 0
     """
     count = classes * (classes - 1) // 2
     slopes, offsets = (lift(np.asarray(list(parameters)[:count], np.float32)) for parameters in (a, b))
@@ -63,9 +64,10 @@ def _pairwise_probabilities(scores: Tensor, a: Sequence[float], b: Sequence[floa
 
 
 def _matrix(pairwise: Tensor, classes: int) -> Tensor:
-    """Return the matrix Q of the paper for each row, [rows, classes, classes].
+    """Return, for each row, the matrix Q of Wu, Lin and Weng: [rows, classes, classes].
 
-    Entry (i, i) is the sum of r[j, i] ** 2 over j; entry (i, j) is -r[j, i] * r[i, j].
+    `pairwise` is r, as `_pairwise_probabilities` returns it. Q[i, i] is the sum of r[j, i] ** 2 over j. For i != j,
+    Q[i, j] is -r[j, i] * r[i, j].
     """
     transposed = p.transpose(pairwise, [0, 2, 1])
     squares = p.reduce_sum(p.mul(transposed, transposed), [2], True)

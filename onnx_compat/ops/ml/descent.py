@@ -20,8 +20,8 @@ _UNROLLED = 32
 def find_leaves(x: Tensor, forest: Forest) -> Tensor:
     """Return the leaf that each row of x reaches in each tree: an int64 tensor [rows, trees].
 
-    x is [rows, features]. A leaf is its position in the arrays of `forest`. Raises InvalidModelError if the width of x
-    is static, and the trees compare a feature that x lacks.
+    x is [rows, features]. A leaf is given by its position in the arrays of `forest`. Raises InvalidModelError if the
+    number of features is static, and the trees compare a feature that x lacks.
     """
     table = _comparison_columns(x, forest)
     width = len(forest.columns) + 1
@@ -64,16 +64,19 @@ class _Step:
 def _select_child(features: Tensor, positions: Tensor, child: Tensor, forest: Forest) -> Tensor:
     """Return the child that the comparison at each position selects: child - 1 if the comparison holds, else child.
 
-    `features` has the compared values, and `child` the position of the second child. Comparisons are not negated:
-    TensorFlow rewrites not (x <= y) to x > y, which differs for NaN.
+    - features: the compared values.
+    - positions: the position of the comparing node in `forest`.
+    - child: the position of its second child.
+
+    Comparisons are not negated: TensorFlow rewrites not (x <= y) to x > y, which differs for NaN.
     """
     return p.sub(child, p.cast(_condition_holds(features, positions, forest), int64))
 
 
 def _condition_holds(features: Tensor, positions: Tensor, forest: Forest) -> Tensor:
-    """Return whether the comparison of the features with the threshold at each position holds: bool [rows, trees].
+    """Return whether the comparison at each position holds for the value in `features`: bool [rows, trees].
 
-    A NaN feature meets no comparison, except at the positions where `forest.missing` is set.
+    No comparison holds for NaN, except at positions where `forest.missing` is True.
     """
     threshold = p.take(lift(forest.threshold), positions, 0)
     kinds = sorted(set(forest.kind.tolist()))
@@ -97,7 +100,8 @@ def _compare(x: Tensor, threshold: Tensor, kind: int) -> Tensor:
 def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
     """Return the values that nodes compare, [rows, 1 + columns]: -inf for leaves, then the columns `forest.columns`.
 
-    A column is a feature of x or a set membership. Raises InvalidModelError if a static width of x lacks a feature.
+    A column has a feature of x, or whether a feature is in a set. Raises InvalidModelError if the number of features is
+    static, and the columns need a feature that x lacks.
     """
     parts: List[Tensor] = [p.full((x.shape[0], 1), -np.inf, x.dtype)]
     group: List[Column] = []
@@ -111,10 +115,11 @@ def _comparison_columns(x: Tensor, forest: Forest) -> Tensor:
 
 
 def _build_columns(x: Tensor, group: List[Column]) -> Tensor:
-    """Return the values of the columns `group`, [rows, columns]: several features, or a single set membership.
+    """Return the values of the columns `group`, [rows, columns].
 
-    All columns of a group have the same `low`: if it is set, a NaN feature becomes -inf, or a member of the set. Raises
-    InvalidModelError if a static width of x lacks a feature.
+    The group is several features, or a single set membership. All columns of a group have the same `low`. If `low` is
+    True, NaN becomes -inf, or counts as a member of the set. Raises InvalidModelError if the number of features is
+    static, and the group needs a feature that x lacks.
     """
     features = [column.feature for column in group]
     values = _take_features(x, features)

@@ -17,9 +17,9 @@ from onnx_compat.tracing.values import Tensor, lift
 
 @op("ArrayFeatureExtractor", since=1, domain=DOMAIN)
 def array_feature_extractor(X: Tensor, Y: Tensor) -> Tensor:
-    """Return the elements of X at the indices Y of the last axis; Y is flattened.
+    """Return the elements of X at the indices Y on the last axis: [..., number of indices].
 
-    A vector X gives a matrix of one row.
+    Y is flattened. A vector X counts as a matrix of one row.
     """
     x = p.unsqueeze(X, [0]) if X.rank == 1 else X
     return p.take(x, p.reshape(Y, (Y.size,)), -1)
@@ -29,7 +29,7 @@ def array_feature_extractor(X: Tensor, Y: Tensor) -> Tensor:
 def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
     """Return 1 where X exceeds the threshold, else 0, in the dtype of X; 0 for NaN.
 
-    Integers are compared with the floor of the threshold.
+    Integers are compared with the exact threshold: 1 exceeds 0.5.
     """
     bound: Any = threshold
     if X.dtype.kind != "f":
@@ -43,8 +43,8 @@ def binarizer(X: Tensor, *, threshold: float = 0.0) -> Tensor:
 def feature_vectorizer(*X: Tensor, inputdimensions: Ints = None) -> Tensor:
     """Concatenate the features of all inputs to a float32 tensor [rows, features]. A vector is one row.
 
-    All axes of an input but the first are flattened. Each input is truncated or zero-padded to its number of features
-    in `inputdimensions`, if that is given.
+    The features of an input are all its axes but the first, flattened. If `inputdimensions` is given, its entry k is
+    the number of features of input k. Input k is then truncated or padded with zeros to this number.
 
     Raises InvalidModelError if `inputdimensions` does not have one entry for each input.
     """
@@ -76,9 +76,9 @@ def imputer(
 ) -> Tensor:
     """Replace each element that equals replaced_value by the imputed value. Return the new tensor.
 
-    A float X uses the attributes of floats, any other X those of int64. replaced_value may be NaN. There is one imputed
-    value for all elements, or one for each position on the last axis. If their number is neither and the axis is
-    static, the first value is used for all.
+    A float X uses replaced_value_float, which may be NaN, and imputed_value_floats. Any other X uses the attributes of
+    int64. There is one imputed value for all elements, or one for each position on the last axis. If there is another
+    number of values and the last axis is static, the first value is used for all elements.
 
     Raises InvalidModelError if there are no imputed values for the dtype of X.
     """
@@ -97,9 +97,13 @@ def imputer(
 
 @op("Normalizer", since=1, domain=DOMAIN)
 def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
-    """Divide each row (the last axis) by its maximum (with its sign), its L1 norm or its L2 norm, in float32.
+    """Divide each row (the last axis) by its norm, in float32. A row whose norm is 0 does not change.
 
-    A row whose divisor would be 0 does not change. Raises InvalidModelError unless `norm` is MAX, L1 or L2.
+    - MAX: the maximum of the row, with its sign
+    - L1: the sum of the absolute values
+    - L2: the square root of the sum of squares
+
+    Raises InvalidModelError for another `norm`.
     """
     x = p.cast(X, float32)
     if norm == "MAX":
@@ -117,8 +121,9 @@ def normalizer(X: Tensor, *, norm: str = "MAX") -> Tensor:
 def one_hot_encoder(X: Tensor, *, cats_int64s: Ints = None, cats_strings: Strings = None, zeros: int = 1) -> Tensor:
     """Encode categories as one-hot float32 vectors along a new last axis.
 
-    Numbers are cast to int64. A category that is listed twice has its last position. An unknown category gives a vector
-    of zeros, or of NaN with zeros=0, because a compiled program cannot raise the error that ONNX asks for.
+    Numbers are cast to int64. If a category is listed twice, its last position is used. An unknown category gives zeros
+    if `zeros` is nonzero. If `zeros` is 0, it gives NaN, because a compiled program cannot raise the error that ONNX
+    asks for.
 
     Raises InvalidModelError if no categories are given.
     """

@@ -32,14 +32,15 @@ LEQ, LT, EQ = 0, 1, 4
 
 
 class Nodes(NamedTuple):
-    """The nodes of all trees, in the order of the model. All arrays but `roots` have one entry for each node.
+    """The nodes of all trees, in the order of the model. Each array but `roots` has one entry for each node.
 
-    - feature: the number of the feature that the node compares.
-    - threshold: the number that the feature is compared with.
+    - feature: the number of the feature that the node compares; ignored for a leaf.
+    - threshold: the number that the feature is compared with; ignored for a leaf and for BRANCH_MEMBER.
     - mode: an index in MODES.
-    - true, false: the index of the child if the comparison holds, and if it does not; ignored for a leaf.
-    - tracks: whether a missing value (NaN) goes to the child `true`.
-    - members: index of a BRANCH_MEMBER node -> array of its members.
+    - true: the index of the child if the comparison holds; ignored for a leaf.
+    - false: the index of the child if the comparison does not hold; ignored for a leaf.
+    - tracks: whether NaN goes to the child `true`. For BRANCH_NEQ, NaN goes there in any case.
+    - members: a dict: index of a BRANCH_MEMBER node -> array of its members.
     - roots: the index of the root of each tree.
     """
 
@@ -71,11 +72,13 @@ class Forest(NamedTuple):
     - column: the number of the column that the node compares; 0 for a leaf.
     - threshold: the number that the column is compared with.
     - kind: the comparison: LEQ, LT or EQ.
-    - child: the position of the child if the comparison does not hold. The other child is at the position before it.
+    - child: the position of the second child, to which a row goes if the comparison does not hold. The first child is
+      at the position before it.
     - leaf: whether the node is a leaf.
-    - missing: whether NaN goes to the child of a comparison that holds, if the column does not replace NaN.
+    - missing: whether the comparison counts as true for NaN. False if the column replaces NaN.
     - origin: the index of the node in `Nodes`.
-    - columns: the columns 1, 2, …. Column 0 is -inf: the comparison of a leaf always holds and selects the leaf itself.
+    - columns: the list of the columns 1, 2, …. Column 0 is -inf: the comparison of a leaf always holds and selects the
+      leaf itself.
     - trees: the number of trees.
     - depth: the number of comparisons from a root to the deepest leaf.
     """
@@ -95,9 +98,9 @@ class Forest(NamedTuple):
 class _NormalizedNodes(NamedTuple):
     """The comparison of each node as <=, < or ==: three arrays with an entry for each node.
 
-    kind: LEQ, LT or EQ.
-    swapped: whether the children are swapped.
-    missing: whether the comparison must hold for NaN.
+    - kind: LEQ, LT or EQ.
+    - swapped: whether the children are swapped.
+    - missing: whether the comparison must count as true for NaN; False for a set membership.
     """
 
     kind: np.ndarray
@@ -106,7 +109,7 @@ class _NormalizedNodes(NamedTuple):
 
 
 def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
-    """Return the forest of the nodes. `has_no_nan`: no feature can be NaN, so that NaN needs no treatment.
+    """Return the forest of the nodes. `has_no_nan` promises that no feature is NaN.
 
     Raises InvalidModelError if the nodes do not form trees (see `_lay_out_levels`), or a node compares a negative
     feature.
@@ -142,11 +145,14 @@ def build_forest(nodes: Nodes, has_no_nan: bool) -> Forest:
 def _normalize_comparisons(nodes: Nodes) -> _NormalizedNodes:
     """Rewrite each comparison of the nodes to <=, < or ==. Return a `_NormalizedNodes`.
 
-    - x > t becomes x <= t with swapped children. x >= t becomes x < t, and x != t becomes x == t, in the same way.
-    - A set membership becomes membership <= 0.5 with swapped children.
-    - With a threshold of NaN, > and >= become <= and < without a swap, because they must never hold.
+    These comparisons are rewritten, with swapped children:
 
-    The result's `missing` tells whether NaN goes where the rewritten comparison holds.
+    - x > t  =>  x <= t
+    - x >= t  =>  x < t
+    - x != t  =>  x == t
+    - x in a set  =>  membership <= 0.5
+
+    Exception: for a threshold of NaN, > and >= become <= and < without a swap, because they must never hold.
     """
     mode, is_never_met = nodes.mode, np.isnan(nodes.threshold)
     tracks = nodes.tracks.astype(bool)
@@ -163,7 +169,8 @@ def _collect_columns(nodes: Nodes, low: np.ndarray) -> Tuple[List[Column], np.nd
     """Return (list of the distinct columns that nodes compare, the number of the column for each node).
 
     Columns are numbered from 1; a leaf has number 0. The list has columns of features first, then set memberships.
-    `low`: for each node, whether NaN becomes -inf in its column. Raises InvalidModelError for a negative feature.
+    `low` tells for each node that compares a feature with a threshold whether NaN becomes -inf in its column. A set
+    membership uses `nodes.tracks` instead. Raises InvalidModelError for a negative feature.
     """
     node_columns: List[Tuple[int, Column]] = []
     for k in np.flatnonzero(nodes.mode != LEAF).tolist():
@@ -196,10 +203,10 @@ def _lay_out_levels(
     - true, false: for each node, the index of its first and of its second child.
 
     The two children of a node get adjacent positions. A node with several parents gets several positions. For a leaf,
-    the position of the second child is its own position + 1.
+    the position of the second child is its own position + 1. Raises InvalidModelError in these cases:
 
-    Raises InvalidModelError for a child that does not exist. Raises it too if there are more than 16 times as many
-    positions as nodes and roots, which shows a cycle.
+    - a child does not exist
+    - there are more than 16 * (nodes + roots) positions, which shows a cycle
     """
     level, start, depth = roots, 0, 0
     origins: List[np.ndarray] = []
@@ -222,17 +229,18 @@ def _lay_out_levels(
 def index_nodes(
     ids: Sequence[Tuple[int, int]], mode: np.ndarray, true: Sequence[int], false: Sequence[int]
 ) -> Tuple[Dict[Tuple[int, int], int], np.ndarray, np.ndarray, np.ndarray]:
-    """Return (index of each node, indices of first children, indices of second children, indices of roots).
+    """Return (dict of node indices, indices of first children, indices of second children, indices of roots).
 
     - ids: for each node, (number of its tree, number of the node). The index of a node is its position in `ids`.
     - mode: the mode of each node.
     - true, false: for each node, the number of its first and of its second child, in the same tree.
 
-    The first result is a dict from the entries of `ids` to indices. A leaf is its own child. The root of a tree is its
-    first node that is no child.
+    The dict maps the entries of `ids` to indices. A leaf is its own child. The root of a tree is its first node that is
+    no child. Raises InvalidModelError in these cases:
 
-    Raises InvalidModelError for equal entries in `ids`, a child that does not exist or is the node itself, and a tree
-    without a root.
+    - two entries of `ids` are equal
+    - a child does not exist, or is the node itself
+    - a tree has no root
     """
     indices = {name: k for k, name in enumerate(ids)}
     if len(indices) < len(ids):
@@ -257,10 +265,10 @@ def index_nodes(
 
 
 def split_members(values: Any, mode: np.ndarray) -> Dict[int, np.ndarray]:
-    """Return index of a BRANCH_MEMBER node -> array of its members. Return {} without such nodes.
+    """Return a dict: index of a BRANCH_MEMBER node -> array of its members; {} without such nodes.
 
-    `values` lists the sets of all these nodes in order, with a NaN between two sets. `mode`: the mode of each node.
-    Surplus sets are dropped. Raises InvalidModelError if there are too few sets.
+    `values` lists the sets of all these nodes, in the order of the nodes, with a NaN between two sets. `mode` is the
+    mode of each node. Surplus sets are dropped. Raises InvalidModelError if there are too few sets.
     """
     member_nodes = np.flatnonzero(mode == _MEMBER).tolist()
     if not member_nodes:

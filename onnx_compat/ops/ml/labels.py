@@ -17,10 +17,10 @@ from onnx_compat.tracing.values import Tensor, known_array, lift
 def _map_values(
     x: Tensor, keys: np.ndarray, values: np.ndarray, default: Any, dtype: DType, nan: bool = False
 ) -> Tensor:
-    """Return values[k] for each element of x, where keys[k] is the first equal key; `default` without an equal key.
+    """Return, for each element of x, values[k], where keys[k] is the first key that equals the element.
 
-    The result has the shape of x and the dtype `dtype`. With `nan`, NaN equals NaN. Raises InvalidModelError if `keys`
-    and `values` differ in length.
+    An element without an equal key becomes `default`. The result has the shape of x and the dtype `dtype`. With `nan`,
+    NaN equals NaN. Raises InvalidModelError if `keys` and `values` differ in length.
     """
     if len(keys) != len(values):
         raise InvalidModelError(
@@ -46,10 +46,10 @@ def category_mapper(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Tensor:
-    """Map strings to integers, or integers to strings; a value without a category to the default.
+    """Map strings to integers, or integers to strings; a value that is not listed to the default.
 
-    A repeated category has its last entry, so the search is reversed. Raises InvalidModelError if the two lists differ
-    in length.
+    cats_strings[k] and cats_int64s[k] are mapped to each other. If a value is listed twice, its last position is used.
+    Raises InvalidModelError if the two lists differ in length.
     """
     numbers, names = _as_array(cats_int64s or (), int64)[::-1], _as_array(cats_strings or (), string)[::-1]
     if X.dtype.kind == "s":
@@ -63,7 +63,7 @@ def label_encoder_1(
 ) -> Tensor:
     """Map strings to their index in `classes_strings`, or indices to strings; any other value to the default.
 
-    A repeated string has its last index.
+    If a string is listed twice, its last index is used.
     """
     names, indices = _as_array(classes_strings or (), string), np.arange(len(classes_strings or ()))
     if X.dtype.kind == "s":
@@ -87,11 +87,13 @@ def label_encoder_2(
 ) -> Tensor:
     """Map each element of X that equals a key to the value of that key. Any other element becomes the default.
 
-    If a key occurs twice, its first value is used. A NaN key never matches. The default is the one for the dtype of the
-    values.
+    The keys are the first list that is given of keys_floats, keys_int64s and keys_strings; likewise the values. The
+    default is that for the dtype of the values. If a key occurs twice, its first value is used. A NaN key never
+    matches. Raises InvalidModelError in these cases:
 
-    Raises InvalidModelError if there are no keys for the dtype of X, no values, or another number of keys than of
-    values.
+    - there are no keys or no values
+    - the keys are of another kind (float, integer, string) than X
+    - the numbers of keys and values differ
     """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, None)
     values, dtype = _values(values_floats, values_int64s, values_strings, None)
@@ -118,11 +120,13 @@ def label_encoder(
 ) -> Tensor:
     """Map each element of X that equals a key to the value of that key. Any other element becomes the default.
 
-    If a key occurs twice, its first value is used. A NaN key matches NaN. `keys_tensor`, `values_tensor` and
-    `default_tensor` are used before the other attributes.
+    The keys are the first that is given of keys_tensor, keys_floats, keys_int64s and keys_strings; likewise the values.
+    The default is default_tensor, or else the default for the dtype of the values. If a key occurs twice, its first
+    value is used. A NaN key matches NaN. Raises InvalidModelError in these cases:
 
-    Raises InvalidModelError if there are no keys for the dtype of X, no values, or another number of keys than of
-    values.
+    - there are no keys or no values
+    - the keys are of another kind (float, integer, string) than X
+    - the numbers of keys and values differ
     """
     keys = _keys_of_dtype("keys", X.dtype, keys_floats, keys_int64s, keys_strings, keys_tensor)
     values, dtype = _values(values_floats, values_int64s, values_strings, values_tensor)
@@ -136,10 +140,10 @@ def label_encoder(
 def _keys_of_dtype(
     description: str, dtype: DType, floats: Any, ints: Any, strings: Any, tensor: Optional[Tensor]
 ) -> Any:
-    """Return the keys, a list or a tensor, as an array of `dtype`.
+    """Return the keys as an array of `dtype`: the first that is given of the tensor, floats, ints and strings.
 
-    `tensor` has precedence. `description` names the keys in the error. Raises InvalidModelError without keys, and for
-    keys of another kind (float, integer, string).
+    `description` names the keys in the error. Raises InvalidModelError without keys, and for keys of another kind
+    (float, integer, string) than `dtype`.
     """
     values, key_dtype = _values(floats, ints, strings, tensor)
     if key_dtype.kind != dtype.kind:

@@ -43,10 +43,11 @@ def aggregate(
 
     - positions: the leaf of each row in each tree, [rows, trees].
     - function: "SUM", "AVERAGE" (the sum divided by the number of trees), "MIN" or "MAX".
+    - dtype: the dtype of the scores.
     - base: a value for each target, one value for all targets, or none.
 
-    If no leaf of a row has a weight for a target, the score is 0, without the base value. Exception: with a single
-    target, a leaf without a weight has the weight 0, and the base value is added.
+    If no leaf that a row reaches has a weight for a target, the score is 0, without the base value. Exception: with a
+    single target, a leaf without a weight has the weight 0, and the base value is added.
 
     Raises InvalidModelError for another `function`.
     """
@@ -80,9 +81,9 @@ def is_always_weighted(forest: Forest, weights: Weights, target: int) -> Optiona
 
 
 def _take_rows(positions: Tensor, table: np.ndarray) -> Tensor:
-    """Return the row of the table [positions in the forest, targets] at each position: [rows, trees, targets].
+    """Return table[position] for each position: [rows, trees, targets].
 
-    `positions` is [rows, trees].
+    `positions` is [rows, trees]. `table` has a row of targets for each position in the forest.
     """
     if table.shape[1] == 1:  # a vector is faster to look up
         return p.unsqueeze(p.take(lift(np.ascontiguousarray(table[:, 0])), positions, 0), [2])
@@ -92,8 +93,9 @@ def _take_rows(positions: Tensor, table: np.ndarray) -> Tensor:
 def _weight_table(forest: Forest, weights: Weights, function: str) -> Any:
     """Return the weights of each position in the forest as an array [positions, targets].
 
-    Several weights of a leaf for one target are summed, or for MIN and MAX the least or greatest is taken. A missing
-    weight is 0 for sums, inf for MIN and -inf for MAX. With a single target, it is 0.
+    Several weights of a leaf for one target are combined: MIN takes the least, MAX the greatest, any other `function`
+    the sum. A missing weight is 0 if there is a single target. Otherwise it is inf for MIN, -inf for MAX and 0 for
+    sums.
     """
     neutral = {"MIN": np.inf, "MAX": -np.inf}.get(function, 0.0)
     table = np.full((_node_count(forest), weights.targets), neutral)

@@ -29,7 +29,10 @@ def _linear_scores(
     """Return x times the coefficients plus the intercepts, [rows, count], for `count` classes or targets.
 
     `coefficients` lists all coefficients of the first class or target, then those of the next. Without intercepts
-    nothing is added. Raises InvalidModelError if `count` is not positive or does not divide the number of coefficients.
+    nothing is added. Raises InvalidModelError in these cases:
+
+    - `count` is not positive or does not divide the number of coefficients
+    - the number of coefficients of a class or target is not the static number of features
     """
     table = np.asarray(coefficients, np.float32)
     if count <= 0 or table.size % count:
@@ -49,7 +52,7 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> List[Tensor]:
-    """Return [label of each row, scores]. The scores are X times the coefficients plus the intercepts.
+    """Return [label of each row, scores after the post_transform].
 
     The scores are returned after the post_transform. Their number is that of the intercepts; without intercepts, that
     of the coefficients divided by the features. With several scores, the label is that of the greatest score. With one
@@ -94,7 +97,7 @@ def linear_regressor(
 ) -> Tensor:
     """Return the scores of a linear regression, [rows, targets]: X times the coefficients plus the intercepts.
 
-    With a single target, a post_transform other than PROBIT has no effect. Raises InvalidModelError if `targets` is not
+    With a single target, only the post_transform PROBIT has an effect. Raises InvalidModelError if `targets` is not
     positive or does not divide the number of coefficients.
     """
     scores = _linear_scores(as_rows(X, float32), coefficients, intercepts, targets)

@@ -28,9 +28,9 @@ def first_indices(x: Tensor, keys: np.ndarray, nan: bool = False) -> Tensor:
 
 
 def _find_by_comparison(x: Tensor, keys: np.ndarray) -> Tensor:
-    """Return the index of the first equal key, by comparing x with every key; len(keys) without an equal key.
+    """Return, for each element of x, the index of the first key that equals it; len(keys) if no key does.
 
-    A sentinel after the last key equals everything.
+    x is compared with every key.
     """
     matches: Any = p.equal(p.unsqueeze(x, [x.rank]), lift(keys, x.dtype))
     matches = p.pad(p.cast(matches, int64), [0] * (x.rank + 1), [0] * x.rank + [1], value=1)
@@ -38,9 +38,9 @@ def _find_by_comparison(x: Tensor, keys: np.ndarray) -> Tensor:
 
 
 def _find_by_bisection(x: Tensor, keys: np.ndarray) -> Tensor:
-    """Return the index in `keys` of the first key that equals each element of x; len(keys) without an equal key.
+    """Return, for each element of x, the index of the first key that equals it; len(keys) if no key does.
 
-    `keys` are numbers in any order: a sorted copy is searched by bisection. A NaN key, and a NaN in x, equals nothing.
+    `keys` are numbers in any order: a sorted copy is searched by bisection. NaN equals nothing.
     """
     order = np.argsort(keys, kind="stable")
     order = order[keys[order] == keys[order]]  # without NaN

@@ -44,9 +44,9 @@ def cast_map(X: MapValue, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE",
 
 
 def _scatter_row(indices: Tensor, values: Tensor, length: int, empty: Tensor) -> Tensor:
-    """Return a vector of this length with the values at their indices, and `empty` elsewhere.
+    """Return a vector of size `length` with each value at its index, and `empty` elsewhere.
 
-    Indices are 0 to `length`; values at the index `length` are dropped.
+    Indices are from 0 to `length`. A value at the index `length` is dropped.
     """
     row = p.broadcast_to(empty, (length + 1,))
     return p.slice_axis(p.scatter_nd(row, p.unsqueeze(indices, [1]), values), 0, 0, length)
@@ -86,8 +86,8 @@ def _parse_integer(text: str) -> int:
 def dict_vectorizer(X: MapValue, *, int64_vocabulary: Ints = None, string_vocabulary: Strings = None) -> Tensor:
     """Return a row [1, words] with the map's value for each key of the vocabulary; 0 or "" for an absent key.
 
-    Keys outside the vocabulary are dropped. Raises InvalidModelError without a vocabulary, and if it has another dtype
-    than the keys.
+    Keys outside the vocabulary are dropped. Raises InvalidModelError without a vocabulary, and if the dtypes of the
+    vocabulary and of the keys differ.
     """
     words = label_tensor(int64_vocabulary, string_vocabulary)
     if words is None or words.value is None:
@@ -109,7 +109,7 @@ def zip_map(X: Tensor, *, classlabels_int64s: Ints = None, classlabels_strings: 
 
     The labels of a map are in ascending order. If a label occurs twice, its last score is used.
 
-    - Raises InvalidModelError without labels, or if the number of labels is not that of the scores.
+    - Raises InvalidModelError without labels, or if the static number of scores is not that of the labels.
     - Raises NeedsKnownError if the number of rows is not known.
     """
     names: List[Any] = [*(classlabels_strings or classlabels_int64s or ())]

@@ -40,8 +40,12 @@ def _kernel(name: str, params: Any) -> _Kernel:
 def _kernel_products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
     """Return the kernel function of each row of x with each support vector: [rows, vectors].
 
-    The functions: LINEAR x.v, POLY (gamma * x.v + coef0) ** degree, SIGMOID tanh(gamma * x.v + coef0), RBF exp(-gamma *
-    |x - v| ** 2).
+    The value for a row x and a vector v, where x.v is the dot product:
+
+    - LINEAR: x.v
+    - POLY: (gamma * x.v + coef0) ** degree
+    - SIGMOID: tanh(gamma * x.v + coef0)
+    - RBF: exp(-gamma * |x - v| ** 2)
     """
     table = lift(np.ascontiguousarray(vectors.T))
     if kernel.name == "RBF":
@@ -70,9 +74,10 @@ def svm_regressor(
 ) -> Tensor:
     """Return the score [rows, 1] of a support vector machine, or of a linear model if n_supports is 0.
 
-    The constant rho[0] is added, 0 without `rho`. If `one_class`, the result is 1 for a positive score, else -1. As in
-    onnxruntime, a post_transform has no effect. Raises InvalidModelError for an unknown kernel_type, if n_supports is
-    not 0.
+    The score includes the constant rho[0]; without `rho`, the constant is 0. If `one_class`, return 1 for a positive
+    score, else -1. As in onnxruntime, a post_transform has no effect.
+
+    Raises InvalidModelError if the rank of X is not 1 or 2, and for an unknown kernel_type of a support vector machine.
     """
     x, weights = as_rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
@@ -102,16 +107,19 @@ def svm_classifier(
 ) -> List[Tensor]:
     """Return [label of each row, scores of each row after post_transform].
 
-    - Without vectors_per_class, a linear model: one score for each class. The label is the class with the greatest
-      score.
+    - Without vectors_per_class, or if it adds up to 0: a linear model with one score for each class. The label is the
+      class with the greatest score.
     - With vectors_per_class: a decision value for each pair of classes. The label is the class that wins most
-      decisions. With `prob_a`, the scores are a probability for each class instead.
+      decisions. With `prob_a`, the scores are a probability for each class. Without it, the scores are the decision
+      values.
 
-    A linear model with two labels is decided as in onnxruntime, by its greatest score. The second label is selected if
-    that score is > 0, or >= 1/2 if no coefficient is negative. With two labels and a single score, both classes get a
-    score.
+    Exception, as in onnxruntime: a linear model with two labels and without `prob_a` selects the second label if the
+    greatest score is > 0. If no coefficient is negative, the greatest score must be >= 1/2 instead.
 
-    Raises InvalidModelError without labels, for an unknown kernel, or if rho has fewer entries than pairs.
+    A single decision value of two classes gives two scores, see `expand_to_two_scores`.
+
+    Raises InvalidModelError without labels, for an unknown kernel_type of a model with support vectors, or if rho has
+    fewer entries than pairs. If there are several scores, an unknown post_transform raises it as well.
     """
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:
@@ -150,12 +158,12 @@ def _class_pairs(classes: int) -> List[Tuple[int, int]]:
 def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: Sequence[float]) -> Tensor:
     """Return the decision value of each pair of classes, [rows, pairs]; positive for the first class of the pair.
 
-    - products: the kernel of each row with each support vector, [rows, vectors].
-    - table: the weights of the support vectors, in the layout of libsvm.
+    - products: the kernel function of each row with each support vector, [rows, vectors].
+    - table: the weights of the support vectors as libsvm stores them, [classes - 1, vectors]. The array may be flat.
     - counts: the number of support vectors of each class.
     - rho: the constant that is added for each pair.
 
-    Raises InvalidModelError if rho has fewer entries than pairs.
+    The pairs have the order (0, 1), (0, 2), …, (1, 2), …. Raises InvalidModelError if rho has fewer entries than pairs.
     """
     total = int(sum(counts))
     ends = np.cumsum([0, *counts])

@@ -45,9 +45,10 @@ class _Trees(NamedTuple):
 
 
 def _attribute_array(values: Any, tensor: Optional[Tensor], description: str) -> np.ndarray:
-    """Return an attribute as a numpy vector: `tensor` if it is given, else the list `values`; empty without both.
+    """Return an attribute as a numpy vector: `tensor` if it is given, else the list `values` as float32.
 
-    `description` names the attribute in errors. Raises NeedsKnownError if the tensor is not known.
+    The vector is empty if both are absent. `description` names the attribute in errors. Raises NeedsKnownError if the
+    tensor is not known.
     """
     if tensor is not None:
         return known_array(tensor, description).reshape(-1)
@@ -61,9 +62,11 @@ def _compare_dtype(x: Tensor, *arrays: np.ndarray) -> DType:
 def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _Trees:
     """Return the forest of a TreeEnsembleClassifier or TreeEnsembleRegressor, as `_Trees`.
 
-    `attributes`: attribute name -> value, with the attributes `nodes_*`. `values`: the threshold of each node.
+    - values: the threshold of each node.
+    - attributes: a dict: name -> value, with all attributes of the operator whose names begin with `nodes_`.
 
-    Raises InvalidModelError if a mode is unknown, or if the lists are empty, differ in length, or do not form trees.
+    Raises InvalidModelError if a mode is unknown, or if the lists are empty or differ in length. Raises it as well if
+    the nodes do not form trees, or a node compares a negative feature.
     """
     ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
     count = len(ids)
@@ -127,8 +130,14 @@ def tree_ensemble_regressor(
     """Return the float32 scores [rows, targets] of an ensemble of regression trees.
 
     A score is the aggregate of the weights of the leaves that a row reaches, plus the base value (see `aggregate`).
-    Without n_targets, the number of targets is the greatest of target_ids plus 1. With a single target, only the
-    post_transform PROBIT has an effect. Raises InvalidModelError for attributes that do not form trees.
+    n_targets is by default the greatest of target_ids plus 1. With a single target, only the post_transform PROBIT has
+    an effect.
+
+    Raises InvalidModelError in these cases:
+
+    - The nodes do not form trees, or compare a feature that X lacks.
+    - A weight belongs to a node or a target that does not exist.
+    - aggregate_function is unknown, or post_transform is unknown and there are several targets.
     """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(target_weights, target_weights_as_tensor, "the weights")
@@ -175,9 +184,14 @@ def tree_ensemble_classifier(
 ) -> List[Tensor]:
     """Return [label of each row, float32 scores [rows, classes]] of an ensemble of classification trees.
 
-    The label is the class with the greatest score before the post_transform; two classes follow `twoclass`. Without
-    base values, a class for which a row reaches no weight cannot win. Raises InvalidModelError without labels, and for
-    attributes that do not form trees.
+    The label is the class with the greatest score before the post_transform. Without base values, a class for which a
+    row reaches no weight cannot win. Two classes have rules of their own, see `classify_two`.
+
+    Raises InvalidModelError in these cases:
+
+    - The labels are missing, or post_transform is unknown.
+    - The nodes do not form trees, or compare a feature that X lacks.
+    - A weight belongs to a node or a class that does not exist.
     """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(class_weights, class_weights_as_tensor, "the weights")
@@ -235,10 +249,14 @@ def tree_ensemble(
 ) -> Tensor:
     """Return the scores [rows, targets] of an ensemble of trees, in the dtype of X.
 
-    The model numbers leaves apart from the other nodes. Here leaf k is node k + the number of the other nodes. Without
-    n_targets, the number of targets is the greatest of leaf_targetids plus 1. With a single target, only the
-    post_transform PROBIT has an effect. Raises InvalidModelError for attributes that do not form trees, and for an
-    unknown number of an aggregate function or a post_transform.
+    A score is the aggregate of the weights of the leaves that a row reaches (see `aggregate`). n_targets is by default
+    the greatest of leaf_targetids plus 1. With a single target, only the post_transform PROBIT has an effect.
+
+    Raises InvalidModelError in these cases:
+
+    - The nodes do not form trees, or compare a feature that X lacks.
+    - A leaf has a target that does not exist.
+    - The number of a mode, of aggregate_function or of post_transform is unknown.
     """
     splits = known_array(nodes_splits, "the thresholds").reshape(-1)
     table = known_array(leaf_weights, "the weights").reshape(-1)

@@ -26,8 +26,13 @@ def classify_two(
 ) -> Tuple[Tensor, Tensor]:
     """Return (whether each row belongs to the second class, scores [rows, 2] after the post_transform `name`).
 
-    The first result is a bool vector. `positions` has the leaf of each row in each tree, and `base` the base values:
-    none, one or two. `dtype` is the dtype of the scores.
+    The first result is a bool vector.
+
+    - positions: the leaf of each row in each tree, [rows, trees].
+    - base: the base values: none, one or two.
+    - dtype: the dtype of the scores.
+
+    Raises InvalidModelError for an unknown post_transform.
     """
     sums = aggregate(positions, forest, weights, "SUM", dtype)
     first, second = p.slice_axis(sums, 1, 0, 1), p.slice_axis(sums, 1, 1, 2)
@@ -54,7 +59,11 @@ def classify_two(
 
 
 def _class_presence(positions: Tensor, forest: Forest, weights: Weights, target: int) -> _Presence:
-    """Return whether a leaf of a row has a weight for class `target`: a bool if all leaves agree, else [rows, 1]."""
+    """Return whether any leaf that a row reaches has a weight for class `target`.
+
+    The result is a bool if all leaves of the forest have one, or no leaf has one. Otherwise it is a bool tensor [rows,
+    1].
+    """
     constant = is_always_weighted(forest, weights, target)
     return p.slice_axis(has_weight(positions, forest, weights), 1, target, target + 1) if constant is None else constant
 

@@ -29,9 +29,11 @@ _REQUIRED_OPERATORS: Dict[str, Tuple[str, int]] = {
 
 
 class Runtime(NamedTuple):
-    """An installed TFLite runtime: its module, which has the class `Interpreter`, its package's name, and its version.
+    """An installed TFLite runtime.
 
-    The version is "" if the package has no metadata.
+    - `module`: a module, or a replacement for it, that has the class `Interpreter`
+    - `name`: the package, for example "ai_edge_litert" or "tensorflow"
+    - `version`: the version of the package; "" if it is unknown
     """
 
     module: Any
@@ -41,8 +43,8 @@ class Runtime(NamedTuple):
     def interpreter(self, plain: bool = False, **source: object) -> Interpreter:
         """Open an interpreter of a model: `interpreter(model_path=path)` or `interpreter(model_content=data)`.
 
-        `plain`: without the default delegate (XNNPACK), if the module has the class `OpResolverType`; else no effect. All
-        other keywords are passed to the Interpreter class.
+        `plain` opens it without the default delegate (XNNPACK). If the module lacks the class `OpResolverType`, `plain`
+        has no effect. All other keywords are passed to the class Interpreter.
         """
         if plain:
             resolvers = getattr(self.module, "OpResolverType", None)
@@ -58,8 +60,8 @@ _CACHE: Dict[str, Any] = {}
 def find_runtime() -> Tuple[Optional[Runtime], str]:
     """Return (runtime, reason for this choice), or (None, reason) if no runtime can be imported.
 
-    The order is ai-edge-litert, tflite-runtime, and the interpreter of TensorFlow. The last is used only if the user
-    has already imported TensorFlow. A found runtime is cached.
+    The order is ai-edge-litert, tflite-runtime, and the interpreter of TensorFlow. TensorFlow is used only if the user
+    has already imported it. A found runtime is cached. If none is found, a later call looks only for TensorFlow.
     """
     if "runtime" not in _CACHE:
         _CACHE["runtime"], _CACHE["reason"] = _import_runtime()
@@ -124,9 +126,10 @@ def _installed_version(package: str) -> str:
 
 
 def kernels() -> Kernels:
-    """Return the `Kernels` of the installed runtime. Without a runtime, return the kernels that every supported runtime has.
+    """Return the `Kernels` of the runtime that `find_runtime` returns.
 
-    The first result is cached: a runtime that is imported later has no effect.
+    Without a runtime, returns the kernels that every supported runtime has. The first result is cached: a runtime that
+    is imported later has no effect.
     """
     if "kernels" not in _CACHE:
         runtime = find_runtime()[0]
@@ -149,7 +152,7 @@ def features() -> Dict[str, bool]:
 def reads_outside() -> bool:
     """Whether the runtime reads constants that are stored after the flatbuffer, as in files over 2 GB.
 
-    Runs a small model to find out, once. False without a runtime.
+    Returns False without a runtime. The first call runs a small model, and its result is cached.
     """
     if "outside" not in _CACHE:
         runtime = find_runtime()[0]
@@ -176,8 +179,9 @@ def _reads_outside(runtime: Runtime) -> bool:
 def multiplies_int4(blocks: bool, plain: bool) -> bool:
     """Whether FULLY_CONNECTED of float32 inputs and int4 weights returns the right product on the runtime.
 
-    `blocks`: the weights have a scale for each block of a row, not for each row. `plain`: without the default delegate
-    (XNNPACK). Runs a model to find out, once. False without a runtime, or without version 13 of FULLY_CONNECTED.
+    `blocks`: the weights have a scale for each block of a row; otherwise for each row. `plain`: the model runs without
+    the default delegate (XNNPACK). Returns False without a runtime, or without version 13 of FULLY_CONNECTED. For each
+    pair of arguments, the first call runs a model, and its result is cached.
     """
     key = "int4, %s, %s" % (blocks, plain)
     if key not in _CACHE:

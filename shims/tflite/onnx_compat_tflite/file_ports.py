@@ -31,7 +31,7 @@ Ports = Tuple[Port, ...]
 def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
     """Return (input ports, output ports) of the first subgraph, in the order of the subgraph.
 
-    Names come from the subgraph's first signature. A port without a name there has the name of its tensor. An open size
+    A port has the name that the first signature of this subgraph gives it, else the name of its tensor. An open size
     becomes None.
     """
     main = model.subgraphs[0]
@@ -45,10 +45,12 @@ def read_ports(model: fb.ModelSpec) -> Tuple[Ports, Ports]:
 
 
 def must_reject_empty_inputs(model: fb.ModelSpec, kernels: Kernels) -> bool:
-    """Whether an operator of the model would end the process, or return stale memory, for an input without elements.
+    """Whether an operator of the model may end the process, or return stale memory, for an input without elements.
 
-    On all runtimes, SOFTMAX and LOG_SOFTMAX over an open axis do. On some runtimes these operators of open sizes do as
-    well: convolutions, pools, means, sums of floats, transposes and matrix products.
+    Only operators whose data input has an open size count:
+
+    - on all runtimes: SOFTMAX and LOG_SOFTMAX whose last axis is open
+    - on some runtimes: convolutions, pools, means, sums of floats, transposes and matrix products
 
     `kernels` must be those of a single runtime: see `supports_empty_windows`.
     """
@@ -96,9 +98,9 @@ def supports_empty_windows(kernels: Kernels) -> bool:
 
 
 def open_window_outputs(model: fb.ModelSpec) -> List[int]:
-    """Return the tensor index of the result of each convolution and pool of the first subgraph whose input has an open size.
+    """Return the tensor indices of the results of convolutions and pools in the first subgraph.
 
-    The open size may be any size, also the batch or the number of channels.
+    Only operators whose input has an open size count. This may be any size, also the batch or the number of channels.
     """
     main = model.subgraphs[0]
     return [
@@ -119,9 +121,10 @@ def resizes_inside_branches(model: fb.ModelSpec) -> bool:
 
 
 def has_open_slices(model: fb.ModelSpec) -> bool:
-    """Whether a STRIDED_SLICE with constant bounds, which XNNPACK accepts, reads a tensor with an open size.
+    """Whether a STRIDED_SLICE with constant bounds and steps reads a tensor with an open size.
 
-    Its result may be empty at run time; see `RuntimeQuirks.delegate_slices_to_empty`.
+    XNNPACK accepts such an operator. Its result may be empty at run time: see
+    `RuntimeQuirks.delegate_slices_to_empty`.
     """
     operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     return any(
@@ -147,10 +150,10 @@ def has_shifted_factors(model: fb.ModelSpec) -> bool:
 
 
 def int4_products(model: fb.ModelSpec) -> Set[bool]:
-    """Return which kinds of int4 weights the FULLY_CONNECTED operators on float32 inputs have.
+    """Return the kinds of int4 weights of the FULLY_CONNECTED operators on float32 inputs, as a set of booleans.
 
-    True in the set: weights with a scale per block. False in the set: other int4 weights. Without int4 weights, the set
-    is empty.
+    True is in the set if weights have a scale per block. False is in the set if int4 weights have any other scales.
+    Without int4 weights, the set is empty.
     """
     operators = [(graph.tensors, op) for graph in model.subgraphs for op in graph.operators]
     pairs = [
@@ -169,9 +172,9 @@ def draws_from_seed(model: fb.ModelSpec) -> bool:
 
 
 def _open_sizes(graph: fb.SubGraph, operator: fb.OperatorSpec) -> Tuple[int, ...]:
-    """Return the sizes of the operator's data input, -1 for an open size; () if the input has no shape signature.
+    """Return the shape signature of the operator's data input: its sizes, with -1 for an open size.
 
-    An input without a signature has no open size.
+    Returns () if the input has no signature, which means that it has no open size.
     """
     index = operator.inputs[2 if operator.builtin == "TRANSPOSE_CONV" else 0]
     return tuple(graph.tensors[index or 0].shape_signature or ())

@@ -107,7 +107,11 @@ def _normalize_axis(axis: int, rank: int) -> int:
 
 
 def _broadcast(shapes: Sequence[Sizes]) -> Sizes:
-    """Return the shape that the operands broadcast to, -1 for an unknown size: a known size other than 1 decides.
+    """Return the shape that the operands broadcast to. Each size of the result is
+
+    - the known size other than 1 along the axis, if an operand has such a size
+    - else -1, if a size along the axis is unknown
+    - else 1
 
     Raises VerificationError if the shapes do not broadcast.
     """
@@ -317,7 +321,8 @@ def _batch_matmul(use: Use) -> None:
 def _window_counts(use: Use, sizes: Sizes, kernel: Sizes) -> List[int]:
     """Return [height, width] of the output of a convolution or pool. An unknown size is -1; other sizes are at least 0.
 
-    `sizes` and `kernel` are (height, width). Raises VerificationError if a stride is not positive.
+    `sizes` (of the input) and `kernel` are (height, width). The strides, dilations and padding are options of `use`.
+    Raises VerificationError if a stride is missing or not positive.
     """
     result = []
     for size, taps, letter in zip(sizes, kernel, "hw"):

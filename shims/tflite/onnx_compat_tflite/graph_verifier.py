@@ -35,8 +35,9 @@ def check_graph(model: fb.ModelSpec, after: str) -> fb.ModelSpec:
 def verify_graph(model: fb.ModelSpec, after: str = "") -> None:
     """Raise VerificationError if a model has a defect. The module docstring lists the defects.
 
-    The message names the subgraph and the operator of the defect. `after`: the step after which the model is verified,
-    such as "the pass 'x'". The message names the step if it is not empty.
+    The message names the subgraph of the defect, and the operator if a single operator has the defect. It names neither
+    for a defect of a signature. `after`: the step after which the model is verified, such as "the pass 'x'". The
+    message names the step if it is not empty.
     """
     for number, graph in enumerate(model.subgraphs):
         where = "the subgraph %d '%s'" % (number, graph.name)
@@ -68,10 +69,11 @@ class _OperatorDefect(VerificationError):
 
 
 def _verify_subgraph(model: fb.ModelSpec, graph: fb.SubGraph) -> None:
-    """Raise VerificationError unless the inputs, the tensors, the operators in order and the outputs are valid.
+    """Check the inputs and outputs, the tensors and, in order, the operators of a subgraph.
 
-    The error is an `_OperatorDefect` for a defect of an operator, also if a rule raises another exception. For a constant
-    that does not fit its tensor it is a ConversionError.
+    - For a defect of an operator, raises `_OperatorDefect`, also if its rule raises another exception.
+    - For a constant that does not fit its tensor, raises ConversionError.
+    - For any other defect, raises VerificationError.
     """
     _check_indices(graph, [*graph.inputs, *graph.outputs])
     require(len(set(graph.inputs)) == len(graph.inputs), "a tensor is an input twice")
@@ -158,8 +160,8 @@ def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.Opera
 
     An op without a rule passes. For every op, options that are subgraph indices must be in range.
 
-    Raises VerificationError if the check fails. A rule may raise other exceptions if the operator lacks inputs, options
-    or axes.
+    Raises VerificationError if the check fails. Other exceptions, such as KeyError or IndexError, are possible if the
+    operator lacks inputs, outputs, options or axes.
     """
     for name, value in operator.options.items():
         if "subgraph" in name:
@@ -186,8 +188,8 @@ def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.Opera
 def _check_passed_values(outer: List[fb.TensorSpec], graph: fb.SubGraph, indices: Sequence[int], verb: str) -> None:
     """Raise VerificationError unless `outer` matches the tensors `indices` of a subgraph in number, dtype and shape.
 
-    `outer` are the tensors that the caller passes or gets, `indices` the inputs or outputs of the subgraph. `verb`,
-    "takes" or "gives", is a word of the message.
+    `outer` are the tensors that the caller passes or gets, `indices` the inputs or outputs of the subgraph. An unknown
+    size (-1) matches every size. `verb`, "takes" or "gives", is a word of the message.
     """
     _check_indices(graph, indices)
     require(len(outer) == len(indices), "'%s' %s %d values, not %d", graph.name, verb, len(indices), len(outer))

@@ -66,7 +66,10 @@ def _versions() -> Dict[str, List[int]]:
 
 
 def _steps() -> List[List[Tuple[str, int]]]:
-    """Return a list for each column of VERSIONS after the first: the (op, version) pairs whose version is new in that column."""
+    """Return a list for each column of VERSIONS after the first: the (op, version) pairs that are new in that column.
+
+    A pair is new if its version is greater than the op's version in the column before.
+    """
     columns = range(1, max(map(len, _VERSIONS.values())))
     return [
         [(name, row[column]) for name, row in _VERSIONS.items() if row[column] > row[column - 1]] for column in columns
@@ -95,8 +98,9 @@ class Kernels:
     """The ops, versions and dtypes that a file for one runtime, or for all runtimes, may use.
 
     `interpreter` opens an interpreter of the target runtime; None: the file is for all runtimes. `plain` opens an
-    interpreter without the default delegate (XNNPACK), for `quirks`; None: `interpreter` is used. Answers that need the
-    runtime load small models at the first call, and are cached.
+    interpreter of this runtime without the default delegate (XNNPACK), for `quirks`; None: `interpreter` is used.
+
+    Some answers need the runtime: it loads small models at the first call. These answers are cached.
     """
 
     def __init__(self, interpreter: Optional[OpenInterpreter] = None, plain: Optional[OpenInterpreter] = None) -> None:
@@ -118,8 +122,8 @@ class Kernels:
     def _step(self) -> int:
         """Return the number of the column of VERSIONS that describes the runtime. 0 is the oldest runtime.
 
-        It is the last column for which the runtime loads all op versions of the columns up to it. The runtime is tested
-        once. If the kernels stand for all runtimes, the result is 0.
+        It is the last column k for which the runtime loads all op versions that are new in the columns 1 to k. The
+        runtime is tested once. If the kernels stand for all runtimes, the result is 0.
         """
         if self._runtime_step is None:
             has_step = (all(self._loads(*use) for use in new_versions) for new_versions in _STEPS)
@@ -127,13 +131,12 @@ class Kernels:
         return self._runtime_step
 
     def has(self, operator: str, version: int = 1) -> bool:
-        """Whether the runtime has the op `operator` in this version.
+        """Whether the runtime has the op `operator` in this version. Dtypes are not considered: see `accepts`.
 
-        If the kernels stand for all runtimes, the answer is that of the oldest. VERSIONS has the oldest runtime's
-        versions. For a newer version in VERSIONS, the installed runtime must load a tiny model. Returns False for an op
-        or a version that VERSIONS lacks.
-
-        Dtypes are not considered: see `accepts`.
+        - A version up to that of the oldest runtime: True.
+        - A newer version, up to the newest in VERSIONS: whether the target runtime loads a tiny model of it. If the
+          kernels stand for all runtimes: False.
+        - A version above the newest in VERSIONS, or an op that VERSIONS lacks: False.
         """
         versions = _VERSIONS.get(operator, [0])
         return version <= versions[0] or (version <= max(versions) and self._loads(operator, version))

@@ -87,12 +87,15 @@ class InterpretedModel(Compiled):
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Run the model and return its outputs. Inputs and outputs are in the order of the ports.
 
-        Raises UnsupportedError if the runtime fails, for an empty input that a kernel does not support, and for an
-        input smaller than a window.
+        Raises UnsupportedError if
 
-        If a run with the delegate fails, this run and all later runs are made without the delegate. Some models run
-        empty inputs in a second interpreter without the delegate. If the model draws from a seed, each run has a new
-        interpreter. See `Precautions`.
+        - the runtime fails without the delegate,
+        - an input is empty, and a kernel of the model does not support it,
+        - an input is smaller than a window, and the kernels do not support it.
+
+        If a run with the delegate fails, the run is repeated without the delegate, as are all later runs. Some models
+        run empty inputs in a second interpreter without the delegate. If the model draws from a seed, each run has a
+        new interpreter. See `Precautions`.
         """
         with self._lock:
             is_empty = any(array.size == 0 for array in arrays)
@@ -143,8 +146,8 @@ class InterpretedModel(Compiled):
     def _check_window_outputs(self, shapes: List[Tuple[int, ...]]) -> None:
         """Raise UnsupportedError if the result of a convolution or pool would be empty for inputs of these shapes.
 
-        The results are those in `window_outputs`. Their sizes come from a new interpreter without XNNPACK, which
-        allocates its tensors and does not run.
+        The checked results are the tensors in `Precautions.window_outputs`. Their sizes come from a new interpreter
+        without XNNPACK, which allocates its tensors and does not run.
         """
         interpreter = self._runtime.interpreter(True, **self._source)
         for index, shape in zip(self._input_indices, shapes):

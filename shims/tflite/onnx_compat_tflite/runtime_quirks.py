@@ -49,10 +49,11 @@ _OPERATORS = (
 
 
 def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterpreter) -> RuntimeQuirks:
-    """Run small models and return the quirks of the runtime. `open_plain` opens an interpreter without the delegate.
+    """Run small models and return the quirks of the runtime.
 
-    If the delegate loses NaN (`delegated` is False), arithmetic is measured without the delegate, and the quirks of the
-    delegate are False.
+    `open_interpreter` opens an interpreter with the delegate, and `open_plain` without it. If the delegate loses NaN
+    (`delegated` is False), arithmetic is measured without the delegate. The quirks `delegate_...` are then False.
+    Raises the runtime's error if the model of arithmetic does not run.
     """
     delegated = bool(np.isnan(_run_arithmetic(open_interpreter)[0][0]))
     _, infinite, larger, mean, largest = _run_arithmetic(open_interpreter if delegated else open_plain)
@@ -145,7 +146,7 @@ def _slices_to_empty(open_interpreter: OpenInterpreter) -> bool:
 
 
 def _run_arithmetic(open_interpreter: OpenInterpreter) -> List[np.ndarray]:
-    """Run the ops of `_OPERATORS` in one model, and return their results in that order.
+    """Run the ops of `_OPERATORS` in one model, and return their results in the order of `_OPERATORS`.
 
     The tensors are 0: [NaN, 1], 1: [-inf, -inf], 2: the scalar 0.5, 3: the axes [0]. Raises the runtime's error if the
     model does not run.

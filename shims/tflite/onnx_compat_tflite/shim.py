@@ -99,10 +99,12 @@ class TFLiteShim(Shim):
         fb.write(model, path, self._stores_outside(model), check=check)
 
     def _stores_outside(self, model: fb.ModelSpec) -> bool:
-        """Whether the constants are stored after the flatbuffer. They are if the model is larger than 2 GB.
+        """Whether the constants of a model are stored after the flatbuffer: only if the model is larger than 2 GB.
 
-        Raises ConversionError for such a model if the shim was made with explicit kernels. Raises ConversionError if
-        the installed runtime does not read constants after the flatbuffer.
+        For such a model, raises ConversionError if
+
+        - the shim was made with explicit kernels,
+        - the installed runtime does not read constants after the flatbuffer.
         """
         if not fb.is_oversized(model):
             return False
@@ -164,8 +166,8 @@ class TFLiteShim(Shim):
     ) -> InterpretedModel:
         """Open a model in an interpreter of the installed runtime, with workarounds for the defects of that runtime.
 
-        Raises UnsupportedError if the runtime would multiply int4 weights of the model wrongly or does not load the
-        model, ShimError without a runtime.
+        Raises UnsupportedError if the runtime does not load the model, or would multiply its int4 weights wrongly.
+        Raises ShimError if no runtime is installed.
         """
         kernels = features.kernels()
         quirks, int4 = kernels.quirks, int4_products(model)

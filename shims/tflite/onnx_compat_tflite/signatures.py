@@ -14,11 +14,13 @@ __all__ = ["extract_signature", "join_models"]
 
 
 def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
-    """Return a model with the subgraphs of all parts. The first subgraph of each part gets a signature of the part's key.
+    """Return a model with the subgraphs of all parts, and a signature for each part.
 
-    Other signatures and the metadata of the parts are left out. The calls of subgraphs are renumbered in copies;
-    tensors are shared with the parts. Constants are not merged here: the file writer stores equal constants once. With
-    ONNX_COMPAT_VERIFY=1, the model is verified.
+    The keys of `parts` become the keys of the signatures. A signature computes the first subgraph of its part. It has
+    the names of the part's signature of this subgraph, or else the names of the tensors.
+
+    Other signatures and the metadata of the parts are left out. Operators that call subgraphs are copied and
+    renumbered. Tensors are shared with the parts. With ONNX_COMPAT_VERIFY=1, the model is verified.
     """
     joined = fb.ModelSpec(description=DESCRIPTION)
     for key, part in parts.items():
@@ -29,10 +31,10 @@ def join_models(parts: Mapping[str, fb.ModelSpec]) -> fb.ModelSpec:
 
 
 def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
-    """Return a model that computes only the signature `key`.
+    """Return a model that computes only the signature `key`, with the metadata and the description of `model`.
 
-    It has the subgraph of the signature, as the first, and the subgraphs that it calls. Its only signature is `key`. It
-    keeps the metadata and the description. Raises InputError if the model has no signature `key`.
+    The first subgraph is the subgraph of the signature. The subgraphs that it calls, directly or not, follow. The only
+    signature is `key`. Raises InputError if `model` has no signature `key`.
     """
     signature = next((entry for entry in model.signatures if entry.key == key), None)
     if signature is None:
@@ -49,7 +51,10 @@ def extract_signature(model: fb.ModelSpec, key: str) -> fb.ModelSpec:
 
 
 def _main_signature(model: fb.ModelSpec) -> fb.Signature:
-    """Return the signature of the first subgraph. If it has none, return a new signature with the names of its tensors."""
+    """Return the signature of the first subgraph.
+
+    If the subgraph has no signature, returns a new signature. Its inputs and outputs have the names of their tensors.
+    """
     main = model.subgraphs[0]
     signature = next((entry for entry in model.signatures if entry.subgraph == 0), None)
     if signature is not None:

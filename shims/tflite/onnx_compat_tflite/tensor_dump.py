@@ -22,10 +22,11 @@ _OPAQUE = ("resource", "variant")
 
 
 class TensorDump(OpenedFile):
-    """A .tflite file whose tensors can be read by name. Inputs and outputs have the names of the signature, if any.
+    """A .tflite file whose tensors can be read by name.
 
-    That is the signature of the first subgraph. Of several tensors of a name, inputs come first, then the results of
-    operators in order; the first is read. Raises InvalidModelError if the file is not a valid model.
+    If the first subgraph has a signature, its inputs and outputs have the names of the signature. Any other tensor has
+    its name in the file. If several tensors have the same name, only the first is read: inputs come before results of
+    operators, which are in order. Raises InvalidModelError if the file is not a valid model.
     """
 
     notes = ("the values in between are those without the default delegate (XNNPACK)",)
@@ -45,8 +46,8 @@ class TensorDump(OpenedFile):
     def _tensor_names(self, signature: Optional[fb.Signature]) -> List[str]:
         """Return a list with the name of each tensor of the first subgraph.
 
-        An input or output of `signature` has its name in the signature. Any other tensor has its own name. Without a
-        signature (None), every tensor has its own name.
+        An input or output of `signature` has its name in the signature. Any other tensor has its name in the file. If
+        `signature` is None, every tensor has its name in the file.
         """
         names = [tensor.name for tensor in self._main.tensors]
         for ports in (signature.inputs, signature.outputs) if signature is not None else ():
@@ -64,8 +65,8 @@ class TensorDump(OpenedFile):
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
         """Run the file; return a dict {name: array} of its inputs and of all computed tensors of the first subgraph.
 
-        Quantised tensors are dequantised. A float input of a quantised tensor is rounded to the scale of this tensor.
-        Tensors without data are left out.
+        Quantised tensors are dequantised. A float array for a quantised input is rounded to the scale of the input.
+        Resources, variants and tensors without data are left out. Of several tensors of a name, the first is returned.
 
         Raises UnsupportedError if `inputs` lacks an input of the file, or if the run fails.
         """
@@ -86,11 +87,11 @@ class TensorDump(OpenedFile):
         return values
 
     def alone(self, name: str, given: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the value of the tensor `name`, dequantised, computed from the tensors in `given`, a dict {name: array}.
+        """Return the dequantised value of the tensor `name`, computed from `given`, a dict {name: array}.
 
         Only the operators between `given` and `name` run. Raises UnsupportedError if
 
-        - the tensor also depends on a tensor that is not given,
+        - the tensor depends on an input or a variable, and no given tensor lies between them,
         - the tensor has no data, or the run fails.
 
         Raises KeyError if `name`, or a name in `given`, is neither an input nor a computed tensor of the first
@@ -115,9 +116,9 @@ class TensorDump(OpenedFile):
     def _backward_slice(self, target: int, known: Set[int]) -> Tuple[List[fb.OperatorSpec], Set[int]]:
         """Return (operators, sources): the operators that compute the tensor `target` from the `known` tensors.
 
-        The operators are in the order of the subgraph. `known` has tensor indices; their producers are left out, except
-        the producer of `target`. `sources` are the tensors that the operators read, but do not write; constants are
-        left out. A source may be known or not.
+        The operators are in the order of the subgraph. The search goes backwards from `target` and ends at tensors in
+        `known`, a set of tensor indices. It goes past `target` itself, even if `target` is known. `sources` are the
+        tensors at which the search ends: known tensors and tensors that no operator writes. Constants are left out.
         """
         producers = {index: position for position, op in enumerate(self._main.operators) for index in op.outputs}
         positions: Set[int] = set()
@@ -136,9 +137,10 @@ class TensorDump(OpenedFile):
     def _used_tensors(
         self, operators: Sequence[fb.OperatorSpec], given: Mapping[str, np.ndarray]
     ) -> List[fb.TensorSpec]:
-        """Return the tensors of the first subgraph with unchanged indices, prepared for a subgraph of `operators`.
+        """Return the tensors of the first subgraph with unchanged indices, for a new subgraph of `operators`.
 
-        Constants that these operators do not read lose their buffers. The `given` tensors get the shapes of their arrays.
+        A constant that these operators do not read is replaced by a tensor without a buffer. A `given` tensor is
+        replaced by a tensor with the shape of its array.
         """
         used = {index for op in operators for index in op.inputs}
         tensors = [
@@ -150,11 +152,13 @@ class TensorDump(OpenedFile):
         return tensors
 
     def _run_graph(self, graph: fb.SubGraph, feed: Sequence[Tuple[int, np.ndarray]]) -> List[Optional[np.ndarray]]:
-        """Run `graph` in place of the first subgraph, and return its outputs, dequantised. An output without data becomes None.
+        """Run `graph` in place of the first subgraph; return its dequantised outputs, with None for outputs without data.
 
-        `feed` has a (tensor index, array) pair for each input, in order. Values are read as outputs because
-        `experimental_preserve_all_tensors` does not preserve all: some runtimes overwrite inputs of kernels. Raises
-        UnsupportedError if the run fails.
+        `feed` has a (tensor index, array) pair for each input, in order. A float array is quantised if its tensor is
+        quantised. An array of integers is fed as it is. Raises UnsupportedError if the run fails.
+
+        Values are read as outputs because `experimental_preserve_all_tensors` does not preserve all: some runtimes
+        overwrite inputs of kernels.
         """
         content = fb.to_bytes(fb.ModelSpec([graph, *self._model.subgraphs[1:]]))
         try:
@@ -204,7 +208,10 @@ def _along_axis(values: Sequence[float], tensor: fb.TensorSpec, rank: int) -> np
 
 
 def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """Return (array - zero_point) * scale as float32; the array itself if it is of floats, or the tensor not quantised."""
+    """Return (array - zero_point) * scale as float32.
+
+    Returns the array itself if it has floats, or if the tensor is not quantised.
+    """
     quantization = tensor.quantization
     if quantization is None or not quantization.scale or array.dtype.kind == "f":
         return array
@@ -214,7 +221,7 @@ def _dequantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
 
 
 def _quantize(array: np.ndarray, tensor: fb.TensorSpec) -> np.ndarray:
-    """Return round(array / scale) + zero_point, clipped to the tensor's dtype, for a float array and a quantised tensor.
+    """Return round(array / scale) + zero_point, clipped to the tensor's dtype, if the tensor is quantised.
 
     A float64 array for a float32 tensor becomes float32. Returns `array` unchanged if the tensor is not quantised or stores
     other floats, or if the array is not of floats.

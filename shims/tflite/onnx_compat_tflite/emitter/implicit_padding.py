@@ -27,16 +27,18 @@ def _window(space: Sequence[Extent], kernel: Sequence[Extent], attributes: Attri
 
 
 def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> bool:
-    """Whether the kernels accept x with this kernel, and their padding SAME is the padding in `attributes`.
+    """Whether the ops of TFLite accept x with these window sizes, and their padding SAME is that of `attributes`.
 
-    `x` is channels first. `kernel` has the spatial sizes of the filter. The kernels accept
+    `x` is channels first. `kernel` has the number of taps along each spatial axis. Returns False in these cases:
 
-    - float32 with one or two spatial axes, none of which has the known length 0,
-    - a known number of channels and a known kernel size,
-    - a number of windows that is rounded down (no `ceil_mode`).
+    - The dtype is not float32, or x has not one or two spatial axes.
+    - A spatial size is known to be 0.
+    - The number of channels or a number of taps is unknown.
+    - `ceil_mode` is set.
+    - auto_pad is SAME_UPPER, and a stride exceeds the dilated kernel.
+    - auto_pad is not SAME_UPPER, and `padding_of` does not return SAME for the pads. Without pads it never does.
 
-    For the auto_pad SAME_UPPER, no stride may exceed the dilated kernel. Other padding must have pads, and is compared
-    with `padding_of`.
+    Raises InvalidModelError as `window_from_attributes` does.
     """
     space = x.shape[2:]
     if x.rank not in (3, 4) or x.dtype.name != "float32" or not is_static(x.shape[1]) or attributes.get("ceil_mode"):
@@ -52,7 +54,7 @@ def _is_same(x: Tensor, kernel: Sequence[Extent], attributes: Attributes) -> boo
 
 
 def _has_open_padding(x: Tensor, attributes: Attributes) -> bool:
-    """Whether auto_pad is SAME_UPPER and a spatial size is unknown: else the composed form is as good. x is channels first."""
+    """Whether auto_pad is SAME_UPPER and a spatial size of x is unknown. x is channels first."""
     return attributes.get("auto_pad") == "SAME_UPPER" and not all(map(is_static, x.shape[2:]))
 
 
@@ -112,7 +114,8 @@ def _pool_same(builder: Builder, builtin: str, x: Handle, attributes: Attributes
 def conv_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **attributes: Any) -> Handle:
     """Emit Conv of a channels-last x with the padding SAME, for the cases of `_accepts_convolution`.
 
-    `w` has the axis order of ONNX. Several groups with a single input channel each become a depthwise convolution.
+    `w` has the axis order of ONNX. The op is a depthwise convolution if there are several groups, and each group has a
+    single input channel.
     """
     groups, space = attributes.get("group", 1), range(2, w.rank)
     steps = [attributes.get(name) or None for name in ("strides", "dilations")]

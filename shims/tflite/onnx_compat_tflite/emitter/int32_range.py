@@ -21,9 +21,9 @@ _NARROWER = frozenset("bool int8 uint8 int16 uint16 int32".split())
 
 
 def int32_array(values: Union[int, np.integer, np.ndarray, Sequence[int]]) -> Any:
-    """Return known sizes as an int32 array, of rank 0 for a number; raise UnsupportedError if a size does not fit.
+    """Return known sizes as an int32 array in the shape of `values`; the array has rank 0 for a number.
 
-    numpy before 1.24 would wrap the size.
+    Raises UnsupportedError if a size does not fit int32.
     """
     array = np.asarray(values, np.int64) if np.size(values) else np.asarray(values, np.int32)
     if array.size and (array.max() > MAX or array.min() < -MAX - 1):
@@ -34,10 +34,13 @@ def int32_array(values: Union[int, np.integer, np.ndarray, Sequence[int]]) -> An
 
 
 def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
-    """Whether the int64 result of an operator on `inputs` provably fits int32.
+    """Whether the int64 result of the op `builtin` on `inputs` provably fits int32. True in these cases:
 
-    True for a count or a position, a CAST of a narrower dtype, and moved elements of inputs that fit. False for an
-    operator in none of the lists, such as ADD.
+    - The result holds indices: ARG_MAX, ARG_MIN and WHERE.
+    - The op is a CAST from bool or from an integer dtype in `_NARROWER`.
+    - The result has only elements of the inputs, as for GATHER or MAXIMUM, and `may_overflow` holds for no input.
+
+    False for all other ops, such as ADD. An omitted input is None.
     """
     if builtin in _COUNTS_OR_LOCATES:
         return True
@@ -51,7 +54,7 @@ def keeps_int32(builtin: str, inputs: Sequence[Optional[Handle]]) -> bool:
 def may_overflow(x: Handle) -> bool:
     """Whether x is int64, and an element may lie outside the range of int32. False for another dtype.
 
-    The elements of a constant are compared. Another int64 tensor may overflow unless it has `fits_int32`.
+    For an int64 constant, the elements decide. For a computed int64 tensor, the result is True unless `x.fits_int32`.
     """
     if x.dtype != "int64" or x.fits_int32:
         return False

@@ -30,7 +30,10 @@ def has_bitcast(builder: Builder) -> bool:
 
 
 def view_as(builder: Builder, x: Handle, dtype: str) -> Handle:
-    """Return the same bits as another dtype of the same width: x itself for its own dtype, a constant for a constant."""
+    """Return the bits of x as another dtype of the same width, by BITCAST.
+
+    If x has this dtype, returns x. If x is a constant, returns a constant.
+    """
     if x.dtype == dtype:
         return x
     if x.is_constant:
@@ -41,16 +44,16 @@ def view_as(builder: Builder, x: Handle, dtype: str) -> Handle:
 def find_views(
     builder: Builder, dtype: str, builtins: Set[str]
 ) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
-    """Return (function to int64, function back to `dtype`), with which int64 kernels can compute `builtins`.
+    """Return (function to int64, function back to `dtype`), with which int64 kernels can compute all of `builtins`.
 
     `builtins` are names of ops. Each function takes and returns a handle.
 
-    - If `builtins` only move elements, the functions keep the bits. For uint64 this also holds for arithmetic modulo
-      2^64, and for equality.
-    - If `builtins` compare or sort uint64 or float64, the functions convert to ranks and back. See `to_rank`.
+    - If all ops are in `_MOVING` (they move elements), the functions keep the bits.
+    - If the dtype is uint64 and all ops are in `_MODULAR` (for example ADD, EQUAL), the functions keep the bits.
+    - Otherwise, if the dtype is uint64 or float64 and all ops are in `_ORDERED` (for example LESS, TOPK_V2), the
+      functions convert to ranks and back. See `to_rank`.
 
-    Returns None in all other cases: for other ops, for a dtype other than uint64, float64 and complex64, and without
-    BITCAST.
+    Returns None in all other cases, and if the runtime lacks BITCAST.
     """
     if dtype not in ("uint64", "float64", "complex64") or not has_bitcast(builder):
         return None
@@ -64,9 +67,12 @@ def find_views(
 
 
 def to_rank(builder: Builder, x: Handle) -> Handle:
-    """Map a uint64 or float64 x to int64 numbers of the same order: uint64 less 2^63, float64 as two's complement.
+    """Map a uint64 or float64 x to int64 numbers (ranks) of the same order. `from_rank` is the inverse.
 
-    Both zeros of float64 map to 0.
+    - uint64: the rank is x - 2^63.
+    - float64: the rank of x >= 0 is its bits as an integer. The rank of -x is the negative rank of x.
+
+    Both zeros of float64 have the rank 0.
     """
     bits = view_as(builder, x, "int64")
     sign = builder.like(bits, LEAST)
@@ -87,7 +93,10 @@ def from_rank(builder: Builder, rank: Handle, dtype: str) -> Handle:
 
 
 def _clip_rank(builder: Builder, rank: Handle) -> Handle:
-    """Clip ranks of float64 to those of -inf and inf: a maximum or minimum of no elements is an end of int64."""
+    """Clip ranks of float64 to the ranks of -inf and inf.
+
+    The maximum or minimum of no elements needs this: int64 kernels return the least or greatest int64 for it.
+    """
     return extremes.clip(builder, rank, -INFINITY, INFINITY)
 
 

@@ -12,9 +12,9 @@ __all__ = ["concat", "concatenate", "pack"]
 
 @primitive
 def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
-    """Concatenate tensors along an axis. Tensors of known length 0 along it are left out.
+    """Concatenate tensors along an axis that is not negative. Tensors of known length 0 along this axis are left out.
 
-    A single remaining tensor is returned itself; if no tensor remains, the first.
+    If a single tensor remains, returns this tensor. If no tensor remains, returns `xs[0]`.
     """
     parts = [x for x in xs if not (isinstance(x.dims[axis], int) and x.dims[axis] == 0)] or list(xs[:1])
     if len(parts) == 1:

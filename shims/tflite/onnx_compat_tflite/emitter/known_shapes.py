@@ -13,7 +13,7 @@ __all__ = ["broadcast_dims", "choose_known_size", "is_same_shape", "is_viewable"
 def choose_known_size(a: Size, b: Size) -> Any:
     """Return the more informative of two descriptions of a size: an int, else a symbolic size, else None.
 
-    Of two ints `a` is returned, of two symbolic sizes `b`.
+    For two ints, returns `a`. For two symbolic sizes, returns `b`.
     """
     return a if isinstance(a, int) or b is None else b
 
@@ -26,7 +26,8 @@ def is_same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
 def broadcast_dims(shapes: Sequence[Sequence[Any]]) -> Tuple[Any, ...]:
     """Return the shape to which the shapes broadcast: a tuple of sizes that are ints, symbolic, or None if unknown.
 
-    There is at least one shape, and the shapes are compatible. See `_broadcast_size` for a single size.
+    `shapes` has at least one shape. The shapes must be compatible, which is not checked. See `_broadcast_size` for the
+    rules of an axis.
     """
     rank = max(map(len, shapes))
     return tuple(_broadcast_size([s[axis - rank] for s in shapes if len(s) >= rank - axis]) for axis in range(rank))
@@ -49,11 +50,17 @@ def _broadcast_size(sizes: Sequence[Any]) -> Any:
 
 
 def product(sizes: Sequence[Any]) -> Any:
-    """Return the product of sizes, which may be symbolic. Returns None if a size is unknown. Raises TypeError without sizes."""
+    """Return the product of sizes that are ints, symbolic, or None if unknown.
+
+    Returns None if a size is None. Raises TypeError if `sizes` is empty.
+    """
     return None if any(size is None for size in sizes) else functools.reduce(operator.mul, sizes)
 
 
 def is_viewable(dims: Sequence[Any]) -> bool:
-    """Whether RESHAPE can express the shape by constant sizes: at most one size is no int, and then no size is zero."""
+    """Whether RESHAPE can express the shape by constant sizes, with -1 for a single unknown size.
+
+    True if all sizes are ints. True also if exactly one size is no int, and no size is zero.
+    """
     unknown = sum(not isinstance(size, int) for size in dims)
     return unknown == 0 or (unknown == 1 and not any(is_equal(size, 0) for size in dims))

@@ -26,10 +26,14 @@ def matmul(
     transpose_x: bool = False,
     transpose_y: bool = False,
 ) -> Handle:
-    """Emit the matrix product x y + bias over the last two axes, each operand optionally transposed.
+    """Emit the matrix product x y + bias over the last two axes. The flags first swap the last two axes of an operand.
 
-    Ranks are at least 2, and batch axes broadcast. float16 is computed in float32. In float32, a constant y of rank 2
-    becomes the weights of FULLY_CONNECTED; another y gives a BATCH_MATMUL. Other dtypes are multiplied and summed.
+    Ranks are at least 2, and batch axes broadcast. `bias` is a vector along the last axis of the result.
+
+    - float32, y a constant of rank 2 with elements: FULLY_CONNECTED, with y as weights
+    - float32, any other y: BATCH_MATMUL; see `_batch_matmul`, also for the UnsupportedError that it raises
+    - float16: cast to float32 and computed as float32
+    - another dtype: elementwise products and their sum
     """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, matmul, x, y, bias, transpose_x=transpose_x, transpose_y=transpose_y)
@@ -48,7 +52,7 @@ def _add_bias(builder: Builder, product: Handle, bias: Optional[Handle]) -> Hand
 def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optional[Handle]) -> Handle:
     """Return x @ weights^T + bias by FULLY_CONNECTED, for constant weights [units, depth].
 
-    For a constant x of zeros, finite weights and no bias, return constant zeros without an operator.
+    If x is a constant of zeros, the weights are finite and there is no bias, returns a constant of zeros.
     """
     dims = (*x.dims[:-1], weights.dims[0])
     if x.is_constant and not x.array.any() and bias is None and np.isfinite(weights.array).all():
@@ -58,12 +62,12 @@ def _fully_connected(builder: Builder, x: Handle, weights: Handle, bias: Optiona
 
 
 def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Return x @ y by BATCH_MATMUL. With `transpose_x`, x is transposed first; with `transpose_y`, y.
+    """Return x @ y by BATCH_MATMUL. `transpose_x` and `transpose_y` first swap the last two axes of x or y.
 
     - If an operand has no elements and the product has known sizes, the product is a constant of zeros.
-    - If the rank is above 4 and the operands are static, the batch axes are merged first.
+    - If a rank is above 4 and both operands are static, the batch axes are merged first.
 
-    Raises UnsupportedError for a rank above 4 if an operand is not static, on runtimes that do not broadcast so many
+    Raises UnsupportedError if a rank is above 4, an operand is not static, and the runtime does not broadcast so many
     axes.
     """
     rank = max(x.rank, y.rank)
@@ -85,9 +89,9 @@ def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, tra
 def _matmul_merged(
     builder: Builder, x: Handle, y: Handle, dims: Sequence[int], transpose_x: bool, transpose_y: bool
 ) -> Handle:
-    """Multiply static x and y, of equal rank, with all batch axes broadcast and merged into a single axis.
+    """Return x @ y of static x and y of equal rank: the batch axes are broadcast and merged into a single axis.
 
-    `dims` are the sizes of the product.
+    `dims` are the sizes of the product. The result has these sizes. The flags are those of `_batch_matmul`.
     """
     count = int(np.prod(dims[:-2]))
     flat: List[Handle] = []

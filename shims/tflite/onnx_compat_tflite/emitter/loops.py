@@ -18,9 +18,10 @@ EmptyState = Union[Handle, Tuple[int, Handle], None]
 
 @primitive
 def while_loop(builder: Builder, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
-    """Emit WHILE: run `bodies[1]` on the state while `bodies[0]` returns true; return the final state.
+    """Emit WHILE: run `bodies[1]` on the states while `bodies[0]` returns true; return the final states.
 
-    Both bodies take the states, then the captures, as arguments. The condition is tested before the first iteration.
+    Both bodies take the states and then the captures, each as a separate argument. `bodies[0]` returns a sequence with
+    the condition, a tensor of one element. The condition is tested before the first iteration.
     """
     shapes = [tuple(ref.spec.shape) for ref in builder.node.outputs]
 
@@ -41,11 +42,13 @@ def loop(
     captures: Sequence[Handle],
     shapes: Sequence[Sequence[Any]],
 ) -> List[Handle]:
-    """Append WHILE over the state and the captures, which stay unchanged; return the final state.
+    """Append WHILE over the states and the captures; return the list of final states. The captures do not change.
 
-    `test` and `body` take the lists (state, captures). `test` returns a boolean scalar, `body` the next state. `shapes`
-    has the sizes of each state in all iterations, None for a size that changes. No runtime passes a tensor without
-    elements through a loop: see `EmptyState`.
+    - `test(states, captures)` takes two lists and returns a boolean scalar: whether to run another iteration.
+    - `body(states, captures)` takes two lists and returns the next states.
+    - `shapes` has the sizes of each state in all iterations. A size that changes is None or symbolic.
+
+    No runtime passes a tensor without elements through a loop: see `EmptyState`.
     """
     empty_states = [_empty_state(handle, dims) for handle, dims in zip(state, shapes)]
     if any(empty_state is not None for empty_state in empty_states):
@@ -79,10 +82,14 @@ def _loop_with_empty_states(
     captures: Sequence[Handle],
     shapes: Sequence[Sequence[Any]],
 ) -> List[Handle]:
-    """Append WHILE where some states are empty at first, and return all final states.
+    """Append WHILE as `loop` does, for states of which some are empty at first. Return all final states.
 
-    `empty_states` has the result of `_empty_state` for each state. A state that stays empty is not passed through the
-    loop. Another empty state is passed with an additional first row, which `test`, `body` and the caller do not see.
+    `empty_states` has the result of `_empty_state` for each state.
+
+    - A state that stays empty (a handle) is not passed through the loop.
+    - An empty state that grows (a tuple) is passed with an additional first row. `test`, `body` and the caller do not
+      see this row.
+    - Any other state (None) is passed unchanged.
     """
     passed_indices = [k for k, empty_state in enumerate(empty_states) if not isinstance(empty_state, Handle)]
 
@@ -128,9 +135,9 @@ def _empty_state(handle: Handle, dims: Sequence[Any]) -> EmptyState:
 
     `dims` are the sizes of the state in all iterations.
 
-    - If all sizes are known and one is 0, returns a constant without elements.
-    - If exactly one size is unknown, no other size is 0, and `handle` is empty and no string, returns (axis of the
-      unknown size, constant of zeros with the length 1 along this axis).
+    - If all sizes are ints and a size is 0, returns a constant without elements.
+    - If exactly one size is no int, no size is 0, and `handle` is empty and not of strings, returns a tuple: the axis
+      of the unknown size, and a constant of zeros with the length 1 along this axis.
     - Otherwise returns None.
     """
     open_axes = [axis for axis, size in enumerate(dims) if not isinstance(size, int)]

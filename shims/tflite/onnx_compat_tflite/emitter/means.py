@@ -24,9 +24,9 @@ _ONE_STEP = 2**14
 
 
 class _AxisRun(NamedTuple):
-    """The sizes of a tensor whose reduced axes are merged: [outer, first * second, inner].
+    """The sizes of a tensor whose reduced axes are merged, and factored for two steps: [outer, first * second, inner].
 
-    An unknown `outer` is None.
+    `outer` has the elements before the reduced axes, `inner` those after. An unknown `outer` is None.
     """
 
     outer: Any
@@ -36,10 +36,10 @@ class _AxisRun(NamedTuple):
 
 
 def reduce_axes(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Reduce x along `axes` by the op `builtin`, such as SUM. The axes remain with length 1 if `keepdims`.
+    """Reduce x along `axes` by the op `builtin`, such as SUM. With `keepdims`, the axes remain with length 1.
 
-    The axes are sorted and not negative. A MEAN or SUM of more than 2^14 float32, or of an unknown number, may take
-    several ops: see the module. Dequantised numbers are always reduced by a single op.
+    `axes` are sorted and not negative. A float32 MEAN or SUM over more than 2^14 elements, or over an unknown number,
+    may take several ops: see the module. Dequantised numbers are always reduced by a single op (`_is_dequantized`).
     """
     long = [axis for axis in axes if not is_equal(x.dims[axis], 1)]
     if builtin not in ("MEAN", "SUM") or x.dtype != "float32" or not long or _is_dequantized(builder):
@@ -84,10 +84,10 @@ def _reduce_as_images(
 
 
 def _is_dequantized(builder: Builder) -> bool:
-    """Whether DequantizeLinear or a QLinear operator computes the first argument of the node of the builder.
+    """Whether DequantizeLinear or a QLinear operator computes the first argument of the builder's node.
 
-    Transposes and reshapes between the operator and the node are skipped. The integer kernels sum such numbers exactly
-    (pass `integer_kernels`).
+    Transposes and reshapes between the operator and the node are skipped. If True, the pass `integer_kernels` can
+    replace the reduction by an integer kernel, which sums exactly.
     """
     producer = _producer(builder.node)
     while producer is not None and producer.primitive in ("transpose", "reshape"):
@@ -99,7 +99,7 @@ def _is_dequantized(builder: Builder) -> bool:
 def _producer(node: Node) -> Optional[Node]:
     """Return the node that computes the first argument of `node`.
 
-    Returns None if the argument is an input or a constant, or if there is no argument.
+    Returns None if no node computes this argument (an input or a constant), or if `node` has no argument.
     """
     return getattr(node.args[0], "node", None) if node.args else None
 
@@ -107,11 +107,13 @@ def _producer(node: Node) -> Optional[Node]:
 def _axis_run(dims: Sequence[Any], axes: Sequence[int]) -> Optional[_AxisRun]:
     """Return the sizes before, along and after the merged `axes`. The merged length is factored: `first` * `second`.
 
-    `axes` are sorted, and none of them has length 1. The factors are near the square root, with `first` >= `second`.
-    Returns None in these cases:
+    `axes` are sorted, and none of them has length 1. `second` is the greatest divisor up to the square root of the
+    merged length: 12 -> first 4, second 3. Returns None in these cases:
 
-    - An axis of another length than 1 lies between the axes.
-    - A size is 0, or a size from the first axis on is unknown, or several sizes before the first axis are unknown.
+    - An axis that is not in `axes`, and whose length is not 1, lies between two of `axes`.
+    - A size is 0.
+    - The size of `axes[0]` or of a later axis is unknown.
+    - More than one size before `axes[0]` is unknown.
     - `first` exceeds `_ONE_STEP`, the number of elements that a step may sum.
     """
     first, last = axes[0], axes[-1]

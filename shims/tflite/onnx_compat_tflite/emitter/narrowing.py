@@ -26,7 +26,10 @@ INVALID = -2
 
 
 def narrow_clamped(builder: Builder, x: Handle) -> Handle:
-    """Return x, of an integer dtype, as int32: an int64 x that may not fit is clamped to +-(2^31 - 1) at run time."""
+    """Cast x, of an integer dtype, to int32. If an int64 x may not fit, its elements are clamped to +-(2^31 - 1).
+
+    The clamp runs at run time. See `may_overflow` for the condition.
+    """
     if may_overflow(x):
         x = builder.add_op("MAXIMUM", [builder.like(x, -MAX), x], "int64", x.dims)
         x = builder.add_op("MINIMUM", [builder.like(x, MAX), x], "int64", x.dims)
@@ -35,7 +38,7 @@ def narrow_clamped(builder: Builder, x: Handle) -> Handle:
 
 
 def narrow_checked(builder: Builder, x: Handle) -> Handle:
-    """Return x, of an integer dtype, as int32: an int64 element that does not fit becomes `INVALID` at run time."""
+    """Cast x, of an integer dtype, to int32. An int64 element that does not fit becomes `INVALID` at run time."""
     narrow: Handle = casting.to(builder, x, "int32")
     if not may_overflow(x):
         return narrow
@@ -45,11 +48,13 @@ def narrow_checked(builder: Builder, x: Handle) -> Handle:
 
 
 def narrow_stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
-    """Append PACK of scalars (ints and scalar handles), and return a vector whose dtype depends on the builder's node.
+    """Stack scalars (ints and scalar handles) by PACK of int64, and return a vector.
 
-    - slice: int32, clamped
-    - extents, whose result is the vector: the dtype that the node requests, int32 or int64, without a check
-    - another primitive: int32, with `INVALID` for a value that does not fit
+    The primitive of the builder's node decides the dtype, and the result for a value that does not fit int32:
+
+    - slice: int32; the value is clamped (`narrow_clamped`)
+    - extents: the dtype that the node requests; int64 keeps the value, int32 wraps it
+    - any other primitive: int32; the value becomes `INVALID`
     """
     handles = [x if isinstance(x, Handle) else Handle.of(np.asarray(x, np.int64)) for x in scalars]
     handles = [casting.to(builder, x, "int64") for x in handles]

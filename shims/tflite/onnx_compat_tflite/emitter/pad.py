@@ -31,8 +31,9 @@ _ROW_ELEMENTS = 8  # from here on a row is long enough that GATHER copies it fas
 def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle, mode: str) -> Handle:
     """Pad x at the ends of each axis: with `value` (mode constant), or with elements of x (mode edge, reflect or wrap).
 
-    The modes are those of ONNX. `before` and `after` have a number of elements for each axis, which is not negative.
-    For the mode constant with known numbers, raises UnsupportedError as `pad_known` does.
+    The modes are those of ONNX. `before` and `after` hold the numbers of elements to add at the two ends of each axis:
+    one number for each axis, not negative. If the mode is constant and these numbers are known, raises UnsupportedError
+    as `pad_known` does.
     """
     low, high = before.known, after.known
     if mode == "constant":
@@ -56,10 +57,10 @@ def pad(builder: Builder, x: Handle, before: Sizes, after: Sizes, value: Handle,
 
 
 def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle] = None) -> Handle:
-    """Pad x by known numbers of elements, a pair (before, after) for each axis: with `value`, or with zeros for None.
+    """Pad x with the scalar `value`, or with zeros if `value` is None. If all numbers are 0, return x.
 
-    If all numbers are 0, return x. For a static x of a rank above 5, raises UnsupportedError if more than five axes
-    remain after adjacent axes without padding are merged.
+    `pads` has a pair (before, after) for each axis: the numbers of elements to add, not negative. For a static x of a
+    rank above 5, adjacent axes without padding are merged. Raises UnsupportedError if more than five axes then remain.
     """
     if not any(low or high for low, high in pads):
         return x
@@ -75,7 +76,7 @@ def pad_known(builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[
 def _pad_merged(
     builder: Builder, x: Handle, pads: Sequence[Any], value: Optional[Handle], dims: Sequence[Any]
 ) -> Handle:
-    """Pad a static x as `pad_known` does, with adjacent axes merged that are not padded.
+    """Pad a static x as `pad_known` does; adjacent axes without padding are merged first.
 
     `dims` are the sizes of the result. Raises UnsupportedError if more than five axes remain.
     """
@@ -109,13 +110,12 @@ def _add_mirror_pad(builder: Builder, x: Handle, ends: Handle, dims: Sequence[An
 
 
 def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int) -> Handle:
-    """Reflect x at the ends of an axis of known length, by `before` and `after` elements. If both are 0, return x.
+    """Add `before` and `after` reflected elements at the ends of an axis of known length. If both are 0, return x.
 
-    A row of x has the elements along the axes after this axis. A GATHER takes the same time for a short row as for a
-    long row:
+    A row has the elements of x at one index of this axis and of all axes before it.
 
-    - For rows of `_ROW_ELEMENTS` or more, a GATHER gives all rows of the result.
-    - For shorter rows, only the reflected rows are gathered, and concatenated with x.
+    - For rows of `_ROW_ELEMENTS` elements or more, a GATHER gives all rows of the result.
+    - For shorter rows, a GATHER gives only the reflected rows, and these are concatenated with x. This is faster.
     """
     if not before and not after:
         return x
@@ -133,9 +133,10 @@ def _mirror_axis(builder: Builder, x: Handle, axis: int, before: int, after: int
 def _source_indices(
     builder: Builder, length: Union[int, Handle], before: Union[int, Handle], after: Union[int, Handle], mode: str
 ) -> Handle:
-    """Return an int32 vector: for each position of a padded axis, the index of its source element on the axis.
+    """Return an int32 vector: for each position of a padded axis, the index of its source element before padding.
 
-    `mode` is edge, reflect or wrap. If all numbers are ints, the result is a constant.
+    `mode` is edge, reflect or wrap: length 3, before 2, after 0, reflect -> [2, 1, 0, 1, 2]. If `length`, `before` and
+    `after` are ints, the result is a constant.
     """
     if isinstance(length, int) and isinstance(before, int) and isinstance(after, int):
         numpy_mode: Any = mode  # numpy has the same names of modes
@@ -159,9 +160,10 @@ def _known_elements(dims: Sequence[Any]) -> int:
 
 
 def _mirrors(x: Handle, low: Sequence[int], high: Sequence[int]) -> bool:
-    """Whether MIRROR_PAD, or gathers at known indices, can reflect x by the numbers `low` and `high` of each axis.
+    """Whether MIRROR_PAD, or a GATHER at known indices along each axis, can reflect x.
 
-    The rank must be at most 5. The size of each padded axis must be known, and exceed both of its numbers.
+    `low` and `high` have the numbers of elements to add before and after each axis. True if the rank is at most 5, and
+    the size of each padded axis is known and exceeds both numbers of this axis.
     """
     padded = [(max(a, b), size) for a, b, size in zip(low, high, x.dims) if a or b]
     return x.rank <= 5 and all(isinstance(size, int) and most < size for most, size in padded)

@@ -22,10 +22,7 @@ Combine = Callable[[Builder, Handle, Handle], Handle]
 
 @primitive
 def max_pool(builder: Builder, x: Handle, window: Window) -> Handle:
-    """Emit the maximum of each window over a channels-last x with one, two or three spatial axes.
-
-    Pads hold the least value of the dtype (-inf for floats), or zeros if x is known to be not negative.
-    """
+    """Emit the maximum of each window over a channels-last x with one, two or three spatial axes. Pads do not count."""
     rank = len(window.kernel)
     if x.dtype == "float16":
         return casting.call_in_float32(builder, max_pool, x, window=window)
@@ -56,7 +53,7 @@ def _pad_with_least(builder: Builder, x: Handle, pads: Sequence[Tuple[int, int]]
 
 @primitive
 def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
-    """Emit the mean of each window over a channels-last x. The pads of the window are ignored, as if they were 0.
+    """Emit the mean of each window over a channels-last x. The pads of the window are not read: x is not padded.
 
     Raises UnsupportedError for another dtype than float32 and float16.
     """
@@ -78,13 +75,13 @@ def avg_pool(builder: Builder, x: Handle, window: Window) -> Handle:
 
 
 def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding: str) -> Handle:
-    """Append a pool operator over a channels-last x with two spatial axes, and return its result.
+    """Append the pool op `builtin` over a channels-last x with two spatial axes, and return its result.
 
-    `padding` is "VALID" or "SAME". The pads of the window are not read; `_is_dense` must hold for the window. No
-    operator is appended in these cases:
+    `padding` is "VALID" or "SAME". The pads of the window are not read. `_is_dense` must hold for the window. No op is
+    appended in these cases:
 
-    - For 1x1 windows with a stride of 1, the result is x.
-    - For an empty x and known sizes of the result, the result is a constant without elements.
+    - If the window is 1x1 with strides of 1, returns x.
+    - If x is empty and the sizes of the result are known, returns a constant without elements.
     """
     kernel, strides = window.kernel, window.strides
     if all(size == 1 for size in (*kernel, *strides)):  # a step of `_pool_3d` without an effect
@@ -101,9 +98,9 @@ def add_pool(builder: Builder, builtin: str, x: Handle, window: Window, padding:
 
 
 def _pool_3d(builder: Builder, builtin: str, x: Handle, window: Window) -> Handle:
-    """Pool x [N, D, H, W, C] along height and width, then along depth, without padding or dilation.
+    """Pool x [N, D, H, W, C] by the two-axis pool op `builtin`: first along H and W, then along D.
 
-    `_can_merge_axes` must hold for x. `builtin` is a pool operator over two axes.
+    The pads and dilations of the window are not read. `_can_merge_axes` must hold for x.
     """
     batch, depth, height, width, channels = x.dims
     kernel, strides = window.kernel, window.strides
@@ -117,9 +114,9 @@ def _pool_3d(builder: Builder, builtin: str, x: Handle, window: Window) -> Handl
 
 
 def _pool_by_slices(builder: Builder, x: Handle, window: Window, combine: Combine) -> Handle:
-    """Pool a channels-last x, without padding: combine a shifted slice for each tap, axis by axis.
+    """Pool a channels-last x axis by axis: `combine` joins the shifted slices, one for each tap of the window.
 
-    An axis with one tap and stride 1 is skipped.
+    The pads of the window are not read. An axis with one tap and stride 1 is skipped.
     """
     for axis, along in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
         if along[:2] != (1, 1):

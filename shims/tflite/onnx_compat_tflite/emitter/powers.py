@@ -25,10 +25,12 @@ __all__ = ["pow"]
 
 @primitive
 def pow(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x to the power of y: by POW for floats, by squaring in a loop for integers x.
+    """Emit x to the power of y: by multiplications, by POW, or by squaring in a loop.
 
-    A constant y of a single element becomes multiplications: a whole number from 1 to 64 for integers x, from 1 to 3
-    for floats. Its rank must not exceed that of x. For 1, x is returned.
+    - Multiplications: y is a constant of one element, its rank is at most that of x, and it is a whole number. This
+      number is 1 to 64 for an integer x, and 1 to 3 for a float x. For 1, returns x.
+    - Otherwise, for a float x: POW.
+    - Otherwise, for an integer x: a loop; see `_integer_power`, also for negative y.
     """
     exponent = y.array.reshape(-1)[0].item() if y.is_constant and y.array.size == 1 else None
     if x.rank < y.rank or exponent is None or not 0 < exponent <= 64 or exponent != int(exponent):
@@ -54,9 +56,9 @@ def _power_by_squaring(builder: Builder, x: Handle, exponent: int) -> Handle:
 
 @widen_for("FLOOR_MOD", "MUL", "LESS")
 def _integer_power(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Emit x^y of integers by squaring in a loop, until the remaining bits of all exponents are 0.
+    """Emit x^y of integers of one dtype by squaring in a loop, until the remaining bits of all exponents are 0.
 
-    For y < 0 the result is 0 (also for x = 0), unless x is 1 or -1. Products wrap.
+    Products wrap. For y < 0, the result is 1 or -1 if x is 1 or -1: (-1)^-3 = -1. For any other x, also 0, it is 0.
     """
     zero, unit = builder.like(x, 0), builder.like(x, 1)
     shape = broadcast_dims([x.dims, y.dims])

@@ -18,8 +18,7 @@ __all__ = ["random_normal", "random_uniform"]
 def random_uniform(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
     """Emit a tensor of these sizes with uniform random numbers from 0 to 1, without 1, as `dtype`.
 
-    With a seed, each new interpreter draws the same sequence. Without a seed (None), each new interpreter draws another
-    sequence.
+    With a seed, every new interpreter draws the same sequence. With the seed None, each draws a different sequence.
     """
     return _add_random(builder, "RANDOM_UNIFORM", sizes, dtype, seed)
 
@@ -28,8 +27,7 @@ def random_uniform(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[
 def random_normal(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
     """Emit a tensor of these sizes with random numbers of the standard normal distribution, as `dtype`.
 
-    With a seed, each new interpreter draws the same sequence. Without a seed (None), each new interpreter draws another
-    sequence.
+    With a seed, every new interpreter draws the same sequence. With the seed None, each draws a different sequence.
     """
     return _add_random(builder, "RANDOM_STANDARD_NORMAL", sizes, dtype, seed)
 
@@ -38,7 +36,7 @@ def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed
     """Append the random op `builtin` of float32, cast its result to `dtype`, and return the result.
 
     If the runtime lacks RANDOM_UNIFORM, uniform numbers are computed from normal numbers. Uniform float16 and bfloat16
-    numbers are limited to the largest number below 1.
+    numbers are limited to the largest number of the dtype below 1.
     """
     shape = builder.ints(*sizes.known) if sizes.known is not None else sizes.tensor
     options = {} if seed is None else {"seed": _bits(seed), "seed2": 1}
@@ -55,8 +53,8 @@ def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed
 def _normal_cdf(builder: Builder, x: Handle) -> Handle:
     """Return the cumulative distribution function of the normal distribution at x: (1 + erf(x / sqrt(2))) / 2.
 
-    It maps standard normal numbers to uniform numbers. The result is at most 1 - 2^-24: a few numbers in ten million
-    would round to 1.
+    The function maps standard normal numbers to uniform numbers. The result is limited to 1 - 2^-24, the largest
+    float32 below 1.
     """
     error = elementary_functions.erf(builder, elementwise.mul(builder, x, builder.like(x, 0.5**0.5)))
     doubled = elementwise.add(builder, error, builder.like(x, 1))

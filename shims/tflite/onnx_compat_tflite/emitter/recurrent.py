@@ -41,16 +41,16 @@ _BATCH_FIRST = (0, 2, 1, 3)
 
 
 def _has_kernel(layer: StandardRecurrent, nodes: int, alone: bool) -> bool:
-    """Whether the kernel of LSTM or RNN computes a layer, and is faster than a scan.
+    """Whether the kernel of LSTM or RNN computes a layer, and is preferable to a scan.
 
-    It is faster in these cases:
+    The kernel does not compute another dtype than float32, unknown weights, an unknown batch size, or a known number of
+    steps below 2. The kernel is preferable in these cases:
 
-    - There are few cells, over all sequences of the batch: at most `_UNROLLED_CELLS` if the scan is short enough to be
-      unrolled, else `_LOOP_CELLS`.
-    - `alone` is true, the batch is one sequence, and the weights of a direction take at most `_CACHED_BYTES`.
+    - The product of batch size and cells is at most a limit. The limit is `_UNROLLED_CELLS` if the scan is short enough
+      to be unrolled (`is_short_scan`), else `_LOOP_CELLS`.
+    - `alone` is true, the batch size is 1, and the matrices W and R of a direction take at most `_CACHED_BYTES`.
 
-    `nodes` is the number of nodes of an unrolled step. Returns False for another dtype than float32, unknown weights,
-    an unknown batch, and a known number of steps below 2.
+    `nodes` is the number of nodes of an unrolled step.
     """
     steps, batch = layer.x.shape[:2]
     if layer.x.dtype.name != "float32" or not layer.has_known_weights or not is_static(batch):
@@ -166,12 +166,12 @@ def _final_states(
 ) -> List[Handle]:
     """Return the final states of a direction that the node has as outputs: [], [h], or [h, c].
 
-    `result` has the output of each step. `states` are the variables of the direction: h, and for LSTM also c.
+    Each state is [1, batch, cells]. `result` has the output of each step. `states` are the variables of the direction:
+    h, and for LSTM also c.
 
-    - h is the last step of `result`. With `is_reversed`, it is the first step.
-    - If the number of steps is unknown, it may be zero. h is then read from its variable, which holds the initial
-      state.
-    - c is read from its variable.
+    - For a known number of steps, h is the last step of `result`; with `is_reversed`, the first step.
+    - For an unknown number of steps, h is read from its variable. This is also right for zero steps.
+    - c is always read from its variable.
     """
     steps, state_count = result.dims[0], len(builder.node.outputs) - 1
     if not isinstance(steps, int):
@@ -190,7 +190,7 @@ def _final_state(builder: Builder, result: Handle, state: Handle) -> Handle:
     """Return the content of the variable `state` after the kernel, as a tensor [1, batch, cells].
 
     `result` is the result of the kernel. The variable is concatenated after `result` and sliced off again, so that it
-    is read after the kernel has run. This is needed if the number of steps is unknown.
+    is read after the kernel has run.
     """
     if state.rank == result.rank:
         return _slice_last_rows(builder, joining.concatenate(builder, result, [state], 0), 1)
@@ -207,7 +207,7 @@ def _slice_last_rows(builder: Builder, x: Handle, count: int) -> Handle:
 
 
 def _reshape_rows(builder: Builder, x: Handle, dims: Sequence[int]) -> Handle:
-    """Reshape x to sizes. A single size may be -1: it is computed from the others. A constant stays a constant."""
+    """Reshape x to `dims`. A single size may be -1: the other sizes determine it. A constant gives a constant."""
     if x.is_constant:
         return Handle.of(x.array.reshape(dims))
     known = [size if size >= 0 else None for size in dims]
@@ -237,12 +237,13 @@ def _dims(X: Handle, R: Handle) -> Tuple[Any, ...]:
 def _weights(W: np.ndarray, R: np.ndarray, B: Optional[np.ndarray], P: Optional[np.ndarray]) -> List[Optional[Handle]]:
     """Return the inputs 1 to 17 of the LSTM kernel: the weights of a direction, in this order.
 
-    - 4 matrices of W, then 4 matrices of R. The gates are input, forget, cell, output.
-    - 3 peepholes, each None without P
-    - 4 biases, each the sum of ONNX's two biases; zeros without B
+    - 4 matrices of W, then 4 matrices of R, for the gates input, forget, cell, output
+    - 3 peepholes, for the gates input, forget, output; each None without P
+    - 4 biases, for the gates input, forget, cell, output; each the sum of ONNX's two biases, or zeros without B
     - None, None: the kernel's projection is not used
 
-    `W`, `R`, `B` and `P` are the arrays of ONNX for this direction. Their gates are input, output, forget, cell.
+    `W`, `R`, `B` and `P` are the arrays of ONNX for this direction. Their gates are input, output, forget, cell; P has
+    no cell gate.
     """
     cells = R.shape[1]
     bias = np.zeros(4 * cells, np.float32) if B is None else B[: 4 * cells] + B[4 * cells :]

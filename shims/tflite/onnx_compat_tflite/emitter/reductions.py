@@ -20,7 +20,8 @@ Reduction = Callable[[Builder, Handle, Sequence[int], bool], Handle]
 def _reduction(builtin: str, neutral: Neutral) -> Reduction:
     """Return a function of (builder, x, axes, keepdims) that emits the reduction op `builtin`.
 
-    For a static x without elements, the function returns a constant in the reduced shape, filled with `neutral(dtype)`.
+    For a static x without elements, the function returns a constant of the reduced shape, filled with the number
+    `neutral(numpy dtype of x)`.
     """
 
     def emit(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
@@ -38,8 +39,9 @@ def _reduction(builtin: str, neutral: Neutral) -> Reduction:
 def _extreme(builtin: str, logical: str, neutral: Neutral) -> Reduction:
     """Return a function of (builder, x, axes, keepdims) that emits `builtin`, REDUCE_MAX or REDUCE_MIN.
 
-    For floats the function keeps NaN and infinity, which some kernels lose. For booleans it emits the op `logical`. A
-    static x without elements is handled as in `_reduction`.
+    For floats, a NaN gives NaN, and infinities are kept, also on runtimes whose kernels lose them. For booleans, the
+    function emits the op `logical` (REDUCE_ANY or REDUCE_ALL). A static x without elements is handled as in
+    `_reduction`, with `neutral`.
     """
     reduce_elements = _reduction(builtin, neutral)
 
@@ -89,9 +91,9 @@ def _fill_reduced(x: Handle, axes: Sequence[int], keepdims: bool, value: Scalar)
 
 @primitive
 def reduce_mean(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Emit the mean along `axes`, which remain with length 1 if `keepdims`, in the dtype of x.
+    """Emit the mean along `axes`, in the dtype of x. With `keepdims`, the axes remain with length 1.
 
-    The mean of integers is rounded towards zero. The mean of no floats is NaN, of no integers undefined.
+    The mean of integers is rounded towards zero. The mean of no elements is NaN for floats, and undefined for integers.
     """
     if np.dtype(x.dtype).kind == "f":
         return _mean(builder, x, axes, keepdims)
@@ -115,7 +117,7 @@ def _float_mean(builder: Builder, x: Handle, axes: Sequence[int], keepdims: bool
 
 
 def _count_elements(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
-    """Return the number of elements that are reduced to each element of the result, as an int32 scalar; 1 without axes."""
+    """Return the product of the sizes of `axes` as an int32 scalar: a constant if all are known, 1 without axes."""
     count = runtime_sizes.scalar(builder, 1)
     for axis in axes:
         count = runtime_sizes.fold_op(builder, "MUL", count, runtime_sizes.scalar(builder, builder.dim(x, axis)))
@@ -127,7 +129,8 @@ def _count_elements(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
 def cumsum(builder: Builder, x: Handle, axis: int, exclusive: bool, reverse: bool) -> Handle:
     """Emit the cumulative sum along an axis, in the shape of x.
 
-    `exclusive`: an element is not part of its own sum. `reverse`: the sums begin at the end of the axis.
+    `exclusive`: an element is not part of its own sum: [1, 2, 3] -> [0, 1, 3]. `reverse`: the sums begin at the end of
+    the axis: [1, 2, 3] -> [6, 5, 3].
     """
     axis_tensor = Handle.of(np.asarray(axis, np.int32))
     return builder.add_op("CUMSUM", [x, axis_tensor], x.dtype, x.dims, exclusive=exclusive, reverse=reverse)

@@ -50,9 +50,9 @@ def _broadcast_merged(builder: Builder, x: Handle, sizes: Sequence[int]) -> Hand
 
 
 def _tile_text(builder: Builder, x: Handle, known: Optional[Sequence[int]], target: Handle) -> Handle:
-    """Broadcast strings by TILE: each axis is repeated target size / size times, with leading axes of length 1 added.
+    """Broadcast strings by TILE: an axis of length 1 is repeated up to its target size. Missing leading axes are added.
 
-    `known` are the target sizes, or None; `target` holds them as a vector.
+    `known` has the target sizes, or is None if they are unknown. `target` has the target sizes as an integer vector.
     """
     dims = builder.out.shape
     if known is None or not x.is_static:

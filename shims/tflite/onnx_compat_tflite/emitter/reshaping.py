@@ -25,9 +25,9 @@ __all__ = [
 
 @primitive
 def reshape(builder: Builder, x: Handle, sizes: Sizes) -> Handle:
-    """Reshape x to sizes, some of which may be unknown until run time.
+    """Reshape x to sizes, some of which may be computed at run time.
 
-    For known sizes, x itself or a constant can be the result: see `reshape_to`.
+    If all sizes are known, returns `reshape_to`. Otherwise appends RESHAPE, also for a constant x.
     """
     if sizes.known is not None:
         return reshape_to(builder, x, sizes.known)
@@ -42,8 +42,8 @@ def reshape_to(builder: Builder, x: Handle, dims: Sequence[Any]) -> Handle:
     """Return x in the shape `dims`.
 
     - If the shape of x is provably `dims`, the result is x.
-    - If x is a constant, the result is a constant.
-    - Otherwise the result is computed by RESHAPE. One size may then be symbolic or None, if no other size is zero.
+    - If x is a constant, the result is a constant. All of `dims` must then be ints.
+    - Otherwise RESHAPE computes the result. One size may then be symbolic or None, if no other size is zero.
     """
     if is_same_shape(x.dims, dims):
         return x
@@ -71,7 +71,7 @@ def append_axis(builder: Builder, x: Handle) -> Handle:
 
 
 def insert_axis(builder: Builder, x: Handle, offset: int) -> Handle:
-    """Insert an axis of length 1 at `offset` from the end: 0 makes it the last axis, -1 the last but one."""
+    """Insert an axis of length 1 at axis rank + `offset`: 0 makes it the last axis, -1 the last but one."""
     axis = x.rank + offset
     dims = x.dims[:axis] + (1,) + x.dims[axis:]
     if x.is_static:
@@ -80,9 +80,9 @@ def insert_axis(builder: Builder, x: Handle, offset: int) -> Handle:
 
 
 def prepend_axes(builder: Builder, x: Handle, rank: int) -> Handle:
-    """Reshape x to a rank, by axes of length 1 before its axes.
+    """Reshape x to a rank by new leading axes of length 1: rank 4, [2, 3] -> [1, 1, 2, 3].
 
-    If x has this rank, returns x. The rank must not be less than the rank of x.
+    If x has this rank, returns x. `rank` must not be less than the rank of x.
     """
     if x.rank == rank:
         return x

@@ -11,10 +11,10 @@ __all__ = ["element", "fold_op", "promote", "scalar", "size_product", "stack"]
 
 
 def element(builder: Builder, handle: Handle, index: Optional[int]) -> Any:
-    """Return the element `index` of an integer vector, or (None for `index`) the element of a scalar.
+    """Return the element `index` of an integer vector. For the index None, return the element of an integer scalar.
 
-    The result is an int for a constant, else a scalar handle. The handle is int64 where the element may exceed int32,
-    else int32. See `promote` and `stack`.
+    The result is an int for a constant, else a scalar handle. The handle is int64 if `may_overflow` holds for the
+    vector, else int32. See `promote` and `stack`.
     """
     if handle.is_constant:
         return int(handle.array.reshape(-1)[index or 0])
@@ -26,20 +26,20 @@ def element(builder: Builder, handle: Handle, index: Optional[int]) -> Any:
 
 
 def promote(builder: Builder, a: Handle, b: Handle) -> Tuple[Handle, Handle]:
-    """Return two sizes in one dtype: unchanged if their dtypes are equal, else as int64.
-
-    `scalar` and `stack` narrow sizes where a kernel takes them.
-    """
+    """Return two sizes, or vectors of sizes, in one dtype: unchanged if their dtypes are equal, else cast to int64."""
     if a.dtype == b.dtype:
         return a, b
     return casting.to(builder, a, "int64"), casting.to(builder, b, "int64")
 
 
 def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
-    """Return sizes (ints and scalar handles) as an int32 vector: a constant if all are known, else by PACK.
+    """Stack sizes (ints, and scalar handles of int32 or int64) to a vector.
 
-    If a handle is int64, the result is that of `narrowing.narrow_stack`. Otherwise raises UnsupportedError if an int
-    does not fit int32.
+    - If a handle is int64, returns `narrowing.narrow_stack`: int32, or int64 for a node of the primitive extents.
+    - Otherwise, if all sizes are ints or constants, returns a constant int32 vector.
+    - Otherwise returns an int32 vector by PACK.
+
+    Raises UnsupportedError if no handle is int64, and an int does not fit int32.
     """
     if any(isinstance(size, Handle) and size.dtype == "int64" for size in scalars):
         return narrowing.narrow_stack(builder, scalars)
@@ -50,10 +50,10 @@ def stack(builder: Builder, scalars: Sequence[Any]) -> Handle:
 
 
 def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
-    """Return a size (an int or a scalar handle) as an int32 scalar.
+    """Return a size (an int, or a scalar handle of int32 or int64) as an int32 scalar. An int gives a constant.
 
-    An int64 handle that does not fit becomes `narrowing.INVALID` at run time. An int that does not fit raises
-    UnsupportedError.
+    An int64 size that does not fit becomes `narrowing.INVALID` at run time. Raises UnsupportedError for an int that
+    does not fit int32.
     """
     if isinstance(size, Handle):
         return narrowing.narrow_checked(builder, size) if size.dtype == "int64" else size
@@ -61,10 +61,12 @@ def scalar(builder: Builder, size: Union[int, Handle]) -> Handle:
 
 
 def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
-    """Append ADD or MUL (`builtin`) of two sizes or vectors of sizes, and return the result.
+    """Return the sum or product of two sizes or vectors of sizes, by the op `builtin`: ADD or MUL.
 
-    If x and y are constants, the result is a constant, without an operator. If y is the constant 1 of a MUL, the result
-    is x. If the dtypes differ, the operands are cast to int64.
+    If the dtypes differ, the operands are first cast to int64. No op is appended in these cases:
+
+    - If x and y are constants, the result is a constant.
+    - If `builtin` is MUL and y is a constant with the single element 1, the result is x.
     """
     x, y = promote(builder, x, y)
     if x.is_constant and y.is_constant:
@@ -77,7 +79,7 @@ def fold_op(builder: Builder, builtin: str, x: Handle, y: Handle) -> Handle:
 def size_product(builder: Builder, x: Handle, depth: int, after: bool = False) -> Any:
     """Return the product of the first `depth` sizes of x. With `after`, return the product of the remaining sizes.
 
-    The product is an int if it is known, else an int32 scalar. It is 1 if there are no such sizes.
+    The product is an int if all these sizes are known, else an int32 scalar tensor. The product of no sizes is 1.
     """
     axes = range(depth, x.rank) if after else range(depth)
     total: Any = 1

@@ -22,7 +22,11 @@ __all__ = ["can_drop_spare_rows", "drop_spare_rows", "pack_rows", "split_rows", 
 
 
 def split_rows(builder: Builder, x: Handle, length: int) -> Sequence[Handle]:
-    """Return the rows of x, each without the first axis, whose known length is `length`: by UNPACK, or by GATHERs."""
+    """Return the rows of x: the slices along the first axis, each without this axis.
+
+    `length` is the known length of the first axis. The op is UNPACK. For a constant x, and for a dtype that UNPACK does
+    not accept, a GATHER gives each row.
+    """
     if x.is_constant or not builder.accepts("UNPACK", x.dtype):
         return [take_row(builder, x, Handle.of(np.asarray(k, np.int32))) for k in range(length)]
     return builder.add_ops("UNPACK", [x], [(x.dtype, x.dims[1:])] * length, num=length, axis=0)
@@ -48,10 +52,10 @@ def take_block(builder: Builder, x: Handle, index: Handle, count: int) -> Sequen
 
 
 def write_rows(builder: Builder, buffer: Handle, rows: Sequence[Handle], index: Handle) -> Handle:
-    """Return a copy of `buffer` with `rows` from an index (an int32 scalar) on: by DYNAMIC_UPDATE_SLICE, or by SELECT_V2.
+    """Return a copy of `buffer` whose rows from `index` (an int32 scalar) on are replaced by `rows`.
 
-    Each of `rows` lacks the first axis. SELECT_V2, for a runtime without the first op, writes a single row: `rows` must
-    then have one element.
+    Each of `rows` lacks the first axis. The op is DYNAMIC_UPDATE_SLICE, or SELECT_V2 if DYNAMIC_UPDATE_SLICE does not
+    accept the dtype. For SELECT_V2, `rows` must have exactly one element.
     """
     block = pack_rows(builder, rows) if len(rows) > 1 else _prepend_row_axis(builder, rows[0])
     if builder.accepts("DYNAMIC_UPDATE_SLICE", buffer.dtype):

@@ -45,8 +45,8 @@ def scan(
 ) -> Tuple[Handle, ...]:
     """Emit a scan, unrolled or as a loop: return the final states, then the stacked results of all steps.
 
-    `state` has the initial states. The body runs once for each of `length` rows of the tensors `xs`. With `reverse`, it
-    starts at the last row. The stacked results are always in the order of the rows of `xs`.
+    `state` has the initial states. The body runs once for each of `length` rows of the tensors `xs`. With `reverse`,
+    the body starts at the last row. The stacked results are always in the order of the rows of `xs`.
     """
     known = length.known
     if known is not None and (0 < known[0] <= _ALWAYS_UNROLLED or _can_unroll(builder, known[0])):
@@ -69,7 +69,10 @@ def _unroll(
     body: Body,
     captures: Sequence[Handle],
 ) -> Tuple[Handle, ...]:
-    """Emit a scan as a copy of the body for each step; return the final states, then the stacked results."""
+    """Emit a scan as a copy of the body for each step; return the final states, then the stacked results.
+
+    `length`, the number of steps, must be at least 1.
+    """
     final_state, rows = _run_steps(
         state, [scan_rows.split_rows(builder, x, length) for x in xs], length, reverse, body, captures
     )
@@ -87,8 +90,11 @@ def _scan_in_loop(
 ) -> Tuple[Handle, ...]:
     """Emit a scan as a loop with several steps per iteration, then a loop of single steps for the remaining steps.
 
-    Returns the final states, then the stacked results. Each step writes its rows into buffers of zeros. Spare rows of a
-    buffer are dropped at the end. If no steps can remain, the second loop is omitted.
+    Returns the final states, then the stacked results. The rows of results are written into buffers (see
+    `_zero_buffers`), whose spare rows are dropped at the end.
+
+    The second loop is omitted if an iteration of the first loop runs a single step. It is also omitted if the known
+    length leaves no remaining steps.
     """
     node, count = builder.node, runtime_sizes.scalar(builder, length.scalars[0])
     states = len(state)
@@ -110,14 +116,14 @@ def _scan_in_loop(
 
 
 def _steps_per_iteration(builder: Builder, length: Sizes, collected: Sequence[Ref]) -> int:
-    """Return how many steps of the scan one iteration of the loop runs.
+    """Return the number of steps of the scan that an iteration of the first loop runs, at least 1.
 
-    Several steps save time, because each iteration passes on every tensor that the loop reads or collects. The limits
-    are `_ITERATION_NODES` and `_ITERATION_BYTES`. For a known length, a number below the limit is chosen if fewer steps
-    then remain for the second loop.
-
-    Returns 1 if the body has subgraphs. Returns 1 also if one of `collected`, the stacked results, has a rank above 4
-    or a dtype without kernels to write several rows.
+    - If the body has subgraphs, returns 1.
+    - If one of `collected`, the stacked results, has a rank above 4, returns 1.
+    - If DYNAMIC_UPDATE_SLICE or STRIDED_SLICE does not accept the dtype of one of `collected`, returns 1.
+    - If the length is unknown, returns the greatest number within `_ITERATION_NODES` and `_ITERATION_BYTES`.
+    - If the length is known, returns a number above half of that greatest number, and at most the length. It is chosen
+      so that the fewest steps remain for the second loop.
     """
     nodes = builder.node.regions[0].live()
     kernels = ("DYNAMIC_UPDATE_SLICE", "STRIDED_SLICE")
@@ -147,11 +153,11 @@ def _run_iterations(
     reverse: bool,
     body: Body,
 ) -> List[Handle]:
-    """Append a loop of `step_count` steps per iteration, while that many steps remain; return its final values.
+    """Append a loop of `step_count` steps per iteration, while at least so many steps remain. Return the final values.
 
-    values: the number of steps that are done, the states, and the result buffers
-    outer: the number of all steps, `xs`, and the captures
-    shapes: the sizes of `values`
+    - `values`: the number of steps that are done, the states, and the result buffers
+    - `outer`: the number of all steps, `xs`, and the captures
+    - `shapes`: the sizes of each of `values` in all iterations
     """
     states, scanned = len(builder.node.regions[0].inputs) - len(xs), len(xs)
     step_count_tensor = Handle.of(np.asarray(step_count, np.int32))
@@ -184,8 +190,8 @@ def _run_steps(
 ) -> Tuple[Sequence[Handle], List[Sequence[Handle]]]:
     """Emit the body for `step_count` steps; return (final states, a list of rows for each stacked result).
 
-    `rows` has for each of `xs` its rows, one for each step. With `reverse` the last row is read first. The rows of
-    results are in the order of the rows of `xs`, in any case.
+    `rows` has, for each of `xs`, a row for each step. With `reverse`, the last row is read first. With and without
+    `reverse`, the rows of a result are in the order of the rows of `xs`.
     """
     steps: List[Sequence[Handle]] = []
     state_count = len(state)
@@ -212,12 +218,14 @@ def _zero_buffers(
     spares: Sequence[int],
     run_first: Callable[[], Sequence[Handle]],
 ) -> List[Handle]:
-    """Return a buffer of zeros (or empty strings) for each of `refs`; the scan writes its rows into the buffers.
+    """Return a buffer of zeros (or empty strings) for each of `refs`, the stacked results.
 
-    `refs`: the stacked results. `length`: the number of rows. `spares`: for each buffer, the number of spare rows at
-    its end. Spare rows are necessary because no runtime plans a loop that could write more rows than the buffer has.
+    The scan writes its rows into the buffers. `length` is the number of rows. `spares` has, for each buffer, the number
+    of spare rows at its end. Spare rows are necessary because no runtime plans a loop that could write more rows than
+    the buffer has.
 
-    `run_first` emits a first step and returns its rows. It is called only if the trace does not know the size of a row.
+    `run_first` emits a first step, and returns a row of each stacked result. It is called only if a size of a result
+    cannot be computed before the scan.
     """
     inner_refs = set(refs)
     has_known_rows = [

@@ -38,10 +38,12 @@ _COMBINING = ("mul", "max", "min")  # reductions that combine two updates of a r
 
 @primitive
 def scatter_nd(builder: Builder, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
-    """Emit ScatterND: return x with `updates` put at, or combined with, the slices at the coordinates `indices`.
+    """Emit ScatterND: return x with the slices at the coordinates `indices` replaced by, or combined with, `updates`.
 
-    A row along the last axis of `indices` holds the coordinates of a slice. `reduction`: "none", "add", "mul", "max" or
-    "min". With "none", the last update of a slice remains. The maximum and minimum of uint64 are taken of their ranks.
+    A row along the last axis of `indices` holds the coordinates of a slice. `reduction` is "none" (replace), "add",
+    "mul", "max" or "min". With "none", the last update of a slice remains.
+
+    Raises UnsupportedError if a constant coordinate does not fit int32, or if no wider dtype of a kernel holds x.
     """
     if x.dtype == "uint64" and reduction in ("max", "min") and int64_views.has_bitcast(builder):
         ranks, update_ranks = (int64_views.to_rank(builder, values) for values in (x, updates))
@@ -68,10 +70,10 @@ def _scatter(builder: Builder, x: Handle, updates: Handle, indices: Handle, redu
 
 
 def _row_indices(builder: Builder, indices: Handle, x: Handle, depth: int) -> Handle:
-    """Return an int32 vector with an element for each row of `indices`: the number of the row of x that it addresses.
+    """Return an int32 vector: for each row of `indices`, the number of the row of x at these coordinates.
 
-    A row of `indices` lies along the last axis and has `depth` coordinates. The rows of x are numbered after the first
-    `depth` axes of x are merged, as in `_as_rows`.
+    A row of `indices` lies along the last axis and has `depth` coordinates. The rows of x are those of `_as_rows`: for
+    x.dims [4, 5, 6] and depth 2, the coordinates [1, 2] give 7.
 
     At run time, an index that does not fit int32 is clamped. Raises UnsupportedError for a constant coordinate that
     does not fit int32.
@@ -115,7 +117,10 @@ def _restore_shape(builder: Builder, rows: Handle, x: Handle) -> Handle:
 
 
 def _sum_rows(builder: Builder, values: Handle, row_indices: Handle, rows: Handle, count: Union[int, Handle]) -> Handle:
-    """Return a matrix of `count` rows, as wide as `rows`, with the sum of the `values` of each row index; zeros elsewhere."""
+    """Return a matrix of `count` rows, as wide as `rows`: row i is the sum of all values[k] with row_indices[k] = i.
+
+    A row without such an index holds zeros. The elements of `rows` are not read.
+    """
     dims = (count if isinstance(count, int) else None, rows.dims[1])
     shape = runtime_sizes.stack(builder, [count, builder.dim(rows, 1)])
     return builder.add_op(
@@ -126,9 +131,10 @@ def _sum_rows(builder: Builder, values: Handle, row_indices: Handle, rows: Handl
 def _replace_rows(
     builder: Builder, rows: Handle, values: Handle, row_indices: Handle, reduction: str, count: Union[int, Handle]
 ) -> Handle:
-    """Return `rows` with the rows at distinct indices replaced by `values`, or (for `_COMBINING`) combined with them.
+    """Return `rows` with row row_indices[k] replaced by values[k], or for `_COMBINING` combined with values[k].
 
-    `count` is the number of rows. The index `count` may repeat, and has no effect.
+    `count` is the number of rows. The indices are distinct, except for the index `count`: it may repeat, and the values
+    at it are dropped.
     """
     if isinstance(count, int):
         padded_count: Union[int, Handle] = count + 1
@@ -160,10 +166,10 @@ def _slice_first_rows(builder: Builder, x: Handle, count: Union[int, Handle]) ->
 
 
 def _put_rows(builder: Builder, rows: Handle, values: Handle, row_indices: np.ndarray) -> Handle:
-    """Return `rows` with the rows at known distinct indices replaced by `values`, in the order of the indices.
+    """Return `rows` with row row_indices[k] replaced by values[k], for known distinct indices.
 
-    Consecutive ascending indices give a CONCATENATION, others a GATHER. There must be an index, and a known number of
-    rows.
+    There must be at least one index, and the number of rows must be known. Indices such as [3, 4, 5], ascending by 1,
+    give a CONCATENATION. Other indices give a CONCATENATION and a GATHER.
     """
     count = rows.dims[0]
     first, last = int(row_indices[0]), int(row_indices[-1])
@@ -179,10 +185,10 @@ def _put_rows(builder: Builder, rows: Handle, values: Handle, row_indices: np.nd
 def _merge_duplicates(
     builder: Builder, values: Handle, row_indices: Handle, reduction: str, count: Union[int, Handle]
 ) -> Tuple[Handle, Handle]:
-    """Sort the rows of `values` by descending row index, and merge the rows of equal indices; return (rows, new indices).
+    """Sort the rows of `values` by descending row index, and merge the rows of equal index. Return (rows, new indices).
 
-    The first row of equal indices holds the result: for reduction none, the last update. The other rows get the index
-    `count`.
+    The number of rows does not change. Of the rows of equal index, the first holds the result, and the others get the
+    index `count`. For the reduction none, the result is the last update of the index.
     """
     total = runtime_sizes.scalar(builder, builder.dim(row_indices, 0))
     reversed_indices = slicing.reverse(builder, row_indices, [0])
@@ -199,10 +205,11 @@ def _merge_duplicates(
 
 
 def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: str) -> Handle:
-    """Combine all rows of equal index into the first of these rows.
+    """Combine all rows of equal index into the first of these rows. Return as many rows as before.
 
-    `ordered` has the index of each row; it is sorted. A round combines each row with the row 1, 2, 4, ... positions
-    after it. The rows after the first row of an index get partial results.
+    `ordered` has the index of each row; rows of equal index are adjacent. Each round combines each row with a later row
+    of the same index: 1 position after it in the first round, then 2, 4, 8, ... The other rows of an index hold partial
+    results.
     """
     length = ordered.dims[0]
     if isinstance(length, int):

@@ -27,7 +27,8 @@ _OPEN_END = 2**31 - 1  # an end beyond every axis
 def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
     """Return the axes in groups, in order: adjacent axes that do not change form a group.
 
-    `changes` has for each axis whether it changes. An axis that changes forms a group of its own.
+    `changes` tells for each axis whether it changes. An axis that changes forms a group of its own:
+    [False, False, True, True] -> [[0, 1], [2], [3]].
     """
     runs: List[List[int]] = []
     for axis, is_changed in enumerate(changes):
@@ -39,10 +40,10 @@ def merge_unchanged_axes(changes: Sequence[bool]) -> List[List[int]]:
 
 
 def slice_tensor(builder: Builder, x: Handle, starts: Sizes, ends: Sizes, steps: Sequence[int]) -> Handle:
-    """Slice x along all axes. `starts`, `ends` and `steps` have an entry for each axis, with the rules of numpy.
+    """Slice x along all axes by SLICE or STRIDED_SLICE.
 
-    The op is SLICE if all steps are 1 and all lengths are known; else STRIDED_SLICE. See `slice_known` and
-    `_slice_size` for the exact conditions. Raises UnsupportedError if the kernel does not accept the rank.
+    `starts`, `ends` and `steps` have an entry for each axis, with the rules of numpy. Raises UnsupportedError if the
+    kernel does not accept the rank, or neither x's dtype nor a wider dtype.
     """
     begin, end = starts.known, ends.known
     if x.is_constant:
@@ -66,8 +67,8 @@ register("slice", slice_tensor)
 def slice_known(builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Handle:
     """Slice x by known bounds. `begin`, `end` and `steps` have a number for each axis, with the rules of numpy.
 
-    A bound outside of the axis is clamped. The op is SLICE if x is static, all steps are 1 and no start is negative.
-    Otherwise the op is STRIDED_SLICE.
+    The op is SLICE if x is static, all steps are 1 and no start is negative. Otherwise the op is STRIDED_SLICE. For
+    SLICE, no start may lie beyond the end of its axis.
 
     For a static x of rank above 5, adjacent axes that are not sliced are merged first. Raises UnsupportedError if the
     kernel does not accept the rank that remains.
@@ -93,7 +94,7 @@ def _slice_between(
 ) -> Handle:
     """Append STRIDED_SLICE with known bounds; `dims` are the sizes of the result.
 
-    Bounds are clamped to axes of known length: XNNPACK of 2.14 ends the process otherwise.
+    The bounds are first adjusted by `_slice_bounds`: XNNPACK of 2.14 ends the process for a bound beyond the axis.
     """
     spans = [_slice_bounds(*along) for along in zip(x.dims, begin, end, steps)]
     mask = sum(1 << axis for axis, (_, last) in enumerate(spans) if last == _OPEN_END and steps[axis] > 0)
@@ -103,9 +104,10 @@ def _slice_between(
 
 @widen_for("SLICE")
 def add_slice(builder: Builder, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
-    """Append SLICE from `begin`, of these sizes (-1: up to the end). `dims` are the sizes of the result.
+    """Append SLICE of x: `begin` and `sizes` are vectors with a start and a length for each axis.
 
-    Raises UnsupportedError for a rank above 5 that the kernel does not slice.
+    A length of -1 means up to the end of the axis. `dims` are the sizes of the result. Raises UnsupportedError if the
+    kernel does not accept the rank of x, or neither x's dtype nor a wider dtype.
     """
     if x.rank > 5:
         builder.demand("SLICE", x.dtype, "rank 6")
@@ -118,7 +120,7 @@ def add_strided_slice(
 ) -> Handle:
     """Append STRIDED_SLICE. `masks` are options, for example `end_mask`. `dims` are the sizes of the result.
 
-    Raises UnsupportedError for a rank above 5 that the kernel does not slice.
+    Raises UnsupportedError if the kernel does not accept the rank of x, or neither x's dtype nor a wider dtype.
     """
     if x.rank > 5:
         builder.demand("STRIDED_SLICE", x.dtype, "rank 6")
@@ -148,9 +150,11 @@ def reverse(builder: Builder, x: Handle, axes: Sequence[int]) -> Handle:
 
 
 def _slice_size(extent: Size, begin: int, end: Size) -> Optional[int]:
-    """Return the number of elements of a slice with step 1; -1 if an axis of unknown length stays whole, else None.
+    """Return the length of a slice with step 1 for the op SLICE. `extent` is the length of the axis.
 
-    None also for a negative bound, and for an end beyond the axis.
+    - If `extent` and `end` are ints and 0 <= begin <= end <= extent, returns end - begin.
+    - If `extent` is symbolic, `begin` is 0 and `end` provably equals `extent`, returns -1: the axis stays whole.
+    - Otherwise returns None.
     """
     if isinstance(extent, int) and isinstance(end, int) and 0 <= begin <= end <= extent:
         return end - begin
@@ -158,10 +162,12 @@ def _slice_size(extent: Size, begin: int, end: Size) -> Optional[int]:
 
 
 def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
-    """Return the end of a slice as an integer that is right for every length of the axis.
+    """Return the end of a slice as an int that is right for every length of the axis. `extent` is this length.
 
-    A negative integer counts from the end of the axis. `_OPEN_END` is the end of the axis. Returns None if there is no
-    such integer.
+    - If `end` is an int, returns `end`.
+    - If `step` is positive and `end` is `extent` less a known number, returns the negative number: n - 2 -> -2. If the
+      number is 0, returns `_OPEN_END`, which stands for the end of the axis.
+    - Otherwise returns None, also for a symbolic `end` that may be negative.
     """
     if isinstance(end, int):
         return end
@@ -172,9 +178,10 @@ def _slice_end(extent: Size, end: Extent, step: int) -> Optional[int]:
 
 
 def _slice_bounds(size: Size, begin: int, end: int, step: int) -> Tuple[int, int]:
-    """Return the bounds of a slice, clamped if it runs forward along an axis of known length.
+    """Return the bounds (begin, end) of a slice along an axis, adjusted for STRIDED_SLICE. `size` is the axis length.
 
-    A forward slice that ends at 0, without elements, gets the bounds (1, 1).
+    - If the step is positive and `size` is an int, the bounds are clamped to 0 ... `size`.
+    - If the step is positive and the end is then 0, the slice is empty, and the bounds are (1, 1).
     """
     if step > 0 and isinstance(size, int):
         begin, end = slice(begin, end).indices(size)[:2]
@@ -186,7 +193,7 @@ def _slice_length(extent: Size, begin: int, end: int, step: int) -> Any:
     """Return the number of elements of a slice of an axis. `extent` is the length of the axis.
 
     - If `extent` is an int, the result is an int.
-    - If the slice is the whole axis (0 to 2^31 - 1, step 1), the result is `extent`.
+    - If `begin` is 0, `end` is 2^31 - 1 and `step` is 1, the slice is the whole axis, and the result is `extent`.
     - Otherwise the result is None.
     """
     if isinstance(extent, int):

@@ -14,26 +14,28 @@ __all__ = ["log_softmax", "softmax"]
 
 @primitive
 def softmax(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Emit the softmax along an axis; return an x without elements. float16 is computed in float32.
+    """Emit the softmax along an axis. float16 is computed in float32.
 
-    Raises UnsupportedError for another dtype than float32 and float16.
+    If x has a known size 0, returns x. Otherwise raises UnsupportedError for another dtype than float32 and float16.
     """
     return _apply_along(builder, x, axis, "SOFTMAX", beta=1.0)
 
 
 @primitive
 def log_softmax(builder: Builder, x: Handle, axis: int) -> Handle:
-    """Emit the logarithm of the softmax along an axis; return an x without elements. float16 is computed in float32.
+    """Emit the logarithm of the softmax along an axis. float16 is computed in float32.
 
-    Raises UnsupportedError for another dtype than float32 and float16.
+    If x has a known size 0, returns x. Otherwise raises UnsupportedError for another dtype than float32 and float16.
     """
     return _apply_along(builder, x, axis, "LOG_SOFTMAX")
 
 
 def _apply_along(builder: Builder, x: Handle, axis: int, builtin: str, **options: Any) -> Handle:
-    """Append SOFTMAX or LOG_SOFTMAX, which work along the last axis: another axis is swapped with the last, and back.
+    """Append SOFTMAX or LOG_SOFTMAX (`builtin`) along an axis.
 
-    An x without elements is returned. A static x of a rank above 5 becomes a matrix if the axis is the last.
+    - If x has a known size 0, returns x.
+    - If the axis is the last and x is static with a rank above 5, x is computed as a matrix.
+    - If the axis is not the last, it is swapped with the last axis before the op, and swapped back after it.
     """
     last = x.rank - 1
     if x.is_empty:

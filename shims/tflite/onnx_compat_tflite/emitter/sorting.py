@@ -54,9 +54,11 @@ def sort_last(builder: Builder, x: Handle, k: Handle, largest: bool = True) -> T
 def _safe_top_k(builder: Builder, x: Handle, k: Handle) -> Any:
     """Return (the k largest elements along the last axis, their int32 indices) by TOPK_V2.
 
-    On runtimes from 2.11 to LiteRT 2.1.0, TOPK_V2 ends the process for k = 0 and several rows. There a known k of 0
-    gives a result without TOPK_V2. If k may be 0, at least one element is sorted, and the results are sliced to k
-    elements.
+    On runtimes from 2.11 to LiteRT 2.1.0, TOPK_V2 ends the process for k = 0 and several rows. On these runtimes, for a
+    rank above 1:
+
+    - If k is the constant 0, the empty results are made without TOPK_V2.
+    - If k is computed at run time, TOPK_V2 gets max(k, 1), and the results are sliced to k elements.
     """
     if builder.accepts("TOPK_V2", x.dtype, "none") or x.rank == 1 or (k.is_constant and k.array > 0):
         return add_top_k(builder, x, k)
@@ -78,10 +80,13 @@ def add_top_k(builder: Builder, x: Handle, k: Handle) -> Tuple[Handle, ...]:
 
 
 def _reverse_order(builder: Builder, x: Handle) -> Handle:
-    """Map the elements of x to numbers in the opposite order, so that the k largest are the k smallest of x.
+    """Map each element of x to a number of the same dtype, so that the order of the elements is reversed.
 
-    A float becomes -x, a signed integer -1 - x, and an unsigned integer the greatest number - x. No integer overflows.
-    Applied twice, the function gives x.
+    - float: -x
+    - signed integer: -1 - x
+    - unsigned integer: the greatest number of the dtype - x
+
+    No integer overflows. Applied twice, the function gives x.
     """
     if np.dtype(x.dtype).kind == "f":
         return elementwise.neg(builder, x)

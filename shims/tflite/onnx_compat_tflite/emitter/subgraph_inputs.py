@@ -14,9 +14,9 @@ __all__ = ["add_inner_input", "inner_handles", "non_constants", "stored_type", "
 
 
 def inner_handles(graph: Graph, outer: Sequence[Handle]) -> List[Handle]:
-    """Return handles of a subgraph for handles of the enclosing subgraph, in order: a constant stays.
+    """Return handles of a subgraph for handles of the enclosing subgraph, in the same order.
 
-    For each other handle, an input is appended to the subgraph.
+    A constant is returned itself. For any other handle, an input is appended to the subgraph, and its handle returned.
     """
     return [handle if handle.is_constant else add_inner_input(graph, handle) for handle in outer]
 
@@ -24,7 +24,7 @@ def inner_handles(graph: Graph, outer: Sequence[Handle]) -> List[Handle]:
 def add_inner_input(graph: Graph, handle: Handle) -> Handle:
     """Append an input to a subgraph for a handle of the enclosing subgraph, and return the handle of the input.
 
-    It has the dtype, sizes and number ranges (such as `fits_int32`) of `handle`.
+    The input has the dtype and sizes of `handle`, and its flags `is_nonnegative`, `has_infinite` and `fits_int32`.
     """
     inner = graph.add_input("%s/in_%d" % (graph.spec.name, len(graph.spec.inputs)), handle.dtype, handle.dims)
     inner.is_nonnegative, inner.has_infinite = handle.is_nonnegative, handle.has_infinite

@@ -55,11 +55,14 @@ def _known_scalar(x: Optional[Tensor]) -> Any:
 
 
 def _accepts_suppression(_node: GraphNode, inputs: Sequence[Any], _attributes: Attributes) -> bool:
-    """Whether the kernel computes this NonMaxSuppression.
+    """Whether the kernel computes this NonMaxSuppression. All of these conditions must hold:
 
-    The sizes of the scores and the number of boxes must be known and not 0. There are at most `_LARGEST_KERNEL_COUNT`
-    classes over all images, and `_LARGEST_RANK` boxes. The limit (above 0) and the overlap (from 0, below 1; absent: 0)
-    must be known. A threshold has one element.
+    - The sizes of the scores and the number of boxes are known and not 0.
+    - The number of images times the number of classes is at most `_LARGEST_KERNEL_COUNT`.
+    - The number of boxes is at most `_LARGEST_RANK`.
+    - The limit (max_output_boxes_per_class) is known and above 0.
+    - The overlap (iou_threshold) is absent, or known, at least 0 and below 1.
+    - The threshold (score_threshold) is absent, or has one element.
     """
     boxes, scores, limit, overlap, threshold = [*inputs, None, None, None][:5]
     sizes = [*scores.shape, boxes.shape[1]]
@@ -86,8 +89,9 @@ def suppress_boxes(
 ) -> Handle:
     """Emit NonMaxSuppression: return int64 rows of (image, class, box), by descending score within each class.
 
-    boxes [image, box, 4], scores [image, class, box]. `limit` is the largest number of boxes per class. The conditions
-    of `_accepts_suppression` must hold.
+    The arguments are those of ONNX, in its order: `boxes` [image, box, 4], `scores` [image, class, box], `limit`
+    (max_output_boxes_per_class), `overlap` (iou_threshold) and `threshold` (score_threshold). `_accepts_suppression`
+    must hold.
     """
     batch, count = int(scores.dims[0]), int(scores.dims[2])
     largest_count = min(int(limit.array.reshape(-1)[0]), count)
@@ -130,9 +134,10 @@ def _and_optional(builder: Builder, lhs: Handle, rhs: Optional[Handle]) -> Handl
 
 
 def _to_corners(builder: Builder, boxes: Handle) -> Handle:
-    """Convert boxes [image, box, (centre, size)] to corners [image, box, (low, high)], each of these for two axes.
+    """Convert boxes [image, box, 4] from centres and sizes to corners.
 
-    For a negative size, high equals low.
+    The last axis changes from (centre x, centre y, width, height) to (low x, low y, high x, high y). For a negative
+    size, high equals low.
     """
     half = builder.like(boxes, 0.5)
     middle = slicing.slice_axis(builder, boxes, 2, 0, 2)
@@ -144,8 +149,9 @@ def _to_corners(builder: Builder, boxes: Handle) -> Handle:
 def _has_area(builder: Builder, corners: Handle) -> Handle:
     """Return booleans [image, box, 1]: true for a box with a positive area below 2^127 and with finite sides.
 
-    `corners` has the boxes. The sides must be below the largest float32, because some kernels clamp infinity to it.
-    Only a box for which the result is true overlaps with itself.
+    `corners` [image, box, 4] has two opposite corners of each box, in any order. A side counts as finite if it is below
+    the largest float32, because some kernels clamp infinity to this number. The kernel of NonMaxSuppression computes an
+    overlap of a box with itself only if the box is true here.
     """
     high, low = slicing.slice_axis(builder, corners, 2, 2, 4), slicing.slice_axis(builder, corners, 2, 0, 2)
     sides = elementwise.abs(builder, elementwise.sub(builder, high, low))
@@ -160,13 +166,13 @@ def _has_area(builder: Builder, corners: Handle) -> Handle:
 
 
 def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) -> List[Handle]:
-    """Return [scores, indices], each [image, class, k]: the k highest scores of each class in descending order.
+    """Return [scores, box indices], each [image, class, k]: the k highest scores of each class in descending order.
 
     k is the same for all classes.
 
     - Without a threshold, k is the number of boxes.
-    - With a threshold, k is the highest number of scores of a class above the threshold, at least 1. If it exceeds 1 /
-      `_SORTED_SHARE` of the boxes, k is the number of boxes.
+    - With a threshold, the scores above it are counted in each class. k is the highest of these counts, at least 1. If
+      k would exceed the number of boxes / `_SORTED_SHARE`, k is the number of boxes.
 
     A score that is not above the threshold becomes -inf.
     """
@@ -183,9 +189,9 @@ def _sort_scores(builder: Builder, scores: Handle, threshold: Optional[Handle]) 
 
 
 def _unpack_classes(builder: Builder, x: Handle, rows: int) -> List[Handle]:
-    """Split a tensor [image, class, ...] into a list of tensors [...]: one for each class of each image, in order.
+    """Split a tensor [image, class, ...] into a list of tensors [...]: for all classes of image 0, then of image 1, ...
 
-    `rows` is the number of images times that of classes.
+    `rows` is the number of images times the number of classes.
     """
     dims = (rows, *x.dims[2:])
     sizes = [size if isinstance(size, int) else -1 for size in dims]
@@ -196,8 +202,9 @@ def _unpack_classes(builder: Builder, x: Handle, rows: int) -> List[Handle]:
 def _suppress_classes(builder: Builder, boxes: Handle, keys: Handle, largest_count: int, overlap: float) -> Handle:
     """Return which boxes the kernels select, as booleans in the shape of `keys` [image, class, box].
 
-    `boxes` [image, class, box, 4] has the corners of the box of each key. The kernels read the keys as scores, and select
-    at most `largest_count` boxes of each class with a key above 0. `overlap`: a larger overlap suppresses.
+    `boxes` [image, class, box, 4] has the corners of the box of each key. The kernels read the keys as scores. For each
+    class of each image, a kernel selects at most `largest_count` boxes with a key above 0. A box is suppressed if it
+    overlaps with a selected box by more than `overlap`.
     """
     rows = int(keys.dims[0] * keys.dims[1])
     next_threshold = np.nextafter(np.float32(overlap), np.float32(1))

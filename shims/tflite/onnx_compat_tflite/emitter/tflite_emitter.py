@@ -67,8 +67,8 @@ class TFLiteEmitter(Emitter):
     def finish(self, handle: Handle, dtype: DType) -> Handle:
         """Return the result of a primitive rounded to its carried dtype, as the base class does.
 
-        Side effect: if the node has a single result that is no constant, its unknown sizes are set to the sizes of the
-        trace.
+        Side effect: the unknown sizes of the result are set to the sizes of the trace. This is done only if the node has
+        a single result, and this result is no constant.
         """
         dims = handle.dims
         result: Handle = super().finish(handle, dtype)

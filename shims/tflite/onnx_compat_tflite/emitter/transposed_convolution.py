@@ -27,11 +27,14 @@ def conv_transpose(
 ) -> Handle:
     """Emit a transposed convolution. Without `beyond`, the result is not cropped; with `beyond`, the padding is SAME.
 
-    `beyond`: for each spatial axis, the length of the result less stride times length of the input (see
-    `conv_transpose_same`). The pads of the window are not read.
+    `beyond` has, for each spatial axis, the length of the result minus the product of stride and length of the input.
+    The pads of the window are not read.
 
-    Raises UnsupportedError for another dtype than float32 and float16, and for more than three spatial axes. Raises
-    UnsupportedError for unknown sizes of the filter or of the channels.
+    Raises UnsupportedError in these cases:
+
+    - The dtype is neither float32 nor float16.
+    - There are more than three spatial axes.
+    - A number of channels or a kernel size is unknown.
     """
     if x.dtype == "float16":
         return casting.call_in_float32(builder, conv_transpose, x, w, bias, window=window, groups=groups, beyond=beyond)
@@ -62,7 +65,7 @@ def conv_transpose(
 def conv_transpose_same(builder: Builder, x: Handle, w: Handle, bias: Optional[Handle] = None, **params: Any) -> Handle:
     """Emit the primitive of the pass `transpose_conv_cropping`: a transposed convolution with the padding SAME.
 
-    `params` are those of `conv_transpose`, with `beyond`.
+    `params` are the keyword parameters of `conv_transpose`, and include `beyond`.
     """
     return conv_transpose(builder, x, w, bias, **params)
 
@@ -73,7 +76,7 @@ def _conv_transpose_groups(
     """Append a transposed convolution for each group of input channels, concatenate the results, and add the bias.
 
     x and the filter w have two or three spatial axes. Without `beyond` the padding is VALID, else SAME. Raises
-    UnsupportedError for unknown sizes of the filter or of the channels.
+    UnsupportedError if a number of channels is unknown, or (without `beyond`) a kernel size.
     """
     where: Any = {"strides": strides, "padding": "VALID" if beyond is None else SAME}
     if beyond is None:

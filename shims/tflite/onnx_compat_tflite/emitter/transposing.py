@@ -17,11 +17,12 @@ __all__ = ["swap_last_axes", "transpose"]
 def transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
     """Permute the axes of x: axis k of the result is axis perm[k] of x.
 
-    - If `perm` changes nothing, the result is x.
-    - If x is a constant, the result is a constant, a view of its array.
-    - Above rank 5, axes are merged if RESHAPE can express the shape (`is_viewable`).
+    - If x is a constant, the result is a constant, whose array is a view of the array of x.
+    - Otherwise, if `perm` changes nothing, the result is x.
+    - Otherwise TRANSPOSE computes the result, or RESHAPE if no element moves. Above rank 5, axes
+      are merged if `is_viewable` holds for x.dims.
 
-    Raises UnsupportedError if RESHAPE cannot express the shape and the kernel does not accept the rank.
+    Raises UnsupportedError above rank 5 if `is_viewable` does not hold and the kernel does not accept the rank.
     """
     if x.is_constant:
         return Handle.of(x.array.transpose(perm))
@@ -42,9 +43,9 @@ def _add_transpose(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
 
 
 def _transpose_merged(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
-    """Transpose with axes of length 1 dropped, and axes that stay adjacent and in order merged into a single axis.
+    """Permute the axes of x, after axes of length 1 are dropped, and axes that stay adjacent and in order are merged.
 
-    More than five merged axes, if the runtime does not permute so many, are permuted by `_transpose_stepwise`.
+    If more than five merged axes remain and the runtime does not permute so many, `_transpose_stepwise` permutes them.
     `is_viewable` must hold for x.dims.
     """
     groups: List[List[int]] = []
@@ -68,7 +69,7 @@ def _transpose_merged(builder: Builder, x: Handle, perm: Sequence[int]) -> Handl
 def _transpose_stepwise(builder: Builder, x: Handle, perm: Sequence[int]) -> Handle:
     """Permute in two calls of `transpose`: move axis perm[1] directly after axis perm[0], then permute all axes.
 
-    The first call has at most four groups of axes. The second call can merge the axes perm[0] and perm[1].
+    The first call has at most four groups of merged axes. The second call can merge the axes perm[0] and perm[1].
     """
     first, second = perm[:2]
     order = [axis for axis in range(x.rank) if axis != second]

@@ -10,9 +10,9 @@ __all__ = ["can_cast", "cast", "div", "is_viewed", "limit_shift", "mod", "shift_
 
 
 def can_cast(builder: Builder, x: Handle, dtype: str) -> bool:
-    """Whether `cast` casts x to a dtype: x or the dtype is uint64, neither is float64, and the runtime has BITCAST.
+    """Whether `cast` applies to x and a dtype: one of them is uint64, neither is float64, the runtime has BITCAST.
 
-    False for a constant of integers, which needs no operator.
+    False for a constant of integers or booleans, which `casting.to` casts without an operator.
     """
     is_known_integer = x.is_constant and x.array.dtype.kind != "f"
     return (
@@ -40,7 +40,8 @@ def cast(builder: Builder, x: Handle, dtype: str) -> Handle:
 def _round_to_float32(builder: Builder, bits: Handle) -> Handle:
     """Convert uint64 numbers, given as int64 bits, to the nearest float32.
 
-    Above the range of int64, the half is cast, with its last bit rounded to odd, and doubled.
+    From 2^63 on, the number is halved, cast and doubled. If the halving drops a 1, the last bit of the half is set to
+    1. The cast then rounds as for the whole number.
     """
     odd = division.mod(builder, bits, builder.like(bits, 2))
     half = _halve(builder, bits)
@@ -52,7 +53,7 @@ def _round_to_float32(builder: Builder, bits: Handle) -> Handle:
 
 
 def _truncate_float32(builder: Builder, x: Handle) -> Handle:
-    """Truncate a float32 to uint64, and return the bits as int64: from 2^63 on, 2^63 is subtracted before the cast."""
+    """Truncate a float32 to uint64, and return the bits of the result as int64."""
     beyond = builder.like(x, 2.0**63)
     small = comparison.less(builder, x, beyond)
     bits = casting.to(builder, comparison.where(builder, small, x, elementwise.sub(builder, x, beyond)), "int64")
@@ -71,10 +72,10 @@ def is_viewed(builder: Builder, x: Handle) -> bool:
 
 
 def div(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Divide uint64, rounded down. x / 0 is undefined. `is_viewed` must hold for x.
+    """Return the quotient of uint64 x and y, rounded down. For y = 0 it is undefined. `is_viewed` must hold for x.
 
-    For y below 2^63, the quotient of x / 2 and y is doubled, and 1 is added if the remainder is large enough. For y
-    from 2^63 on, the quotient is 0 or 1.
+    For y below 2^63, the quotient of x / 2 and y is doubled, and 1 is added if the remainder is y or more. For y from
+    2^63 on, the quotient is 0 or 1.
     """
     dividend, divisor = int64_views.view_as(builder, x, "int64"), int64_views.view_as(builder, y, "int64")
     zero = builder.like(dividend, 0)
@@ -94,15 +95,18 @@ def mod(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def limit_shift(builder: Builder, y: Handle) -> Handle:
-    """Return min(y, 64) for a shift y of uint64 that is viewed as int64 (`is_viewed`); return any other y unchanged.
+    """Return min(y, 64) for a number of bits y if `is_viewed` holds for y; return any other y unchanged.
 
-    The limit is needed because int64 kernels would read a large shift as negative.
+    The limit is needed because int64 kernels would read a y of 2^63 or more as negative.
     """
     return extremes.minimum(builder, builder.like(y, 64), y) if is_viewed(builder, y) else y
 
 
 def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return x >> y of uint64: shifted by one bit as uint64, then by y - 1 bits as int64; x where y is 0."""
+    """Return x >> y of uint64; 0 where y is 64 or more. `is_viewed` must hold for x and y.
+
+    x is shifted by one bit, which clears the sign bit of the int64 view. The view is then shifted by y - 1 bits.
+    """
     bits = int64_views.view_as(builder, x, "int64")
     shift = int64_views.view_as(builder, limit_shift(builder, y), "int64")
     is_zero = comparison.equal(builder, shift, builder.like(shift, 0))

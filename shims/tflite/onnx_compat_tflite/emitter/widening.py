@@ -12,10 +12,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def widen_for(*builtins: str) -> Callable[[F], F]:
-    """Return a decorator: the function (builder, x, ...) then accepts dtypes that the kernels `builtins` do not.
+    """Return a decorator of functions (builder, x, ...), for dtypes of x that the kernels `builtins` do not accept.
 
-    If each kernel accepts x's dtype, the function is called unchanged. Otherwise x, and each operand of x's dtype, is
-    converted to a wider dtype or int64, and the results are converted back. See `casting.call_widened`.
+    - If each kernel accepts x's dtype, the function is called unchanged.
+    - Otherwise x, and each positional operand of x's dtype, is converted to a wider dtype or int64. Results of that
+      dtype are converted back. See `casting.call_widened`.
 
     The decorated function raises UnsupportedError if no wider dtype holds the values of x. An entry of `builtins` may
     name a feature after the kernel: "MIRROR_PAD reflect".

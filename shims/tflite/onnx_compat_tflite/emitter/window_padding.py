@@ -12,10 +12,14 @@ SAME = "SAME"
 
 
 def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
-    """Return TFLite's name of a window's padding: "VALID" without pads, "SAME" if SAME adds the same pads.
+    """Return TFLite's name of a window's padding: "VALID" without pads, "SAME" if SAME adds the pads of the window.
 
-    `space` has the spatial sizes before padding. Returns None for other pads, and if SAME would crop an axis. If a size
-    is unknown, returns "SAME" only for a stride of 1, because then SAME adds the same pads for every size.
+    `space` has the spatial sizes before padding. Returns None in these cases:
+
+    - The pads are not those of SAME.
+    - SAME would crop an axis (`Window.same_padding` is negative).
+    - There are pads, and the pads of SAME are unknown: an axis of unknown size has a stride above 1, or a number of
+      taps is unknown.
     """
     if not window.is_padded:
         return "VALID"
@@ -25,9 +29,10 @@ def padding_of(space: Sequence[Any], window: Window) -> Optional[str]:
 
 
 def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any]:
-    """Return the spatial sizes of the result of a window op. An unknown size is None.
+    """Return the spatial sizes of the result of a window op, None for an unknown size. `padding` is "SAME" or "VALID".
 
-    `space` has the spatial sizes of the input. For the padding "VALID", they include the pads.
+    `space` has the spatial sizes of the input. If the input was padded before the op, these are the padded sizes. The
+    pads of the window are not read.
     """
     if padding == SAME:
         return [-(-n // s) if isinstance(n, int) else None for n, s in zip(space, window.strides)]
@@ -35,7 +40,10 @@ def result_space(space: Sequence[Any], window: Window, padding: str) -> List[Any
 
 
 def window_count(size: Size, kernel: Size, stride: int, dilation: int) -> Any:
-    """Return the number of windows along an axis of a padded size, at least 0. None if the size or the kernel is unknown."""
+    """Return the number of windows along an axis, at least 0. `size` includes the pads; `kernel` is the number of taps.
+
+    Returns None if the size or the kernel is unknown.
+    """
     if not isinstance(size, int) or not isinstance(kernel, int):
         return None
     return max((size - (kernel - 1) * dilation - 1) // stride + 1, 0)

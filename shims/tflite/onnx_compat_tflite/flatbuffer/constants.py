@@ -23,10 +23,10 @@ _STRIDE = 1024
 
 
 class Constants:
-    """The buffers of a model's constants, by number: 0 is empty, and 1, 2, ... are in the order of first use.
+    """The numbered buffers of a model's constants: buffer 0 is empty; 1, 2, ... are in the order of first use.
 
-    Constants of equal bytes have the same number. The constructor raises ConversionError for a constant that does not
-    match its tensor: see `check_constant`.
+    Constants of equal bytes share a buffer. The constructor raises ConversionError for a constant that does not match
+    its tensor: see `check_constant`.
     """
 
     def __init__(self, model: ModelSpec) -> None:
@@ -62,8 +62,10 @@ class Constants:
 def check_constant(tensor: TensorSpec) -> None:
     """Raise ConversionError if the array of a constant does not have the dtype or the size that its tensor declares.
 
-    - The size is compared in bytes, and for strings in elements. The shape of the array is not compared.
-    - For a dtype that numpy lacks, the array may have any dtype of the same width.
+    `tensor` must have an array. The byte order and the shape of the array are not compared.
+
+    - The size is compared in bytes. For strings it is compared in elements, and the dtype is not compared.
+    - For a dtype that numpy lacks, the array may have any dtype of the width in which the dtype is stored.
     - The array of a sparse tensor may have any dtype and size.
 
     Raises ConversionError also for the dtypes "resource" and "variant".
@@ -107,9 +109,10 @@ def _bytes(tensor: TensorSpec) -> memoryview:
 
 
 def _contiguous(array: "np.ndarray[Any, np.dtype[Any]]") -> "np.ndarray[Any, np.dtype[Any]]":
-    """Return the array, or a C-contiguous copy of it.
+    """Return the array if it is C-contiguous, else a C-contiguous copy.
 
-    An array with a large stride, such as transposed weights, is copied in strips: a copy by numpy misses the cache.
+    An array whose last axis has a large stride, such as transposed weights, is copied in strips, which is faster than a
+    copy by numpy.
     """
     if array.ndim < 2 or abs(array.strides[-1]) < _STRIDE:
         return np.ascontiguousarray(array)

@@ -22,14 +22,19 @@ _STRUCTS = {name: struct.Struct("<" + code) for name, code in SCALARS.items()}
 def decode(table: str, data: memoryview, identifier: bytes) -> Dict[str, Any]:
     """Decode a flatbuffer whose root table is `table` (a name such as "Model"), and return a dict {field name: value}.
 
-    A value has one of these forms:
+    The dict has a key for every field of the table's schema. A value has one of these forms:
 
-    - a view of `data` for a vector of bytes, and a list for another vector
-    - a dict {field name: value} for a table, and (table name, dict) for a union
-    - the name of an enumeration's value, or its number if the name is unknown
-    - the default, or None, for a field that is absent
+    - scalar: a number or a bool
+    - enumeration: the name of the value, or its number if the name is unknown
+    - string: a str
+    - vector of uint8: a numpy array that is a view of `data`
+    - any other vector: a list
+    - table: a dict {field name: value}
+    - union: (table name, dict of the table), or None if the table's type is unknown
+    - absent field: the default of the schema, or None
 
-    Raises InvalidModelError if bytes 4 to 7 are not `identifier`, or if the data is malformed.
+    Raises InvalidModelError if bytes 4 to 7 are not `identifier`, or if the data is malformed. Raises InvalidModelError
+    also if the decoded size would far exceed the size of `data`.
     """
     if len(data) < 8 or bytes(data[4:8]) != identifier:
         raise InvalidModelError(
@@ -46,7 +51,10 @@ class _Decoder:
         self._budget = 16 * len(data) + (1 << 16)
 
     def table(self, table: Table, start: int) -> Dict[str, Any]:
-        """Return the table of the type `table` that begins at byte `start`, as a dict {field name: value}. See `decode`."""
+        """Return the table of the type `table` that begins at byte `start`, as a dict {field name: value}.
+
+        See `decode` for the values. Raises InvalidModelError for malformed data.
+        """
         self._spend(8 + 8 * len(table.fields))
         offsets, size = self._vtable(start)
         result: Dict[str, Any] = {}
@@ -89,10 +97,10 @@ class _Decoder:
         return struct.unpack_from("<%dH" % (length // 2 - 2), self._data, vtable + 4), size
 
     def _field_position(self, slot: int, width: int, start: int, offsets: Tuple[int, ...], size: int) -> int:
-        """Return the byte position of the field in `slot`; 0 if the table lacks the field. `width`: bytes of the field.
+        """Return the byte position of the field in `slot`; 0 if the table lacks the field.
 
-        `start`, `offsets`, `size`: position of the table, its vtable, its bytes. Raises InvalidModelError for a field
-        outside of the table.
+        `width` is the size of the field in bytes. `start` is the byte position of the table. `offsets` and `size` are
+        the results of `_vtable`. Raises InvalidModelError for a field outside of the table.
         """
         offset = offsets[slot] if slot < len(offsets) else 0
         if offset and not 4 <= offset <= size - width:
@@ -103,10 +111,10 @@ class _Decoder:
     def _union(
         self, field: Field, start: int, offsets: Tuple[int, ...], size: int
     ) -> Optional[Tuple[str, Dict[str, Any]]]:
-        """Return (name, fields) of the table in a union field. `fields` is a dict {field name: value}.
+        """Return (table name, dict {field name: value}) of the table in a union field.
 
-        Returns None if the field is absent, or if the table's type is unknown. Raises InvalidModelError for a malformed
-        table.
+        Returns None if the field is absent, or if the table's type is unknown. `start`, `offsets` and `size` are as for
+        `_field_position`. Raises InvalidModelError for malformed data.
         """
         kind = self._field_position(field.slot, 1, start, offsets, size)
         position = self._field_position(field.slot + 1, 4, start, offsets, size)

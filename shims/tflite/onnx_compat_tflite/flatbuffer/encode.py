@@ -37,11 +37,20 @@ class Hole(NamedTuple):
 def encode(table: str, values: Mapping[str, Any], identifier: bytes) -> Tuple[bytearray, List[Hole]]:
     """Return (bytes of a flatbuffer with the root table `table`, the holes that its `Later` values leave).
 
-    `values` is a dict {field name: value}. A field is left out if its value is missing, None, or a scalar equal to the
-    field's default.
+    `identifier`: the 4 bytes that name the file type, such as b"TFL3". `values`: a dict {field name: value}. A field is
+    left out if its value is missing, None, or a scalar equal to the field's default. The value of a field is
 
-    Raises ConversionError for a name that is no field of the table, and for an unknown name of an enumeration. Raises
-    ConversionError also for a value that a scalar field cannot hold.
+    - a number, a boolean or an enumeration's name for a scalar; a dict for a table, a list of dicts for a vector of
+      tables
+    - (table name, dict) for a union
+    - str or bytes for a string; bytes, a list or an array for a vector
+    - a `Later` for any of these except a union
+
+    Raises ConversionError in these cases:
+
+    - a name is no field of the table
+    - a name is unknown in its enumeration
+    - a scalar field cannot hold its value
     """
     encoder = _Encoder()
     encoder.out += b"\0\0\0\0" + identifier
@@ -62,10 +71,13 @@ Value = Any  # A field's value: a scalar, bytes, a sequence, a mapping of a tabl
 
 
 class _Slot(NamedTuple):
-    """A field as stored inside its table: at the index `slot` of the vtable, `value` with the `struct` format `code`.
+    """A value to store in a table: at the index `slot` of the vtable, with the `struct` format `code`.
 
-    If the field is no scalar, `value` is its content, and the table stores the offset of the content. `field` is the
-    field in the schema.
+    `field`: its field in the schema. `value` is one of these:
+
+    - the number of a scalar, or the number of a union's member (code "B")
+    - the content of any other field: the table stores the offset of the content (code "I")
+    - a `Later`: the table stores zero bytes
     """
 
     slot: int

@@ -40,7 +40,8 @@ def storage(dtype: str, shape: Sequence[int]) -> "Tuple[Optional[np.dtype[Any]],
 class Quantization:
     """Quantisation of a tensor: real = scale * (stored - zero_point), with one scale, or one for each index of `axis`.
 
-    `details`: another scheme, as (table name, fields), such as ("BlockwiseQuantization", {...}).
+    `min`, `max`: the recorded range of the real values; kernels do not read them. `details`: another scheme, as (table
+    name, fields), such as ("BlockwiseQuantization", {...}).
     """
 
     scale: List[float] = field(default_factory=list)
@@ -55,9 +56,11 @@ class Quantization:
 class TensorSpec:
     """A tensor of a subgraph. A tensor with a `buffer` is a constant; runtimes ignore a buffer without elements.
 
-    A size of -1 in `shape` is open, known at run time only. `shape_signature` keeps the -1; `shape` gets 1 in its
-    place, as runtimes expect. Without an open size, `shape_signature` stays None. Raises ConversionError for an unknown
-    `dtype`.
+    A size of -1 in the argument `shape` is open, known at run time only. The attribute `shape` has 1 in its place, as
+    runtimes expect. `shape_signature` keeps the -1; without an open size it is None. A `shape_signature` that the
+    caller gives is kept.
+
+    Raises ConversionError for an unknown `dtype`.
     """
 
     name: str

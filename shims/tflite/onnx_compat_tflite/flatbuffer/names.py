@@ -10,8 +10,9 @@ __all__ = ["ENUMS", "OPERATORS", "PLACEHOLDER", "Enum"]
 class Enum(NamedTuple):
     """An enumeration: `names` have the numbers 0, 1, 2, …, which are stored as the scalar type `base`.
 
-    `numbers` is a dict name -> number. `number(value)` returns the number of a name, or a number unchanged. It raises
-    ConversionError for an unknown name. `name(number)` returns the name, or the number itself without a name.
+    `numbers` is a dict name -> number. `number(value)` returns the number of a name, and raises ConversionError for an
+    unknown name. It returns a number unchanged. `name(number)` returns the name of a number, or the number itself if it
+    has no name.
     """
 
     base: str

@@ -28,8 +28,8 @@ ByteArray = Any  # An array of uint8. The types of numpy 1.2x omit that arrays s
 def read(source: "Union[str, os.PathLike[str], bytes, bytearray, memoryview]") -> ModelSpec:
     """Return the model in a .tflite file (`source` is its path) or in the bytes of such a file.
 
-    A file is memory-mapped, so the constants are not loaded. Raises InvalidModelError if the file cannot be read or is
-    not a valid model.
+    A file is memory-mapped, not loaded. Constants other than strings are views of the file or of the given bytes.
+    Raises InvalidModelError if the file cannot be read or is not a valid model.
     """
     if not isinstance(source, (str, os.PathLike)):
         return _parse(memoryview(source))
@@ -143,13 +143,15 @@ def _indices(indices: Optional[List[int]], tensors: List[TensorSpec], optional: 
 
 
 def _constant(data: Optional[ByteArray], dtype: str, shape: List[int]) -> Optional[ByteArray]:
-    """Return the bytes of a constant as an array of its shape, in the numpy dtype of `storage`. Returns None without data.
+    """Return the bytes of a constant as an array of its shape, in the numpy dtype of `storage`.
 
-    These constants are a vector, not an array of `shape`:
+    Returns None if `data` is None. The elements of strings are `bytes` objects. These constants are a vector, not an
+    array of `shape`:
 
-    - strings whose number does not fit the shape; the elements of strings are `bytes` objects
+    - strings whose number does not fit the shape
     - data whose size does not match dtype and shape, such as sparse data: as uint8
-    - packed types such as int4: as bytes
+    - data of the dtypes "resource" and "variant": as uint8
+    - packed types such as int4, if several elements share a byte: as uint8
 
     Raises InvalidModelError for malformed strings.
     """

@@ -80,8 +80,8 @@ _MINORS = _parse(_NEWER)
 def minimum_runtime(operators: Iterable[Tuple[str, int]]) -> str:
     """Return the version of the oldest TFLite runtime that has all (op, version) pairs, such as "2.12.0".
 
-    The result is at least "2.7.0". An op that `_NEWER` does not list needs no newer runtime. A version of a listed op
-    needs the runtimes of all listed versions up to this version.
+    The result is at least "2.7.0". An op that `_NEWER` does not list requires no newer runtime. A version of a listed
+    op requires the newest of the runtimes that are listed for this version and for lower versions.
     """
     minor = FLOOR[1]
     for name, version in operators:

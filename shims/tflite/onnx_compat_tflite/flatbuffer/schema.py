@@ -24,9 +24,16 @@ SCALARS = {
 
 
 class Field(NamedTuple):
-    """A field of a table. `kind`: scalar, string, table, union, vector (of scalars) or tables (a vector of tables).
+    """A field of a table. `slot`: its index in the vtable. `default`: the value of a scalar that is left out.
 
-    `slot`: the index of the field in the vtable. `type`: a scalar type, or the name of an enumeration, table or union.
+    `kind` tells what `type` names:
+
+    - "scalar", or "vector" (of scalars): a scalar type or an enumeration
+    - "table", or "tables" (a vector of tables): a table
+    - "string": the word "string"
+    - "union": a union. It has two slots: `slot` for the number of the member, `slot` + 1 for the table.
+
+    The default of an enumeration is a name. Fields that are no scalar have the default None.
     """
 
     name: str

@@ -20,18 +20,21 @@ LARGEST_SIZE = 2**31 - 1
 def lower(model: ModelSpec, constants: Constants, outside: bool) -> Dict[str, Any]:
     """Return a dict {field name: value} of the root table "Model", as `encode` accepts it.
 
-    Constants are placeholders `Later(n)`, where n is the number of the buffer. Without `outside`, `Later(n)` is the
-    data of the buffer. With `outside`, the data is stored after the flatbuffer: the buffer has its size, and `Later(n)`
-    is its position.
+    `constants`: the numbered buffers of the model. The dict has a placeholder `Later(n)` for buffer n:
 
-    The metadata's buffers follow, with their bytes. If the model's metadata lacks min_runtime_version, the entry is
-    added.
+    - Without `outside`, `Later(n)` is the data of the buffer.
+    - With `outside`, the data is stored after the flatbuffer. `Later(n)` is its position, and the dict has its size.
+
+    The buffers of the metadata follow those of the constants, and have their bytes. If the model's metadata lacks
+    min_runtime_version, the entry is added.
 
     Raises ConversionError in these cases:
 
-    - the model has no subgraphs, or an index is out of range
+    - the model has no subgraphs, or the index of a tensor or of a signature's subgraph is out of range
     - a size exceeds 2^31 - 1
-    - an op is unknown, or has options that it does not accept
+    - an op is unknown, or has options although the op takes none
+
+    The names of other options are not checked here: `encode` checks them.
     """
     if not model.subgraphs:
         raise ConversionError("a model without a graph cannot be written")

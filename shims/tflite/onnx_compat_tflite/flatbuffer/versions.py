@@ -60,13 +60,16 @@ def _either(**versions: int) -> Rule:
 
 
 def _rank(**over: int) -> Rule:
-    """Return a rule on the rank of input 0. `_rank(over4=5)`: a rank over 4 requires version 5, another rank version 1."""
+    """Return a rule on the rank of input 0. `_rank(over4=5)`: a rank over 4 requires version 5, another rank version 1.
+
+    Of several arguments that apply, the greatest version counts.
+    """
     limits = {int(name[4:]): version for name, version in over.items()}
     return lambda use: max([1] + [version for limit, version in limits.items() if len(use.shape(0)) > limit])
 
 
 def _broadcast(version: int) -> Rule:
-    """Return a rule: inputs 0 and 1 of different shapes, one of them of a rank over 4, require this version, others 1."""
+    """Return a rule that gives `version` if inputs 0 and 1 differ in shape and one has a rank over 4; otherwise 1."""
 
     def rule(use: _Use) -> int:
         is_over_4 = max(len(use.shape(0)), len(use.shape(1))) > 4
@@ -80,15 +83,15 @@ def _option(name: str, version: int) -> Rule:
 
 
 def _hybrid(plain: int, per_channel: int, asymmetric: int = 1) -> Rule:
-    """Return the rule for the version of ops with a float32 input 0 and int8 weights as input 1.
+    """Return a rule for ops that quantise a float32 input 0 at run time, because the weights (input 1) are int8.
 
-    These ops quantise the input at run time. They need the greatest of these versions:
+    The rule gives the greatest of these versions:
 
     - `plain`
     - `per_channel`, if the weights have several scales
     - `asymmetric`, if the option asymmetric_quantize_inputs is set
 
-    The rule gives 1 for ops with other dtypes.
+    For other dtypes of the two inputs, it gives 1.
     """
 
     def rule(use: _Use) -> int:
@@ -105,7 +108,7 @@ def _weights(data: str, weights: str, version: int) -> Rule:
 
 
 def _blocks(version: int) -> Rule:
-    """Return a rule: weights (input 1) with a scale for each block of a row require this version, others 1."""
+    """Return a rule that gives `version` if the weights (input 1) have a scale for each block of a row; otherwise 1."""
 
     def rule(use: _Use) -> int:
         quantization = None if len(use.inputs) < 2 or use.inputs[1] is None else use.inputs[1].quantization
@@ -124,7 +127,10 @@ def _dilation_rule(use: _Use) -> int:
 
 
 def _rescale_rule(use: _Use) -> int:
-    """Return 3 if a quantised MUL has scale(x) * scale(y) / scale(output) >= 1, for their first scales; else 1."""
+    """Return 3 for a quantised MUL with scale(x) * scale(y) / scale(output) >= 1, and 1 for any other MUL.
+
+    Of a tensor with several scales, the first is used.
+    """
     scales = [t.quantization.scale for t in (*use.inputs[:2], *use.outputs[:1]) if t is not None and t.quantization]
     if len(scales) != 3 or not all(scales) or not all(scale[0] for scale in scales):
         return 1
@@ -132,7 +138,7 @@ def _rescale_rule(use: _Use) -> int:
 
 
 def _plain16(version: int) -> Rule:
-    """Return a rule that gives `version` if input 0 is int16 without a scale, which is not quantised, and 1 otherwise."""
+    """Return a rule that gives `version` if input 0 is int16 and not quantised (it has no scale); otherwise 1."""
     return lambda use: version if use.dtype(0) == "int16" and not use.is_quantized() else 1
 
 

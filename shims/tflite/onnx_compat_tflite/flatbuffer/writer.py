@@ -27,10 +27,12 @@ _ALIGNMENT = 16
 
 
 def is_oversized(model: ModelSpec) -> bool:
-    """Whether the model's constants must be stored after the flatbuffer, which would otherwise exceed `LIMIT` (2 GB).
+    """Whether the model with its constants exceeds `LIMIT` (2 GB), the largest size of a flatbuffer.
 
-    If the constants take less than half of `LIMIT`, returns False and does not check the model. For larger constants,
-    raises ConversionError if the model is invalid.
+    The constants must then be stored after the flatbuffer: see `outside` of `write`.
+
+    If the arrays of the constants take less than half of `LIMIT`, returns False and does not check the model. For
+    larger constants, raises ConversionError if the model is invalid.
     """
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
     constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)
@@ -87,7 +89,7 @@ def to_bytes(model: ModelSpec, outside: bool = False) -> bytes:
 class _Layout(NamedTuple):
     """The content of a file: the encoded `tables`, then each of `constants` at its byte position in `starts`.
 
-    `has_lengths`: the constants are flatbuffer vectors, so that each is preceded by its length in 4 bytes.
+    `has_lengths`: whether the constants are flatbuffer vectors. If so, the length of each is in the 4 bytes before it.
     """
 
     tables: bytearray

@@ -85,10 +85,10 @@ def _find_producers(
     """Return the operators that compute the inputs of `reader` at `positions`, each after the operators before it.
 
     They are ops of `fusing`, and moves (ops of `_MOVES` with float32 results) after these. The last operator writes the
-    input at the last position. Returns None if
+    input at the last position. Returns None if one of the inputs, or a tensor before a move,
 
-    - an input comes from another op, or from an operator with a fused activation,
-    - an input or a tensor before a move is an output, or is read more than once.
+    - is computed by another op, or by an operator with a fused activation,
+    - is an output, or is read more than once.
     """
     producers: List[fb.OperatorSpec] = []
     for position in positions:

@@ -58,8 +58,9 @@ def _after_example() -> fb.ModelSpec:
 def affine_after_layer(graph: GraphRewriter, context: Context) -> int:
     """Fold ADD, SUB, MUL and DIV by constants, and NEG, into the layer that computes their operand.
 
-    Applies under the conditions of this module. The folded operator is erased. The layer gets its fused activation, a
-    new bias and, for a factor other than 1, new filters. Returns the number of folds.
+    Applies under the conditions of this module. The folded operator is erased, and the layer writes its result. The
+    layer gets a new bias, the fused activation of the folded operator and, for a factor other than 1, new filters.
+    Returns the number of folds.
     """
     count = 0
     scaled: _Scaled = {}
@@ -110,9 +111,9 @@ def _fold_into(
     `source` is the tensor x * factor + summand, which the layer reads. `affine` has the factor and the summand. A layer
     without a bias gets one. Returns None if
 
-    - the layer is no CONV_2D or FULLY_CONNECTED,
+    - the layer is no CONV_2D or FULLY_CONNECTED, or does not read `source` exactly once,
     - its filters are no constant float32 1x1 filters, or it has a bias that is no constant,
-    - the layer does not read `source` exactly once, or has groups,
+    - its filters do not have the number of channels of `source`, as in a convolution with groups,
     - filters of more than `_MAX_COPIED` bytes have other readers,
     - a new filter or bias is not finite, or a nonzero filter becomes zero or denormal.
     """
@@ -149,7 +150,7 @@ def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) 
     `layer` is an op of `_LAYERS`; it gets the fused activation of the reader. Returns False, without a change, if
 
     - the layer has a fused activation,
-    - its result is an output, or has several readers,
+    - its result is an output, or has no reader or several,
     - the reader is no affine map by constants (see `_find_affine`),
     - the new weights are not possible (see `_apply_affine`).
     """
@@ -165,10 +166,10 @@ def _fold_reader(graph: GraphRewriter, layer: fb.OperatorSpec, scaled: _Scaled) 
 
 
 def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> bool:
-    """Multiply the filters and the bias of a layer by a number, in place; return whether that was possible.
+    """Scale a layer's result by a number: give the layer new filters and a new bias; return whether that was possible.
 
-    `layer` is an op of `_LAYERS` without an activation: the caller has to check that. Returns False, without a change,
-    in the cases of `_apply_affine`.
+    `layer` is an op of `_LAYERS` without an activation: the caller has to check that. Other readers of the old filters
+    and bias still read these. Returns False, without a change, in the cases of `_apply_affine`.
     """
     return _apply_affine(graph, layer, _Affine(np.float32(factor), np.float32(0)), {})
 
@@ -179,7 +180,8 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
     The channels are along the last axis. A fused activation of `op` is ignored. Returns None if
 
     - the op is not ADD, SUB, MUL, DIV or NEG,
-    - the other operand is no constant, varies along another axis, or has a higher rank than `source`,
+    - the other operand is no constant, or varies along another axis,
+    - the other operand has a higher rank than `source`, or would broadcast the last axis of `source`,
     - the op is a DIV by zero, or divides a constant by `source`.
     """
     if op.builtin == "NEG":
@@ -201,10 +203,13 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
 
 
 def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine, scaled: _Scaled) -> bool:
-    """Fold an affine map of a layer's result into the layer's weights, in place; return whether that was possible.
+    """Fold an affine map of a layer's result into new filters and a new bias; return whether that was possible.
 
-    `layer` is an op of `_LAYERS`. Without a bias, the layer gets a bias. `scaled` caches the tensor index of new filters
-    by (old filters, axis, factor). The layer stays unchanged, and the result is False, if
+    `layer` is an op of `_LAYERS`. A layer without a bias gets one. A factor of 1 keeps the filters. Other readers of
+    the old weights still read these. `scaled` caches the tensor index of new filters by (old filters, axis, factor).
+
+    Returns False, without a change, if
+
     - the filters are no float32 constant, or the bias is not constant,
     - a new filter or bias is not finite, or a nonzero filter becomes zero or denormal,
     - the filters would change, take more than `_MAX_COPIED` bytes, and have other readers.

@@ -67,7 +67,8 @@ def attention_scale(graph: GraphRewriter, context: Context) -> int:
 
     A scale is a MUL or DIV by a scalar constant. Applies under the conditions of this module.
 
-    - If a FULLY_CONNECTED computes an operand, the joined scale is folded into its weights.
+    - If a FULLY_CONNECTED that `scale_layer` can scale computes an operand, the joined scale is folded into its
+      weights.
     - Otherwise two or more scales become one scale of the smallest scaled operand. A single scale stays.
     """
     count = 0
@@ -118,7 +119,7 @@ def _set_scale(graph: GraphRewriter, operand: _Operand, number: float) -> None:
 
 
 def _finish_operand(graph: GraphRewriter, operand: _Operand, is_scaled: bool) -> None:
-    """Remove the scale of an operand, unless it now is the joined scale; give new tensors to operators with other results.
+    """Remove the scale of an operand, unless it applies the joined scale. Rename the results that changed.
 
     `is_scaled`: the joined scale was applied to this operand, in its layer or, without a layer, in its scale. Operators
     whose results changed write new tensors, because the old names belong to values of the model.
@@ -143,6 +144,9 @@ def _find_operand(graph: GraphRewriter, product: fb.OperatorSpec, position: int)
     - any other op, or a second scale,
     - an operator with a fused activation,
     - a tensor that is an output or has several readers.
+
+    Without a layer, returns the scale and the moves between the scale and the product. Without a scale too, returns all
+    moves found.
     """
     moves: List[List[fb.OperatorSpec]] = [[], []]  # behind the scale, and before it
     scale: Optional[_Scale] = None

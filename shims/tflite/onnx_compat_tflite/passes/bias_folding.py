@@ -40,8 +40,8 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
 
     Applies under the conditions of this module, and erases the ADD. Returns the number of folded ADDs.
 
-    A fused activation of the ADD moves to the operator that computes its other operand: the layer, or an ADD after it.
-    Reshapes in between are skipped.
+    The fused activation of an erased ADD moves to the last operator before the ADD that is no reshape: the layer, or
+    another ADD.
     """
     count = 0
     for op in graph.operators:
@@ -60,12 +60,12 @@ def bias_folding(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_layer(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, np.ndarray, fb.OperatorSpec]]:
-    """Return (x, vector, layer) for an ADD of the tensor x and a constant, which can be added to the layer's bias.
+    """Return (x, vector, layer) for an ADD of a tensor x and a constant that the bias of `layer` can absorb.
 
     `vector` is the constant, with a number for each index of the last axis. Returns None if
 
     - no operand is such a constant (see `_summands`),
-    - no layer with a bias that may change computes x (see `_layer_of_channels`).
+    - x is not computed by a layer whose bias can change (see `_layer_of_channels`).
     """
     for x, constant in (op.inputs, list(op.inputs)[::-1]):
         vector = _summands(graph, op, constant)
@@ -95,12 +95,16 @@ def _layer_of_channels(
 ) -> Optional[fb.OperatorSpec]:
     """Return the layer that computes the tensor with this index, directly or through reshapes and ADDs.
 
-    `reader` is the operator that reads the tensor; `count` is the number of channels. At an ADD, the first operand that
-    such a layer computes is followed. Returns None if there is no such layer, if the layer's bias cannot change, or if
-    the tensor or a tensor on the way
+    `reader` is the operator that reads the tensor; `count` is the number of channels. At an ADD, the operands are tried
+    in order. Returns None if
+
+    - there is no such layer, or it has a fused activation,
+    - the layer's filters are no float32 constant, or its bias is no constant.
+
+    Returns None also if the tensor, or a tensor between the layer and this tensor,
 
     - is an output, or has several readers,
-    - has a last axis without exactly `count` elements,
+    - does not have exactly `count` elements along its last axis,
     - is broadcast by an ADD, or added to itself,
     - is computed by an ADD with a fused activation.
     """

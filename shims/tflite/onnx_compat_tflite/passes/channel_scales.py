@@ -37,7 +37,7 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer", "activation_fusion", "bias_folding"),
 )  # fmt: skip
 def channel_scales(graph: GraphRewriter, context: Context) -> int:
-    """Replace a MUL and an ADD of constants per channel by a DEPTHWISE_CONV_2D with 1x1 filters.
+    """Replace a MUL and the ADD that reads its result, both by constants per channel, by a 1x1 DEPTHWISE_CONV_2D.
 
     Applies under the conditions of this module. The DEPTHWISE_CONV_2D gets the activation of the ADD. Returns the
     number of rewrites.

@@ -53,8 +53,9 @@ def _example() -> fb.ModelSpec:
 def channel_shuffles(graph: GraphRewriter, context: Context) -> int:
     """Remove channel shuffles (RESHAPE, TRANSPOSE, RESHAPE) between two convolutions: reorder the filters of both.
 
-    Applies under the conditions of this module. The rewrite may insert zero channels. It is skipped if the
-    number of channels would grow by more than the factor `_MAX_GROWTH`. Erases dead code. Returns the number of removed shuffles.
+    Applies under the conditions of this module. The rewrite may insert zero channels. A shuffle stays if the number of
+    channels would grow by more than the factor `_MAX_GROWTH`. Erases dead code after each rewrite. Returns the number
+    of removed shuffles.
     """
     count = 0
     while _absorb_shuffle(graph):
@@ -114,7 +115,8 @@ def _channel_order(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec
 
     - `source` and `result` are not of rank 4 with equal sizes, or a size other than the batch is open,
     - the permutation is no constant,
-    - the first RESHAPE splits the channels into axes, and the TRANSPOSE moves another axis.
+    - the input of the TRANSPOSE does not end with the axes into which the channels are split,
+    - the TRANSPOSE moves an axis other than these last axes.
     """
     whole, cut = graph.sizes(source), graph.sizes(transpose.inputs[0] or 0)
     perm = graph.constant(transpose.inputs[1])
@@ -146,7 +148,7 @@ def _place_channels(graph: GraphRewriter, shuffle: _Shuffle) -> Optional[_Placem
 
     The positions are ordered by (group of the first convolution, group of the last convolution). Each such pair gets as
     many positions as the pair with the most channels. Unused positions become zero channels. Returns None if there are
-    too many of them (see `_MAX_GROWTH`).
+    more positions than `_MAX_GROWTH` times the number of channels.
     """
     channels = len(shuffle.order)
     read = _channels_read(graph, shuffle.last)
@@ -208,7 +210,8 @@ def _spread_channels(
 ) -> List[int]:
     """Append constants with the channels of `arrays` at their new positions, and zeros elsewhere; return their indices.
 
-    `arrays`: the filters, whose channels are along `axis`, and the bias. `conv` gives their names.
+    `arrays`: the filters, whose channels are along `axis`, and the bias. Their channels must be in the order after the
+    shuffle. The result of `conv` gives the constants their names.
     """
     tensors = []
     for array, kind in zip(arrays, ("filters", "bias")):

@@ -47,10 +47,10 @@ def _example(target: Emitter) -> Program:
     "composed_activations", "where(less(x, 0), a * x, x) => leaky_relu(x, a); also gelu, elu, prelu, ...", _example
 )
 def composed_activations(region: Region, target: Emitter) -> Tuple[Region, int]:
-    """Replace composed activations by primitives of the TFLite emitter. Return the new region and the number of rewrites.
+    """Replace composed activations by primitives of the TFLite emitter; return (new region, number of rewrites).
 
-    Applies under the conditions of this module. An activation is replaced only if the target runtime has its kernel.
-    Without a rewrite, returns `region` itself. `target` must be a TFLiteEmitter.
+    Applies under the conditions of this module. An activation is replaced only if the target runtime has the float32
+    kernel that `_FINDERS` names. Without a rewrite, returns `region` itself. `target` must be a TFLiteEmitter.
     """
     assert isinstance(target, TFLiteEmitter)
     finders = [find for builtin, find in _FINDERS if target.builder.kernels.accepts(builtin, "float32")]
@@ -157,7 +157,7 @@ def match_prelu(node: Node) -> Match:
 
     - the node has another form,
     - x has a rank below 2,
-    - the slope varies along another axis, or has a single element for several channels.
+    - the slope is a scalar without axes, varies along another axis, or has a single element for several channels.
     """
     branch = _slope_below_zero(node)
     if branch is None:

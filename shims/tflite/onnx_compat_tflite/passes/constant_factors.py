@@ -56,12 +56,13 @@ def constant_factors(graph: GraphRewriter, context: Context) -> int:
 def _join_factors(
     graph: GraphRewriter, op: fb.OperatorSpec, b: np.ndarray, inner: fb.OperatorSpec, first: Tuple[int, np.ndarray]
 ) -> bool:
-    """Replace `op`, which applies the factor `b` to x * a or x / a, by one MUL or DIV of x; return whether it was replaced.
+    """Replace `op`, a MUL or DIV by `b` of x * a or x / a, by one MUL or DIV of x; return whether it was replaced.
 
-    `op` is a MUL or DIV by `b`. `inner` is the MUL or DIV that computes x * a or x / a, and `first` is (index of x, a).
-    `op` keeps its fused activation and its result.
+    `inner` is the MUL or DIV that computes x * a or x / a, and `first` is (index of x, a). `op` keeps its fused
+    activation and its result. `inner` stays, without readers.
 
-    Returns False, without a change, if the joined factor overflows, underflows or is too large. See `_add_factor`.
+    Returns False, without a change, if the joined factor overflows, underflows, has a zero or is too large. See
+    `_add_factor`.
     """
     (x, a), is_alike = first, inner.builtin == op.builtin
     with np.errstate(all="ignore"):
@@ -76,11 +77,12 @@ def _join_factors(
 def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Rewrite (x * a + b) * c => x * (a * c) + b * c, where `op` is the MUL by c; return whether it was rewritten.
 
-    The inner ADD becomes the MUL, and `op` becomes the ADD. If `op` has no fused activation, and its only reader adds a
-    constant d, the reader changes: it skips `op` and adds b * c + d.
+    The inner ADD becomes the MUL, and `op` becomes the ADD. The inner MUL stays, without readers. If `op` has no fused
+    activation, and its only reader adds a constant d, the reader changes: it skips `op` and adds b * c + d. The reader
+    stays if that sum is not possible.
 
-    Returns False, without a change, if a condition of the module fails, or if a joined constant is not possible. See
-    `_add_factor`.
+    Returns False, and changes no operator, if a condition of the module fails, or if a joined constant is not possible.
+    See `_add_factor`.
     """
     outer = _constant_operand(graph, op, "MUL")
     total = None if outer is None else _unshared_producer(graph, op, outer[0], "ADD")

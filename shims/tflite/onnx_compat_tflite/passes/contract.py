@@ -67,7 +67,10 @@ def graph_pass(
 
 
 class ExampleGraph:
-    """Builder of a small subgraph, for the example of a pass. It has an input of the dtype `dtype` for each of `shapes`."""
+    """Builder of a small subgraph, for the example of a pass, with an input of dtype `dtype` for each of `shapes`.
+
+    `inputs`: the tensor indices of the inputs. `spec`: the subgraph. `name` is its name, and begins the tensors' names.
+    """
 
     def __init__(self, *shapes: Sequence[int], dtype: str = "float32", name: str = "main") -> None:
         self.spec = fb.SubGraph(name=name)
@@ -137,8 +140,8 @@ class ExampleGraph:
     def model(self, *outputs: int, bodies: Sequence["ExampleGraph"] = ()) -> fb.ModelSpec:
         """Set the outputs of this subgraph to `outputs`, and return a model with this subgraph as the first.
 
-        `bodies` are the subgraphs that this subgraph calls. They follow it in the model, so the first of them has the
-        index 1.
+        `bodies` are the subgraphs that this subgraph calls; call their method `finish` before. They follow this
+        subgraph in the model, so the first of them has the index 1.
         """
         self.finish(*outputs)
         return fb.ModelSpec([self.spec, *[body.spec for body in bodies]])

@@ -91,11 +91,11 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
     """Return, as `_Blocks`, how the operators from `source` to `result` turn the channels into blocks of pixels.
 
     `transpose` is the TRANSPOSE between the two RESHAPEs. The channels are split into (row, column, c) or (c, row,
-    column). Returns None if
+    column). A `result` of [n, 1, h, w] counts as [n, h, w, 1]. Returns None if
 
-    - the permutation or the sizes are others, or a block is a single pixel,
+    - the operators do not turn channels into square blocks of 2x2 pixels or more,
     - the permutation is no constant,
-    - a size other than the batch is open.
+    - a size other than the batch is open or 0.
     """
     whole, wide, split = (list(graph.sizes(index)) for index in (source, result, transpose.inputs[0] or 0))
     perm = graph.constant(transpose.inputs[1])
@@ -117,8 +117,11 @@ def _find_blocks(graph: GraphRewriter, source: int, transpose: fb.OperatorSpec, 
 def merge_axes(sizes: Sequence[int], perm: Sequence[int]) -> Tuple[List[int], List[int]]:
     """Simplify a permutation: drop axes of size 1, merge axes that stay adjacent; return (sizes, permutation).
 
-    `sizes` are those before the permutation; an open size is -1, also of a group of axes with one. Two permutations with equal results move the elements
-    in the same way. Example: sizes [2, 3, 4] with the permutation [2, 0, 1] become [6, 4] with [1, 0].
+    `sizes`, and the returned sizes, are in the order before the permutation. Example: sizes [2, 3, 4] with the
+    permutation [2, 0, 1] become [6, 4] with [1, 0].
+
+    An open size is -1; a merged axis is open (-1) if one of its axes is open. Two permutations with equal results move
+    the elements in the same way.
     """
     groups: List[List[int]] = []
     for axis in (axis for axis in perm if sizes[axis] != 1):

@@ -77,10 +77,10 @@ def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Par
 
 @lru_cache(maxsize=None)
 def _split_axis(length: int, most: int) -> List[Sequence[int]]:
-    """Split range(length) into ranges of at most `most` positions, each symmetric about the centre; [] if impossible.
+    """Split range(length) into ranges of at most `most` positions, each symmetric about the centre.
 
-    Impossible is only a `most` of 1 with a length above 1. The list is cached: do not change it. Example: length 5 with
-    at most 3 positions gives range(0, 5, 2) and range(1, 4, 2).
+    Example: length 5 with at most 3 positions gives range(0, 5, 2) and range(1, 4, 2). Returns [] only if `most` is 1
+    and the length is not 1. The list is cached: do not change it.
     """
     parts: List[Sequence[int]] = []
     left = set(range(length)) if most > 1 or length == 1 else set()

@@ -35,8 +35,9 @@ def _example() -> fb.ModelSpec:
 def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
     """Replace each TRANSPOSE_CONV whose stride is its filter size by a 1x1 CONV_2D and a DEPTH_TO_SPACE or RESHAPE.
 
-    Applies under the conditions of this module. If the only reader is a RELU, RELU6 or RELU_N1_TO_1, this activation is
-    erased, and fused into the CONV_2D. Returns the number of replaced TRANSPOSE_CONVs.
+    Applies under the conditions of this module. The CONV_2D gets the fused activation of the TRANSPOSE_CONV. If the
+    TRANSPOSE_CONV has none, and its only reader is a RELU, RELU6 or RELU_N1_TO_1, the reader is erased. The CONV_2D
+    then gets this activation. Returns the number of replaced TRANSPOSE_CONVs.
     """
     count = 0
     result: List[fb.OperatorSpec] = []
@@ -62,12 +63,13 @@ def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
 def _block_sizes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[Tuple[int, int]]:
     """Return the (height, width) of the block of results that a TRANSPOSE_CONV computes from each pixel.
 
-    The blocks do not overlap, and each is complete, because the emitter requests the whole result. Returns None for
+    The blocks do not overlap, and each is complete, because the emitter requests the whole result. The filters must
 
-    - another op, and the padding SAME,
-    - filters that are no float32 constant, and a bias that is no constant,
-    - strides that are not the filter sizes,
-    - filters that are neither square, of 2x2 or more, nor of height 1 with a result of height 1 and static sizes.
+    - be a float32 constant, with a bias that is constant or missing,
+    - have the size of the strides,
+    - be squares of 2x2 or more, or have height 1. With height 1, the result must have height 1 and static sizes.
+
+    Returns None for other filters, for the padding SAME, and for another op.
     """
     if op.builtin != "TRANSPOSE_CONV" or op.options["padding"] != "VALID":
         return None

@@ -24,7 +24,7 @@ def _example() -> fb.ModelSpec:
     after=("affine_after_layer", "affine_before_layer"),
 )  # fmt: skip
 def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Let each FULLY_CONNECTED read the input x of the RESHAPE to rank 2 before it; return the number of skipped RESHAPEs.
+    """Bypass a RESHAPE to rank 2 before a FULLY_CONNECTED: the FULLY_CONNECTED reads the input x of the RESHAPE.
 
     Conditions:
 
@@ -32,7 +32,7 @@ def fully_connected_reshapes(graph: GraphRewriter, context: Context) -> int:
     - The rows of the reshaped tensor have the length of the weights' rows.
     - The option keep_num_dims is not set.
 
-    The RESHAPE is not erased.
+    The RESHAPE is not erased. Returns the number of changed FULLY_CONNECTEDs.
     """
     count = 0
     for op in graph.operators:

@@ -59,10 +59,10 @@ def _rewrite_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
-    """Return (x, low, high) if `op` computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)).
+    """Return (x, low, high) if the MINIMUM `op` computes MINIMUM(high, MAXIMUM(low, x)) or MINIMUM(high, RELU(x)).
 
     x is a tensor index. `high` and `low` must be scalar constants, and the first operands, as the emitter writes them.
-    For RELU, `low` is 0. Returns None for any other operator.
+    For RELU, `low` is 0. Returns None for any other MINIMUM.
     """
     high = graph.number(op.inputs[0])
     lower = graph.producer(op.inputs[1], "MAXIMUM", "RELU")
@@ -75,9 +75,10 @@ def _find_clamp(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Clamp]:
 
 
 def _last_operator(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> fb.OperatorSpec:
-    """Return the SELECT_V2 that reads the result of `op` and restores the NaN of `source`; `op` if there is no such reader.
+    """Return the SELECT_V2 that reads the result of `op` and restores the NaN of `source`.
 
-    That is SELECT_V2(NOT_EQUAL(source, source), source, result).
+    The SELECT_V2 has the form SELECT_V2(NOT_EQUAL(source, source), source, result). Returns `op` if no operator has
+    this form.
     """
     for reader in graph.readers(op.outputs[0]):
         if reader.builtin == "SELECT_V2" and reader.inputs[1] == source:
@@ -99,7 +100,7 @@ def _hard_sigmoid_input(graph: GraphRewriter, index: int) -> Optional[int]:
 
 
 def _other_operand(graph: GraphRewriter, op: fb.OperatorSpec, number: float) -> Optional[int]:
-    """Return the tensor index of the operand of `op` whose other operand is the scalar constant `number`.
+    """Return the tensor index of the other operand of `op`, if one operand is the scalar constant `number`.
 
     The constant may differ by a relative 1e-5. Returns None if no operand is this constant, or if `op` has a fused
     activation.
@@ -126,9 +127,11 @@ def _write_hard_sigmoid(graph: GraphRewriter, op: fb.OperatorSpec, source: int) 
 def _rewrite_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Replace `op` by HARD_SWISH(x) if it computes x * (RELU6(x + 3) / 6) or (x * RELU6(x + 3)) / 6.
 
-    `op` is a MUL or DIV. The factors may be in any order, and x * (1/6) is recognised as x / 6. Returns whether `op`
-    was replaced. Returns False for another form, and if an intermediate operator other than that RELU6 has a fused
-    activation.
+    `op` is a MUL or DIV without a fused activation. The factors may be in any order, and a MUL by 1/6 counts as a DIV
+    by 6. Returns whether `op` was replaced.
+
+    Returns False for another form, and if the result has another rank than x. Returns False also if an operator before
+    `op`, other than the RELU6, has a fused activation.
     """
     if op.builtin == "MUL":
         for x, factor in (op.inputs, list(op.inputs)[::-1]):
@@ -156,7 +159,9 @@ def _write_hard_swish(graph: GraphRewriter, op: fb.OperatorSpec, x: Optional[int
 
 
 def _divided_by_six(graph: GraphRewriter, op: Optional[fb.OperatorSpec]) -> Optional[int]:
-    """Return the tensor index of x if the operator computes x / 6 or x * (1/6), within a relative 1e-5.
+    """Return the tensor index of x if the operator computes x / 6 or x * (1/6).
+
+    The 1/6 may differ by a relative 1e-5, the 6 must be exact.
 
     `op` is a MUL or a DIV, or may be None. Returns None for another number, for an operator with a fused activation,
     and without an operator.

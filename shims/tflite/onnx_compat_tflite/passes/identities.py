@@ -43,11 +43,11 @@ def identities(graph: GraphRewriter, context: Context) -> int:
 
 
 def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return the tensor index of x if `op` computes x and its neutral element, so that the result equals x.
+    """Return the tensor index of x if `op` combines x with its neutral element, so that the result equals x.
 
-    `op` must be an op of `_NEUTRAL`. x is the first operand for DIV and SUB, and either operand for other ops. For a
-    MAXIMUM of a size of a tensor (see `_is_length`), the neutral element is 0. -0 is not a neutral element. Returns
-    None if
+    `op` must be an op of `_NEUTRAL`, which has the neutral elements. x is the first operand for DIV and SUB, and either
+    operand for other ops. For a MAXIMUM of a size of a tensor (see `_is_length`), the neutral element is 0. -0 is not a
+    neutral element. Returns None if
 
     - no operand is the neutral element, or x is a constant,
     - x differs from the result in rank or quantization,

@@ -134,7 +134,7 @@ class _Buffers:
         return self._first.get(index, {index})
 
     def _is_computed(self, index: Optional[int]) -> bool:
-        """Whether an operator writes the tensor, so that kernels may overwrite it.
+        """Whether kernels may overwrite the tensor: True for a result of an operator, and for a variable.
 
         Returns False for an input, a constant, and an omitted operand (None).
         """

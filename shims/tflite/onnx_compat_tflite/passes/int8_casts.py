@@ -82,7 +82,7 @@ class _Cast:
     def to_int8(self, source: int, result: int) -> None:
         """Append operators that cast `source` to the int8 tensor `result`: GATHER([-128, ..., 127], (x + 128) mod 256).
 
-        A source of another dtype is first cast to int32. The index is computed for a vector: tflite-runtime 2.7 does
+        A source that is not int32 is first cast to int32. The index is computed for a vector: tflite-runtime 2.7 does
         not broadcast tensors of rank 5.
         """
         whole = self._convert(source, "int32")
@@ -110,8 +110,9 @@ class _Cast:
     def _shape(self, source: int) -> int:
         """Return the index of a tensor with the shape of `source`, for a RESHAPE.
 
-        - If no size or one size is open, it is a constant, with -1 for the open size.
-        - If several sizes are open, or one is open and another is 0, it is the result of a SHAPE, which is appended.
+        - If no size is open, it is a constant.
+        - If one size is open and no size is 0, it is a constant with -1 for the open size.
+        - Otherwise it is the result of a SHAPE, which is appended.
         """
         sizes = list(self._graph.sizes(source))
         open_sizes = sum(size < 0 for size in sizes)

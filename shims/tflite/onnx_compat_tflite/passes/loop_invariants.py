@@ -29,8 +29,9 @@ def _example() -> fb.ModelSpec:
 def loop_invariants(graph: GraphRewriter, context: Context) -> int:
     """Remove unused loop-carried values from each WHILE and its subgraphs; return the number of removed values.
 
-    The conditions of this module tell which values are unused. The condition and the body of the loop lose the inputs
-    and outputs of these values, and the operators that are then dead code.
+    A value is unused if its result has no reader and is no output, and neither the condition nor another kept value
+    depends on it. The condition loses the inputs of these values, and the body their inputs and outputs. Operators that
+    are then dead code are erased from both.
 
     Inner loops must be rewritten first, as `Context.apply` does, because an outer loop may carry a value only for an
     inner loop.
@@ -54,8 +55,11 @@ def loop_invariants(graph: GraphRewriter, context: Context) -> int:
 def _read_values(graph: GraphRewriter, loop: fb.OperatorSpec, test: GraphRewriter, body: GraphRewriter) -> List[int]:
     """Return the positions of the loop-carried values to keep, in ascending order.
 
-    `test` is the subgraph of the condition. A value is kept if it is read after the loop, is an output, or if the
-    condition or another kept value depends on it.
+    `test` is the subgraph of the condition. A value is kept if
+
+    - an operator after the loop reads its result, or its result is an output,
+    - the condition depends on it,
+    - another kept value depends on it in the body.
     """
     kept = {position for position, index in enumerate(loop.outputs) if graph.readers(index) or graph.is_output(index)}
     kept |= _input_positions(test, test.outputs)

@@ -26,9 +26,10 @@ def _example() -> fb.ModelSpec:
     after=("dead_code",),
 )  # fmt: skip
 def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
-    """Merge a CONCATENATION into the CONCATENATION that reads its result, under the conditions of this module.
+    """Merge a CONCATENATION into the CONCATENATION that reads its result.
 
-    The inner CONCATENATION stays, without readers. Returns the number of merges.
+    The merged operator must have at most four inputs. `_inner_concatenation` has the other conditions. The inner
+    CONCATENATION stays, without readers. Returns the number of merges.
     """
     count = 0
     for op in graph.operators:
@@ -48,13 +49,14 @@ def nested_concatenations(graph: GraphRewriter, context: Context) -> int:
 def _inner_concatenation(
     graph: GraphRewriter, outer: fb.OperatorSpec, index: Optional[int]
 ) -> Optional[fb.OperatorSpec]:
-    """Return the CONCATENATION that computes an input of `outer`, if its inputs can become inputs of `outer`.
+    """Return the CONCATENATION that computes the input `index` of `outer`, if it can be merged into `outer`.
 
     `index` is the tensor index of the input. Returns None if
 
-    - another op computes the input, or the input has other readers or is an output,
-    - the axes of the CONCATENATIONs differ,
-    - an input of the inner CONCATENATION and its result have different quantizations.
+    - no CONCATENATION computes the input,
+    - the input has readers other than `outer`, or is an output,
+    - the axes of the two CONCATENATIONs differ,
+    - an input and the result of the inner CONCATENATION have different quantizations.
 
     The number of inputs after the merge is not checked here.
     """

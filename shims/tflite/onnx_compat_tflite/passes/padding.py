@@ -75,10 +75,11 @@ def _transpose_example() -> fb.ModelSpec:
     after=("same_padding",),
 )  # fmt: skip
 def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
-    """Swap a TRANSPOSE and the PAD that reads it, if the TRANSPOSE makes the last axis shorter.
+    """Swap a TRANSPOSE and the PAD that reads its result, if the TRANSPOSE makes the last axis shorter.
 
-    PAD is faster on a long last axis. An open last axis before the TRANSPOSE is assumed to be long. Applies under the
-    conditions of this module. Returns the number of swaps.
+    PAD is faster on a long last axis. An open last axis before the TRANSPOSE counts as longer. Conditions: the tensor
+    is float32, the permutation and the amounts are constant, and only the PAD reads the TRANSPOSE. Returns the number
+    of swaps.
     """
     count = 0
     for pad in graph.operators:
@@ -99,9 +100,10 @@ def pad_before_transpose(graph: GraphRewriter, context: Context) -> int:
 def _swap(
     graph: GraphRewriter, transpose: fb.OperatorSpec, pad: fb.OperatorSpec, order: np.ndarray, ends: np.ndarray
 ) -> None:
-    """Swap the operators: `transpose` becomes the PAD, with the paddings `ends` permuted, and `pad` the TRANSPOSE.
+    """Swap a TRANSPOSE and the PAD that reads its result: `transpose` becomes a PAD, and `pad` a TRANSPOSE.
 
-    `order`: the permutation of the TRANSPOSE.
+    `order`: the permutation of the TRANSPOSE. `ends`: the (before, after) amounts of the PAD for each axis of its old
+    input. The new PAD gets them in the order of its own axes.
     """
     back = np.argsort(order)
     name, sizes = graph.tensor(pad.outputs[0]).name, graph.sizes(pad.outputs[0])

@@ -35,9 +35,14 @@ def _example() -> fb.ModelSpec:
 
 @graph_pass("redundant_reshapes", "RESHAPE(RESHAPE(x, a), b) => RESHAPE(x, b); the same for CAST", _example)
 def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
-    """Skip RESHAPEs before RESHAPEs and widening CASTs before CASTs, and bypass RESHAPEs and CASTs that change nothing.
+    """Remove redundant RESHAPEs and CASTs; return the number of rewrites.
 
-    Applies under the conditions of this module; a skipped operator stays. Returns the number of rewrites.
+    - RESHAPE(CAST(PACK(x)), []) => CAST(x) for a scalar x
+    - RESHAPE(RESHAPE(x)) => RESHAPE(x); the inner op may also be EXPAND_DIMS or SQUEEZE
+    - CAST(CAST(x)) => CAST(x), if the inner dtype represents every value of x
+    - RESHAPE(x) => x and CAST(x) => x, if they change nothing (see `_copied_tensor`)
+
+    An inner operator that is skipped is not erased.
     """
     count = sum(_bypass_pack(graph, op) for op in graph.operators if op.builtin == "RESHAPE")
     for op in graph.operators:
@@ -62,8 +67,8 @@ def redundant_reshapes(graph: GraphRewriter, context: Context) -> int:
 def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     """Rewrite RESHAPE(CAST(PACK(x)), []) => CAST(x) for a scalar x; return whether it was rewritten.
 
-    `op` is the RESHAPE. It must be the only reader of the CAST, and is erased. Loop counters that are compared with a
-    size have this form.
+    `op` is the RESHAPE. It must be the only reader of the CAST, whose result must be no output. The RESHAPE is erased.
+    Loop counters that are compared with a size have this form.
     """
     cast = graph.producer(op.inputs[0], "CAST")
     pack = None if cast is None else graph.producer(cast.inputs[0], "PACK")
@@ -77,9 +82,9 @@ def _bypass_pack(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
 
 
 def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
-    """Return x if `op` is a CAST(CAST(x)) whose inner CAST is to a dtype that represents every value of x.
+    """Return the tensor index x if the CAST `op` reads CAST(x), to a dtype that represents every value of x.
 
-    x is a tensor index. Returns None for any other operator.
+    `_WIDER` has these dtypes. Returns None otherwise. `op` must be a CAST.
     """
     inner = graph.producer(op.inputs[0], "CAST")
     if inner is None or inner.inputs[0] is None:
@@ -91,8 +96,8 @@ def _source_of_wider_cast(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional
 def _copied_tensor(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
     """Return the input of an operator that changes nothing: a RESHAPE to the same shape, or a CAST to the same dtype.
 
-    Returns None for any other operator. Returns None for a RESHAPE with several open sizes, or with an open size and a
-    size of zero. The sizes of such tensors may differ at run time.
+    Returns None for any other operator. Returns None also for a RESHAPE with several open sizes, or with an open size
+    and a size of zero. The two shapes may then differ at run time.
     """
     source = op.inputs[0] if op.builtin in ("RESHAPE", "CAST") else None
     if source is None:

@@ -33,7 +33,7 @@ class GraphRewriter:
         self._index_operators()
 
     def start_pass(self) -> None:
-        """Compute the producers and readers of all tensors anew if an operator was edited since the last time.
+        """Compute the producers and readers of all tensors anew, if an operator was edited since the last computation.
 
         The readers of each tensor are then in the order of execution, which edits of earlier passes may have changed.
         """
@@ -84,8 +84,8 @@ class GraphRewriter:
     def producer(self, index: Optional[int], *builtins: str) -> Optional[fb.OperatorSpec]:
         """Return the operator that writes the tensor `index`, if its op is one of `builtins`.
 
-        Returns None for another op. Returns None also for a tensor that no operator writes (an input, a constant, a
-        variable), and for an omitted input (None).
+        Returns None for any other op. Returns None also for an input, a constant or a variable, and for an omitted
+        input (None).
         """
         producer = self._producers.get(-1 if index is None else index)
         return producer if producer is not None and producer.builtin in builtins else None
@@ -175,7 +175,7 @@ class GraphRewriter:
         return self.add_tensor(name, dtype, shaped.shape, shaped.shape_signature)
 
     def rename(self, index: int, suffix: str) -> None:
-        """Append `suffix` to the name of a tensor. For a tensor that no longer holds the value that the name has in the model."""
+        """Append `suffix` to the name of a tensor that no longer has the value of this name in the model."""
         self._graph.tensors[index].name += suffix
 
     def set_quantization(self, index: int, quantization: fb.Quantization) -> None:
@@ -265,10 +265,11 @@ class GraphRewriter:
         self.set_outputs(op, erased.outputs)
 
     def write_new_tensor(self, op: fb.OperatorSpec, suffix: str) -> None:
-        """Let an operator write a new tensor with the name `old name + suffix`; readers of the old tensor read the new tensor.
+        """Let an operator write a new tensor, named `old name + suffix`; readers of the old tensor read the new tensor.
 
-        Use it if the result of the operator is no longer the value that the old name has in the model. The operator
-        must have a single result, which must not be an output of the subgraph.
+        The new tensor has the dtype, the shape and the quantization of the old tensor. Use it if the result of the
+        operator is no longer the value that the old name has in the model. The operator must have a single result,
+        which must not be an output of the subgraph.
         """
         (old,) = op.outputs
         tensor = self._graph.tensors[old]
@@ -277,13 +278,14 @@ class GraphRewriter:
         self.replace_reads(old, new)
 
     def bypass(self, op: fb.OperatorSpec, source: int) -> bool:
-        """Let readers of the result of `op` read the tensor `source`, which has the same value; return whether a reader changed.
+        """Let readers of the result of `op` read the equal tensor `source`; return whether a reader changed.
 
-        - If the result is no output, `op` is not erased, but has no readers. Returns False if there was no reader
+        - If the result is no output: `op` is not erased, but has no readers. Returns False if there was no reader
           before.
-        - If the result is an output, the operator that writes `source` now writes the output, and `op` is erased.
-          Returns True.
-        - If `source` is then an input, a constant, a variable or an output, nothing is changed. Returns False.
+        - If the result is an output: the operator that writes `source` writes the output in place of `source`. Readers
+          of `source` read the output, and `op` is erased. Returns True.
+        - If the result is an output, and `source` is an input, a constant, a variable or an output: nothing is changed.
+          Returns False.
         """
         result = op.outputs[0]
         if result not in self._graph.outputs:
@@ -303,8 +305,8 @@ class GraphRewriter:
     def select_ports(self, inputs: Optional[Sequence[int]] = None, outputs: Optional[Sequence[int]] = None) -> None:
         """Keep only the inputs and the outputs of the subgraph at these positions, in this order.
 
-        For `inputs` of None, all inputs are kept; for `outputs` of None, all outputs. Operators, tensors and callers of
-        the subgraph are not changed.
+        If `inputs` is None, all inputs are kept. If `outputs` is None, all outputs are kept. Operators, tensors and
+        callers of the subgraph are not changed.
         """
         if inputs is not None:
             self._graph.inputs = [self._graph.inputs[position] for position in inputs]

@@ -48,8 +48,8 @@ def _slices_example() -> fb.ModelSpec:
 def slices_to_split(graph: GraphRewriter, context: Context) -> int:
     """Replace SLICEs of equal size that together cover a tensor by a SPLIT, at the position of the first SLICE.
 
-    Applies to at most four SLICEs of a float32 or int32 tensor, under the conditions of this module. Returns the number
-    of SPLITs.
+    These SLICEs are all SLICEs of the tensor along one axis: at most four, with constant bounds and without overlap.
+    The tensor is float32 or int32. Returns the number of SPLITs.
     """
     groups: Dict[Tuple[int, int], List[_Slice]] = {}
     for op in graph.operators:
@@ -70,10 +70,13 @@ def slices_to_split(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slice(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[_Slice]:
-    """Return a SLICE with constant bounds along a single axis as a `_Slice`.
+    """Return the `_Slice` of a SLICE operator that has constant bounds and shortens a single axis.
 
-    `length` is -1 if the size of the result is open. Returns None for any other operator or dtype, and for a SLICE of
-    the whole tensor or along several axes.
+    `length` is -1 if the size of the result along the axis is open. Returns None for
+
+    - any other op, or a dtype that is neither float32 nor int32,
+    - bounds that are no constants,
+    - a SLICE of the whole tensor, or along several axes.
     """
     source = op.inputs[0] if op.builtin == "SLICE" else None
     if source is None or graph.tensor(source).dtype not in _TYPES:
@@ -109,7 +112,9 @@ def split_before_reshape(graph: GraphRewriter, context: Context) -> int:
     """Split the input of a RESHAPE instead of its result, if all results of the SPLIT are reshaped again.
 
     Example: x [n, 3 * 64] is reshaped to [n, 3, 64] and split along axis 1. After the rewrite, x is split along its
-    last axis. Applies under the conditions of this module. Returns the number of changed SPLITs.
+    last axis. Conditions: the first RESHAPE only divides the last axis, and its only reader is the SPLIT along the
+    first new axis. RESHAPEs are the only readers of the SPLIT's results, and no result is an output. Returns the number
+    of changed SPLITs.
     """
     count = 0
     for split in graph.operators:

@@ -44,10 +44,10 @@ def _example() -> fb.ModelSpec:
     after=("bias_folding", "channel_shuffles"),
 )  # fmt: skip
 def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
-    """Let convolutions read an image directly, with larger filters and strides, and not its SPACE_TO_DEPTH copy.
+    """Rewrite CONV_2D(SPACE_TO_DEPTH(x)) => CONV_2D(x), with larger filters and strides; return the number of rewrites.
 
-    Applies under the conditions of this module. The operators that make the copy are not erased. Returns the number of
-    changed convolutions.
+    SPACE_TO_DEPTH stands for the two forms that `_find_slices` and `_find_blocks` recognise. The operators that compute
+    it are not erased. `_can_stride` has the conditions for the convolution.
     """
     count = 0
     for conv in graph.operators:
@@ -67,11 +67,15 @@ def space_to_depth_conv(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]) -> Optional[_Samples]:
-    """Return, as `_Samples`, the image whose strided slices the CONCATENATION `joined` joins along the channels.
+    """Return the `_Samples` of an image, if the CONCATENATION `joined` joins strided slices of it along the channels.
 
-    `order`: the axes of the image that the convolution reads as batch, rows, columns and channels. The slices must have
-    each pixel of the image exactly once, with all channels. The image must be float32 of rank 4, with known sizes but
-    for the batch. Returns None for other slices or images.
+    `order`: the axes of the image that the convolution reads as batch, rows, columns and channels. For an NCHW image,
+    it is [0, 2, 3, 1]. Conditions:
+
+    - The slices have each pixel of the image exactly once, with all channels.
+    - The image is float32 of rank 4, and only its batch may be open.
+
+    Returns None if a condition does not hold.
     """
     if len(order) != 4 or order[0] != 0 or joined.options.get("axis") not in (order[3], order[3] - 4):
         return None
@@ -97,13 +101,13 @@ def _find_slices(graph: GraphRewriter, joined: fb.OperatorSpec, order: List[int]
 def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], List[int]]:
     """Return (source, starts, steps): the tensor `index` is `source`, sliced with a start and a step per axis.
 
-    A chain of STRIDED_SLICEs gives one result; the ends are not returned. `source` is the input of the first
-    STRIDED_SLICE of the chain. Without a chain, `source` is `index`, with starts of 0 and steps of 1. The chain ends at
-    a STRIDED_SLICE if
+    The search follows a chain of STRIDED_SLICEs backwards from `index`. `source` is the tensor at which it ends.
+    `starts` and `steps` combine all STRIDED_SLICEs of the chain; the ends are not returned. Without a STRIDED_SLICE,
+    `source` is `index`, with starts of 0 and steps of 1. The search ends at the result of a STRIDED_SLICE if
 
     - its starts, ends or steps are no constants,
     - a start is negative, or a step is below 1,
-    - it adds or drops axes, or may shorten a batch of open size.
+    - it adds or drops axes or has an ellipsis, or may shorten a batch of open size.
     """
     rank = len(graph.sizes(index))
     starts, steps = [0] * rank, [1] * rank
@@ -125,9 +129,9 @@ def _resolve_slices(graph: GraphRewriter, index: int) -> Tuple[int, List[int], L
 
 
 def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
-    """Return, as `_Samples`, the image from which RESHAPE, TRANSPOSE, RESHAPE compute the tensor `index`.
+    """Return the `_Samples` of an image, if RESHAPE, TRANSPOSE, RESHAPE compute the tensor `index` from the image.
 
-    The operators turn each block of the image into the channels of one pixel. A block is a square of at least 2x2
+    The three operators turn each block of the image into the channels of one pixel. A block is a square of at least 2x2
     pixels. Returns None if
 
     - other operators compute the tensor, or they permute the elements in another way,
@@ -156,10 +160,11 @@ def _find_blocks(graph: GraphRewriter, index: int) -> Optional[_Samples]:
 
 
 def _can_stride(graph: GraphRewriter, conv: fb.OperatorSpec) -> bool:
-    """Whether a convolution would have the same windows on the image, with larger filters and strides.
+    """Whether larger filters and strides can give the convolution `conv` the same windows on the image. True if
 
-    Returns True if the filters are constant float32, there is no dilation and there are no groups. The padding must be
-    VALID, or SAME that is equal on each side.
+    - the filters are constant float32,
+    - there is no dilation, and there are no groups,
+    - the padding is VALID, or SAME that adds equal amounts on both sides.
     """
     filters, sizes = graph.constant(conv.inputs[1]), graph.sizes(conv.inputs[0] or 0)
     if filters is None or np.asarray(filters).dtype != np.float32 or np.shape(filters)[3] != sizes[3]:
@@ -178,7 +183,8 @@ def _read_source(
 ) -> None:
     """Let a convolution read the image `samples.source`, with larger filters and strides, in place; the bias stays.
 
-    With a `transpose`, a TRANSPOSE of the image with its permutation is inserted before the convolution.
+    If `transpose` is given, a new TRANSPOSE of the image is inserted before the convolution. It has the permutation of
+    `transpose`.
     """
     source = samples.source
     old: Any = np.asarray(graph.constant(conv.inputs[1]))

@@ -53,8 +53,9 @@ def _example(target: Emitter) -> Program:
 def transpose_conv_cropping(region: Region, target: Emitter) -> Tuple[Region, int]:
     """Merge slices of transposed convolutions into `conv_transpose_same` nodes; return (region, number of rewrites).
 
-    Applies under the conditions of this module. Without a rewrite, the region itself is returned. The parameter
-    `beyond` of the new nodes has, for each spatial axis, result size - stride * input size.
+    `_sizes_beyond_stride` has the conditions. No other node may read the uncropped result. Without a rewrite, the
+    region itself is returned. The parameter `beyond` of the new nodes has, for each spatial axis, slice size - stride *
+    input size.
     """
     uses = count_uses(region)
 
@@ -89,6 +90,7 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
 
     `full` is the transposed convolution, and `cut` the slice of its result. Returns None if
 
+    - the input is a constant, or there are more than two spatial axes,
     - the slice does not keep the part that the padding SAME keeps (see the module docstring),
     - an open axis is not cropped, and has fewer elements than stride * input size.
     """
@@ -116,9 +118,9 @@ def _sizes_beyond_stride(cut: Node, full: Node) -> Optional[List[int]]:
 
 
 def _sliced_size(extent: Extent, start: Extent, end: Extent) -> Extent:
-    """Return the size of an axis of size `extent` after slicing from `start` to `end`. A negative end counts from the end.
+    """Return the size of an axis of size `extent` after slicing from `start` to `end`.
 
-    `start` is not negative, and `end` at most `extent`. The result is not clamped to 0: an uncropped transposed
-    convolution is always larger than the margins to crop.
+    A static negative `end` counts from the end of the axis. `start` is not negative, and `end` at most `extent`. The
+    result is not clamped to 0: an uncropped transposed convolution is always larger than the margins to crop.
     """
     return end - start if not is_static(end) or end >= 0 else extent + end - start

@@ -47,10 +47,10 @@ def quantize_with_library(model: fb.ModelSpec, kind: str, ranges: Optional[Range
     `kind` is the kind of quantisation, such as "dynamic". `ranges` are the calibration ranges, or None for a kind
     without calibration. With `ranges`,
 
-    - operators on variables and on tensors with unbounded ranges stay float32,
+    - in the first subgraph, operators on variables and on tensors with unbounded ranges stay float32,
     - only weights are quantised in loops and branches.
 
-    Side effect: tensors of `model` are renamed, except its inputs and outputs. Raises ConversionError if the library
+    Side effect: tensors of `model` may be renamed, except its inputs and outputs. Raises ConversionError if the library
     fails.
     """
     _make_names_unique(model)
@@ -89,6 +89,7 @@ def _make_names_unique(model: fb.ModelSpec) -> None:
     """Make the names of tensors unique over all subgraphs, in place: the library identifies tensors by name alone.
 
     Inputs and outputs of the first subgraph keep their names. Names in other subgraphs get the prefix `_INNER_PREFIX`.
+    A name that is already used gets a number: x, x_1, x_2.
     """
     main = model.subgraphs[0]
     ports = set(main.inputs).union(main.outputs)
@@ -110,8 +111,9 @@ def _calibration_values(
 ) -> Dict[str, Dict[str, np.ndarray]]:
     """Return {tensor name: {"min": array, "max": array}}, the library's format of calibration results.
 
-    The arrays have a single element, and the rank of the tensor, at least 1. `limits` has (least, largest) by tensor
-    index. A float32 tensor without limits that is no constant gets the range [0, 0].
+    Each float32 tensor that is no constant has an entry. `limits` has (least, largest) by tensor index. Without limits,
+    a tensor gets the range [0, 0]. An array has a single element and the rank of the tensor: shape [1, 1] for rank 2.
+    For a scalar it has rank 1.
     """
     values = {}
     for index, tensor in enumerate(graph.tensors):
@@ -142,10 +144,10 @@ def _variables(graph: fb.SubGraph) -> Set[int]:
 
 
 def _float_rules(graph: fb.SubGraph, tensors: Set[int]) -> List[Dict[str, Any]]:
-    """Return rules for the recipe of the library, by which operators stay float32 that read or write one of `tensors`.
+    """Return recipe rules of the library, under which operators that read or write one of `tensors` stay float32.
 
-    A rule has a pattern. The library matches it against the names of an operator's outputs, each followed by a
-    semicolon.
+    There is one rule for each such operator. The library matches the pattern of a rule against the names of an
+    operator's outputs, each followed by a semicolon.
     """
     operators = [op for op in graph.operators if tensors.intersection((*op.inputs, *op.outputs)) and op.outputs]
     return [_float_rule("^%s;" % re.escape(graph.tensors[op.outputs[0]].name), "*") for op in operators]

@@ -28,11 +28,13 @@ def pack(model: fb.ModelSpec, block: Optional[int], kernels: Kernels) -> None:
 
     Weights of FULLY_CONNECTED that int4 cannot store (see `_is_packable`) are stored as int8, if int8 can.
 
-    `block`: the number of weights per scale, a multiple of 32. Without it (None), each row has a scale. If the length
-    of rows is no multiple of `block`, each row has a single scale.
+    `block`: the number of int4 weights per scale, a multiple of 32. If it is None, or if the length of the rows is no
+    multiple of it, each row has a single scale.
 
-    Raises UnsupportedError for another block size. Raises UnsupportedError if the runtime has no kernel for int4
-    weights, or if the kernel computes wrong results.
+    Raises UnsupportedError if
+
+    - `block` is no multiple of 32,
+    - the runtime has no kernel for int4 weights, or the kernel computes wrong results.
     """
     if block is not None and block % _BLOCK_UNIT:
         raise UnsupportedError(

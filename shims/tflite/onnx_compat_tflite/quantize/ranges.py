@@ -39,9 +39,9 @@ def measure_ranges(
 ) -> Ranges:
     """Run the float model in the file `path` on all samples; return the ranges of the float32 tensors of subgraph 0.
 
-    `model` is the content of the file. A sample is a dict {name of an input: array}. A tensor has no range if no sample
-    computes it, or if it is empty for every sample. The model runs without the delegate, because the delegate does not
-    keep intermediate tensors.
+    `model` is the content of the file. A sample is a dict {name of an input: array}. The model runs without the
+    delegate, because the delegate does not keep intermediate tensors. A tensor has no limits if, for every sample, it
+    is not computed, empty, or unbounded.
 
     Raises UnsupportedError if the model does not run on a sample. Raises KeyError if a sample lacks an input.
     """
@@ -78,7 +78,8 @@ def _allocate(
 ) -> List[Tuple[int, ...]]:
     """Resize the inputs with the tensor indices `indices` to the shapes of `arrays`, and allocate all tensors.
 
-    `shapes` are the shapes of the previous sample. If they are equal, nothing is done. Returns the shapes of `arrays`.
+    `shapes` are the shapes of the previous sample, [] for the first sample. If the shapes of `arrays` are equal to
+    `shapes`, nothing is done. Returns the shapes of `arrays`.
     """
     new_shapes = [array.shape for array in arrays]
     if new_shapes != shapes:

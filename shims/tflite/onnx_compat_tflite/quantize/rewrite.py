@@ -78,10 +78,10 @@ def quantize(path: str, how: Quantization, runtime: Runtime, kernels: Kernels, c
 def _calibrate(
     path: str, model: fb.ModelSpec, how: Quantization, runtime: Runtime, trial: Dict[str, np.ndarray]
 ) -> Optional[Ranges]:
-    """Return the ranges of the tensors over the samples of `how`, which must have a sample.
+    """Return the ranges of the tensors over the samples of `how`, or None if the scheme needs no calibration data.
 
-    Side effect: the inputs of the first sample are copied into the dict `trial`. Returns None if the scheme needs no
-    calibration data.
+    Calibration needs at least one sample. Side effect of calibration: the dict `trial` gets the inputs of the first
+    sample.
     """
     if not how.scheme.calibrated:
         return None

@@ -18,9 +18,10 @@ def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
     The inputs are in the order of the ports. They are written to a temporary file beside `path`. Raises ConversionError
     if
 
-    - the runtime refuses the file,
-    - the run fails, or takes more than `_SECONDS`,
-    - a result has a NaN.
+    - the runtime refuses the file, or ends the process,
+    - the run fails,
+    - loading and running take more than `_SECONDS`,
+    - a floating-point result has a NaN.
     """
     input_path = path + ".npz"
     try:
@@ -38,10 +39,10 @@ def run_once(path: str, arrays: Sequence[np.ndarray]) -> None:
 
 
 def run_in_child(path: str, input_path: str) -> None:
-    """Load the file `path` and, if the .npz file `input_path` has arrays, run the file on them. For `run_once`.
+    """Load the file `path` and, if the .npz file `input_path` has arrays, run the file on them; `run_once` starts this.
 
     The arrays have the names arr_0, arr_1, ... in the order of the ports. Raises ConversionError if the runtime refuses
-    the file, or a floating-point result has a NaN.
+    the file, or a floating-point result has a NaN. Raises UnsupportedError if the run fails.
     """
     from onnx_compat_tflite import SHIM
 

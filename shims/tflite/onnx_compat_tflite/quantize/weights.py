@@ -109,13 +109,13 @@ def _find_weights(graph: fb.SubGraph, builtins: Sequence[str]) -> List[_Weights]
 
 
 def _channel_axis(graph: fb.SubGraph, operator: fb.OperatorSpec, position: int) -> Optional[int]:
-    """Return the axis of the output channels of the weights at the input `position` of an operator, which is a constant.
+    """Return the axis of the output channels of constant weights, the input of `operator` at `position`.
 
-    Returns None if the constant
+    The input must be a constant. Returns None if
 
-    - is not float32, has fewer than 64 elements, or has an element that is not finite,
-    - is at a position where the op does not have its weights (for BATCH_MATMUL, any but the second operand),
-    - is read by a GATHER along another axis than 0.
+    - the constant is not float32, has fewer than 64 elements, or has an element that is not finite,
+    - the op does not have its weights at `position` (for BATCH_MATMUL, the weights are the second operand),
+    - the operator is a GATHER along another axis than 0.
     """
     tensor = graph.tensors[operator.inputs[position] or 0]
     array = np.asarray(tensor.buffer)
@@ -166,9 +166,9 @@ def round_to_integers(
 ) -> Tuple[np.ndarray, np.ndarray]:
     """Return (int8 integers, scales): array ~ integers * scales, with one scale for each index of `axis`.
 
-    The integers have the shape of `array` and are between -largest and largest. For a `largest` below 127, the scale
-    with the least squared error of a few clippings is chosen. The scales are a float32 vector of numbers that
-    `scale_type` represents exactly.
+    The integers have the shape of `array` and are between -largest and largest. If `largest` is below 127, some scales
+    that clip large elements are also tried. For each index of `axis`, the scale with the least squared error is taken.
+    The scales are a float32 vector of numbers that `scale_type` represents exactly.
     """
     other_axes = tuple(k for k in range(array.ndim) if k != axis)
     highest = np.abs(array).max(axis=other_axes, keepdims=True)

@@ -37,7 +37,7 @@ def _example() -> fb.ModelSpec:
     after=("redundant_reshapes", "hard_activations", "same_padding"),
 )  # fmt: skip
 def integer_kernels(graph: GraphRewriter, context: Context) -> int:
-    """Replace float operators before QuantizeLinears by integer kernels; return the number of these QuantizeLinears.
+    """Replace float operators before QuantizeLinears by integer kernels; return the number of replaced QuantizeLinears.
 
     A QuantizeLinear is not replaced if its float input is an output, has several readers, or is computed by no integer
     kernel (see `find_kernel`). Returns 0, without a change, if the subgraph has no DequantizeLinear.

@@ -69,8 +69,8 @@ def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantPa
     The integers have these `parameters`. `activation` is the name of an activation that follows the operator, or
     "NONE". The Writer applies it. Returns None if
 
-    - the operator has no integer kernel for these parameters,
-    - the operator has a fused activation, and its integer kernel cannot apply this activation,
+    - no operator writes the tensor, or the operator has no integer kernel for these parameters,
+    - the operator has a fused activation, and its integer kernel cannot fuse an activation,
     - the operator has a fused activation, and `activation` is not "NONE".
     """
     for builtins, fusing in _FUSING.items():
@@ -87,14 +87,16 @@ def _kernel_of_producer(region: QuantizedRegion, index: int, parameters: QuantPa
 
 
 def _without_activation(region: QuantizedRegion, index: int, parameters: QuantParams) -> Tuple[int, str]:
-    """Return (index of the tensor before an activation, name of the activation). Without an activation the name is "NONE".
+    """Return (index of the tensor before an activation, name of the activation), for the float tensor `index`.
 
-    MAXIMUM(0, x) is recognised as RELU. These operators are skipped, also if no activation is before them:
+    Without an activation, the name is "NONE". MAXIMUM(0, x) is recognised as RELU. The search goes backwards from the
+    tensor `index`. These operators are skipped, also if no activation is before them:
 
-    - a clamp at the least or greatest number (within one scale) that `parameters` can store: it changes nothing
+    - MAXIMUM(number, x), if the number is at most the least real number that `parameters` can store, plus one scale
+    - MINIMUM(number, x), if the number is at least the greatest real number that they can store, minus one scale
     - a guard of NaN (see `without_guard`)
 
-    The search ends at a tensor that is an output or has several readers.
+    The search ends at a tensor that is an output or has several readers. A skipped MAXIMUM(0, x) gives no RELU.
     """
     graph = region.graph
     while region.has_single_reader(index):
@@ -138,9 +140,10 @@ def _with_activation(
 
 
 def _write_rescaled(region: QuantizedRegion, index: int, activation: str) -> Writer:
-    """Return a Writer for the tensor `index`, which exists as integers: it appends the activation, or for "NONE" a QUANTIZE.
+    """Return a Writer for a tensor that exists as integers: it appends the activation, or a QUANTIZE for "NONE".
 
-    The result gets the parameters of the tensor that the Writer is called with.
+    `index` is the float tensor. The appended operator rescales to the parameters of the tensor that the Writer is
+    called with.
     """
     return lambda output: region.append(
         "QUANTIZE" if activation == "NONE" else activation, [region.integers_of(index)], output
@@ -167,10 +170,15 @@ Operand = Optional[Tuple[QuantParams, Callable[[], int]]]
 
 
 def _operand(region: QuantizedRegion, index: Optional[int], dtype: str) -> Operand:
-    """Return (parameters, function that returns the integer tensor's index) for a float tensor that an integer kernel reads.
+    """Return (parameters, function that returns the integer tensor's index) for a float tensor that a kernel reads.
 
-    The float tensor must be a constant, be computed from integers, or be such a computed tensor times or divided by a
-    number. `dtype`: the integer dtype for a constant. Returns None for another tensor, and for an omitted input.
+    `dtype`: the integer dtype for a constant. The float tensor must be one of these:
+
+    - a constant that integers of this dtype store exactly (see `_constant_operand`)
+    - a tensor x that exists as integers (see `QuantizedRegion.parameters_of`)
+    - x * number or x / number, for such a tensor x (see `_scaled_operand`)
+
+    Returns None for another tensor, and for an omitted input.
     """
     array = region.graph.constant(index)
     if index is None or array is not None:
@@ -193,12 +201,12 @@ def _constant_operand(region: QuantizedRegion, array: ArrayLike, dtype: str) -> 
 
 
 def _scaled_operand(region: QuantizedRegion, index: int) -> Operand:
-    """Return, as `_operand` does, a float tensor x * number or x / number, where x is computed from integers.
+    """Return, as `_operand` does, a float tensor x * number or x / number, where x exists as integers.
 
     The parameters are those of x with the scale times the number (or times its reciprocal). Returns None if
 
     - another operator computes the tensor, or the MUL or DIV has a fused activation,
-    - the number is not positive,
+    - the number is no scalar constant, or is not positive,
     - the tensor is an output or has several readers.
     """
     product = region.graph.producer(index, "MUL", "DIV")
@@ -236,7 +244,10 @@ def _product_of(region: QuantizedRegion, first: Callable[[], int], second: Calla
 
 
 def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, write: Writer) -> Callable[[], int]:
-    """Return a function that appends an integer tensor of the shape of `index`, runs `write` on it, and returns its index."""
+    """Return a function that appends an integer tensor, runs `write` on it, and returns its index.
+
+    The integer tensor has the shape of the tensor `index` and these `parameters`.
+    """
 
     def write_tensor() -> int:
         output = region.add_tensor(index, parameters)
@@ -249,10 +260,13 @@ def _write_later(region: QuantizedRegion, index: int, parameters: QuantParams, w
 def _operand_of_product(
     region: QuantizedRegion, index: Optional[int], number: Optional[float], parameters: QuantParams
 ) -> Operand:
-    """Return, as `_operand` does, the float tensor x (`index`) of a product x * `number`, for a product of these `parameters`.
+    """Return, as `_operand` does, the factor x of a product x * `number`. An integer kernel computes x.
 
-    The scale of x becomes the scale of the product divided by the number, so that x and the product have the same
-    integers. Returns None if the number is unknown or not positive, or if no integer kernel computes x.
+    `index` is the float tensor x. `parameters` are those of the product. The scale of x becomes the scale of the
+    product divided by the number, so that x and the product have the same integers. Returns None if
+
+    - x is omitted, or the number is None or not positive,
+    - no integer kernel computes x with this scale (see `find_kernel`).
     """
     if index is None or number is None or not number > 0:
         return None
@@ -267,8 +281,9 @@ def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams,
     If `op` is x * number, another integer kernel may first compute x (see `_operand_of_product`). Returns None if
 
     - an operand cannot be an integer tensor (see `_operand`),
-    - the kernel does not accept the dtypes together,
-    - the rank is above 4 and the op is BATCH_MATMUL, or the operands have different shapes.
+    - the kernel does not accept the operands and the result together (see `have_common_type`),
+    - an operand of a BATCH_MATMUL has a rank above 4,
+    - the operands have different shapes, and one has a rank above 4.
     """
     left, right = (_operand(region, index, parameters.dtype) for index in op.inputs[:2])
     if op.builtin == "MUL":
@@ -297,7 +312,8 @@ def _product(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantPara
 def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of CONCATENATION, whose inputs and result must have the same parameters.
 
-    Constants are rounded to these parameters. Returns None if another input cannot be computed with them.
+    Constants are rounded to these parameters. Returns None if an input that is no constant cannot be computed with
+    these parameters (see `_part`).
     """
     parts: List[Callable[[], int]] = []
     for index in op.inputs:
@@ -310,10 +326,11 @@ def _concatenation(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Qua
 
 
 def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optional[Callable[[], int]]:
-    """Return a function that returns the index of an integer tensor with these parameters for an input of a CONCATENATION.
+    """Return a function that returns the index of an integer tensor for the input `index` of a CONCATENATION.
 
-    `index` is the float tensor. A call of the function may append operators or a constant. The elements of a constant
-    are rounded and clipped. Returns None if no integer kernel computes the input with these parameters.
+    The integer tensor has these `parameters`. A call of the function may append operators or a constant. The elements
+    of a constant are rounded and clipped. Returns None if the input is no constant, does not exist as integers with
+    these parameters, and no integer kernel computes it with them.
     """
     array = region.graph.constant(index)
     if array is not None:
@@ -332,11 +349,11 @@ def _part(region: QuantizedRegion, index: int, parameters: QuantParams) -> Optio
 def _quotient(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of DIV by a scalar constant: a MUL, or a MEAN if a SUM is divided by its number of elements.
 
-    Returns None if
+    For a MEAN, returns what `mean` returns. For a MUL, returns None if
 
     - the divisor is 0 or no scalar constant, or the rank is above 4,
-    - the dividend has no integers of the result's dtype, and no integer kernel computes it (see `_operand_of_product`),
-    - the operator is a MEAN, and `mean` returns None.
+    - the dividend has no integers that the kernel accepts with the result's, and no integer kernel computes it (see
+      `_operand_of_product`).
     """
     total = _total(region, op)
     if total is not None:

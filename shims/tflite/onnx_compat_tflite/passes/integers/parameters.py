@@ -122,7 +122,8 @@ def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams
     """Return parameters of this dtype with which a float constant is stored exactly (within a relative 2**-21).
 
     `_find_scale` gives the scale. For int16, the zero point is 0 and the largest magnitude is stored as 32767. For
-    another dtype, the least element, or 0 if no element is negative, is stored as the least integer.
+    another dtype, the least element, or 0 if no element is negative, is stored as the least integer. A constant of
+    zeros has the scale 1.
 
     Returns None if no such parameters exist, if the constant is empty, or if it has NaN or infinity.
     """
@@ -143,7 +144,7 @@ def parameters_of_constant(array: ArrayLike, dtype: str) -> Optional[QuantParams
 
 
 def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndarray, np.ndarray]]:
-    """Return (int8 integers, scales) with integers * scales == rows, to recover weights that were dequantized.
+    """Return (int8 integers, scales) with integers * scales[:, None] == rows, to recover weights that were dequantized.
 
     `rows` is a float matrix; the integers have its shape. The scales are a vector with one scale for each row. With
     `whole`, they are a vector of a single scale, if a single scale is possible. Returns None if
@@ -168,11 +169,11 @@ def quantize_rows(rows: ArrayLike, whole: bool = True) -> Optional[Tuple[np.ndar
 
 
 def _find_scale(numbers: np.ndarray, counts: Iterable[int]) -> Optional[float]:
-    """Return a scale of which all elements of the vector `numbers` are integer multiples.
+    """Return a scale of which all elements of the vector `numbers` are integer multiples (within a relative 2**-21).
 
-    The candidates are (largest absolute number) / count, for each of `counts` in order. The first candidate of which
-    this is true is refined by `_exact_scale`. Returns None without such a candidate. Returns 1 if all numbers are 0.
-    There must be a number.
+    The candidates are (largest absolute number) / count, for each of `counts` in order. The first candidate that fits
+    is refined by `_exact_scale`. Returns None if no candidate fits. Returns 1 if all numbers are 0. The vector must not
+    be empty.
     """
     sizes = np.abs(numbers)
     largest = float(sizes.max())

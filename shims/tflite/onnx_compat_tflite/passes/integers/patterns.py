@@ -36,8 +36,9 @@ class Dequantized(NamedTuple):
 def find_quantized(graph: GraphRewriter) -> Dict[int, Quantized]:
     """Return a dict integer tensor -> `Quantized`: the QuantizeLinears of a subgraph, by the tensors that they write.
 
-    A QuantizeLinear is a group of operators of the form in the module docstring. Its parameters are per tensor, with a
-    positive scale, and integer kernels accept them (see `_has_kernel`). Its float tensor is float32.
+    A QuantizeLinear is a group of operators of the form in the module docstring. Without an ADD, the zero point is 0.
+    The parameters are per tensor, with a positive scale, and integer kernels accept them (see `_has_kernel`). The float
+    tensor is float32.
     """
     quantized_tensors = {}
     for last in graph.operators:
@@ -75,8 +76,8 @@ def _match_quantized(graph: GraphRewriter, last: fb.OperatorSpec, dtype: str) ->
 def find_dequantized(graph: GraphRewriter) -> Dict[int, Dequantized]:
     """Return a dict float tensor -> `Dequantized`: the DequantizeLinears of a subgraph, by the tensors that they write.
 
-    A DequantizeLinear is a group of operators of the form in the module docstring. Its parameters are per tensor, with
-    a positive scale, and integer kernels accept them (see `_has_kernel`). Its result is float32.
+    A DequantizeLinear is MUL(CAST(q), scale), or MUL(CAST(SUB(CAST(q), zero)), scale). The parameters are per tensor,
+    with a positive scale, and integer kernels accept them (see `_has_kernel`). The result is float32.
     """
     dequantized_tensors = {}
     for last in graph.operators:
@@ -110,10 +111,13 @@ def _has_kernel(parameters: QuantParams) -> bool:
 
 
 def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str) -> Optional[Tuple[float, int]]:
-    """Return (number, other operand) of the op `builtin` that writes the tensor `index` from a scalar constant.
+    """Return (number, other operand) of the op `builtin` that writes the tensor `index`, if an operand is a number.
 
-    The constant may be either operand. Returns None for any other producer, without a producer or a scalar constant,
-    and for a fused activation.
+    A number is a constant with a single element. It may be either operand. Returns None if
+
+    - the tensor is omitted (None), or no op `builtin` writes it,
+    - the op has a fused activation,
+    - neither operand is a constant with a single element.
     """
     op = graph.producer(index, builtin)
     if op is None or not is_unfused(op):
@@ -127,7 +131,7 @@ def _number_and_tensor(graph: GraphRewriter, index: Optional[int], builtin: str)
 
 
 def _source_of_cast(graph: GraphRewriter, index: Optional[int]) -> Optional[int]:
-    """Return the tensor that the CAST reads that writes the tensor `index`.
+    """Return the input of the CAST that writes the tensor `index`.
 
     Returns None if no CAST writes the tensor, and if `index` has the value None.
     """

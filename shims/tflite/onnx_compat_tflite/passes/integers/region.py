@@ -28,8 +28,11 @@ _PADS = ("PAD", "PADV2")
 class QuantizedRegion:
     """A subgraph in which float tensors get integer counterparts.
 
-    A counterpart is an integer tensor with a scale and a zero point that represents a float tensor. The result of a
-    DequantizeLinear can have a counterpart. So can a move of this result, such as a RESHAPE.
+    A counterpart is an integer tensor with a scale and a zero point that represents a float tensor. These tensors can
+    have a counterpart:
+
+    - the result of a DequantizeLinear
+    - the result of a move (see `move_of`), such as a RESHAPE, whose input can have a counterpart
 
     `finish` inserts the operators that write counterparts. Float operators that then have no readers are dead code.
 
@@ -55,14 +58,16 @@ class QuantizedRegion:
 
     # -- looking at tensors ------------------------------------------------------------------------------------------------
     def parameters_of(self, index: Optional[int]) -> Optional[QuantParams]:
-        """Return the signed parameters of the integers that represent the float tensor `index`: see the class.
+        """Return the quantization parameters of the counterpart of the float tensor `index`, as signed parameters.
 
-        Returns None if
+        Signed parameters have the dtype int8 in place of uint8 (see `QuantParams.signed`). The counterpart need not be
+        computed yet. Returns None if
 
-        - the tensor is neither the result of a DequantizeLinear nor a move of this result, or `index` has the value
-          None,
-        - the same integers are also used with other parameters,
-        - a PADV2 inserts a constant that integers with these parameters cannot store.
+        - `index` has the value None,
+        - the tensor is neither the result of a DequantizeLinear nor computed from such a result by moves only,
+        - a QuantizeLinear writes the integers of the DequantizeLinear with other parameters,
+        - another DequantizeLinear reads the integers with other parameters,
+        - one of the moves is a PADV2 whose constant cannot be stored (see `_can_pad`).
         """
         if index is None:
             return None
@@ -75,9 +80,13 @@ class QuantizedRegion:
         return None if move is None or parameters is None or not self._can_pad(move, parameters) else parameters
 
     def _can_pad(self, move: fb.OperatorSpec, parameters: QuantParams) -> bool:
-        """Whether integers can store the constant that a PADV2 inserts; True for any other move.
+        """Whether integers with these parameters can store the constant that a PADV2 inserts. True for any other move.
 
-        The constant is stored exactly, or it is less than all stored numbers and only MAX_POOL_2D reads the result.
+        True if the parameters store the constant exactly (see `are_exact`). True also if all of these hold:
+
+        - the constant is less than the least number that the parameters can store, for example -infinity
+        - MAX_POOL_2D is the only op that reads the result of the PADV2
+        - the result of the PADV2 is no output
         """
         if move.builtin != "PADV2":
             return True
@@ -88,9 +97,10 @@ class QuantizedRegion:
         return are_exact(value, parameters) or (is_below and is_pooled and not self.graph.is_output(result))
 
     def move_of(self, index: Optional[int]) -> Optional[fb.OperatorSpec]:
-        """Return the operator that writes the tensor `index`, if it is a move (see `_MOVES`) of a tensor that is no constant.
+        """Return the operator that writes the tensor `index`, if it is a move (see `_MOVES`) of a non-constant tensor.
 
-        Returns None for any other operator, and for a PADV2 whose inserted value is no constant.
+        Returns None for any other operator, for a move of a constant, and for a tensor without a producer. Returns None
+        also for a PADV2 whose inserted value is no constant.
         """
         op = self.graph.producer(index, *_MOVES)
         if op is None or self.graph.constant(op.inputs[0]) is not None:
@@ -98,11 +108,13 @@ class QuantizedRegion:
         return None if op.builtin == "PADV2" and self.graph.constant(op.inputs[2]) is None else op
 
     def without_guard(self, index: int) -> Optional[int]:
-        """Return the tensor t if a guard SELECT_V2(condition, y, t) writes the tensor `index`.
+        """Return the tensor t if a guard writes the tensor `index`. A guard is one of two forms:
 
-        A guard restores NaN, which integers cannot store, or corrects the last digits of a LOGISTIC. Returns None for
-        any other SELECT_V2, and for any other operator. Side effect: the guard's operators are recorded for
-        `has_single_reader`.
+        - SELECT_V2(NOT_EQUAL(y, y), y, t) restores NaN, which integers cannot store
+        - SELECT_V2(LESS(number, x), y, t), where t is LOGISTIC(x), corrects the last digits of a LOGISTIC
+
+        Returns None if another operator, or no operator, writes the tensor. Side effect: the two operators of the guard
+        are recorded for `has_single_reader`.
         """
         guard = self.graph.producer(index, "SELECT_V2")
         test = None if guard is None else self.graph.producer(guard.inputs[0], "NOT_EQUAL", "LESS")
@@ -120,6 +132,7 @@ class QuantizedRegion:
         """Whether at most one operator reads the tensor `index`, and the tensor is no output.
 
         Operators of the guards that `without_guard` has found, such as a SELECT_V2 that restores NaN, are not counted.
+        An operator that reads the tensor twice, such as MUL(x, x), counts as two.
         """
         readers = [reader for reader in self.graph.readers(index) if id(reader) not in self._guards]
         return len(readers) <= 1 and not self.graph.is_output(index)
@@ -147,13 +160,17 @@ class QuantizedRegion:
         return self.graph.add_constant(name, np.ascontiguousarray(array), quantization)
 
     def append(self, builtin: str, inputs: Sequence[Optional[int]], output: int, **options: Option) -> None:
-        """Append an operator that writes the tensor `output` to the list `_target` of new operators, for `finish`."""
+        """Record a new operator that writes the tensor `output`; `finish` inserts it into the subgraph.
+
+        The operator is added to `_target`, the list of new operators for one position of the subgraph.
+        """
         self._target.append(fb.OperatorSpec(builtin, inputs, [output], options))
 
     def append_move(self, move: fb.OperatorSpec, source: int, output: int) -> None:
-        """Append a move of the integer tensor `source` to `output`, with the arguments of the float operator `move`.
+        """Record an operator that applies the float operator `move` to integers; `finish` inserts it into the subgraph.
 
-        The inserted value of a PADV2 is quantised with the parameters of `output`.
+        The new operator reads the integer tensor `source` and writes the integer tensor `output`. Its other inputs and
+        its options are those of `move`. The inserted value of a PADV2 is quantised with the parameters of `output`.
         """
         rest = list(move.inputs[1:])
         if move.builtin == "PADV2":
@@ -192,10 +209,11 @@ class QuantizedRegion:
         return result
 
     def _signed_integers(self, index: int, parameters: QuantParams) -> int:
-        """Return the index of a signed integer tensor, with a scale, for the integer tensor `index` of the model, which has none.
+        """Return the index of a signed integer tensor with a scale, for the integer tensor `index` of the model.
 
-        `parameters` are those of the DequantizeLinear that reads the model's tensor. At the first use, the signed
-        tensor and the operators that compute it are appended.
+        `parameters` are those of a DequantizeLinear of the model's tensor. The result is the model's tensor itself,
+        which gets a scale, or a new tensor. At the first use, the operators that compute the result are recorded for
+        `finish`.
         """
         if index not in self._signed:
             outer = self._target
@@ -218,12 +236,13 @@ class QuantizedRegion:
         return self._with_parameters(index, parameters)
 
     def _with_parameters(self, index: int, parameters: QuantParams) -> int:
-        """Return the index of a signed tensor with a scale and a zero point for the same real numbers as the integer tensor.
+        """Return the index of a signed tensor with a scale for the same real numbers as the integer tensor `index`.
 
-        - If the tensor `index` is an input that only CASTs read, the tensor itself gets the scale and the zero point.
-        - Otherwise a copy gets them.
+        - If the tensor `index` is an input that only CASTs read, the tensor itself gets `parameters`.
+        - Otherwise a new copy of the tensor gets `parameters`.
 
-        If `parameters` are unsigned, a QUANTIZE to int8 follows.
+        If `parameters` are signed, this tensor is the result. If they are unsigned, the result is a QUANTIZE of this
+        tensor to int8.
         """
         if index in self.graph.inputs and self._has_only_casts(index):
             self.graph.set_quantization(index, parameters.quantization)
@@ -238,10 +257,11 @@ class QuantizedRegion:
         return shifted
 
     def write_quantized(self, index: int, write: Writer) -> int:
-        """Replace the QuantizeLinear that writes the tensor `index` by the operators that the Writer `write` appends.
+        """Replace the QuantizeLinear that writes the tensor `index` by the operators that the Writer `write` records.
 
-        `write` is called with the index of a signed integer tensor, which is returned. The tensor `index` is this
-        tensor, or a QUANTIZE or a copy computes it from this tensor. `finish` completes the replacement.
+        Calls `write` with the index of a signed integer tensor that has a scale, and returns this index. It is `index`
+        itself if the parameters are signed and only CASTs read the tensor. Otherwise a QUANTIZE, a copy, or both
+        compute the tensor `index` from the signed tensor. `finish` completes the replacement.
         """
         quantized = self.quantized[index]
         self._target = self._behind.setdefault(id(quantized.last), [])
@@ -266,9 +286,10 @@ class QuantizedRegion:
         return all(reader.builtin == "CAST" for reader in self.graph.readers(index))
 
     def _append_copy(self, source: int, output: int) -> None:
-        """Append a RESHAPE that copies the integers of `source` to `output`, a tensor with another scale or none.
+        """Record a RESHAPE that copies the integers of the tensor `source` to the tensor `output`; `finish` inserts it.
 
-        RESHAPE ignores scales. Its shape is a constant or, if several sizes are open, the result of a SHAPE.
+        The copy keeps the integers also if the scales of the two tensors differ or are missing, because RESHAPE ignores
+        scales. If several sizes are open, a SHAPE computes the shape. Otherwise the shape is a constant.
         """
         sizes = list(self.graph.sizes(output))
         if sum(size < 0 for size in sizes) <= 1:
@@ -279,7 +300,11 @@ class QuantizedRegion:
         self.append("RESHAPE", [source, shape], output)
 
     def _has_counterpart(self, index: Optional[int]) -> bool:
-        """Whether the counterpart of a float tensor has been computed, or is a move (without PADV2) of a computed one."""
+        """Whether `finish` replaces the operator that writes the float tensor `index` by a DEQUANTIZE of a counterpart.
+
+        True for the result of a DequantizeLinear whose integers have been requested (see `_signed_integers`). True for
+        a move of such a tensor, except PADV2. False for any other tensor, and if `parameters_of` is None.
+        """
         if self.parameters_of(index) is None or index is None:
             return False
         if index in self.dequantized:
@@ -289,9 +314,9 @@ class QuantizedRegion:
 
     # -- insertion of the operators ----------------------------------------------------------------------------------------
     def finish(self) -> None:
-        """Insert the appended operators, and remove the operators that they replace.
+        """Insert the recorded operators into the subgraph, and remove the operators that they replace.
 
-        A float tensor that has a computed counterpart is then written by a DEQUANTIZE of the counterpart. If no
+        A float tensor for which `_has_counterpart` is True is then written by a DEQUANTIZE of its counterpart. If no
         operator reads the float tensor, the DEQUANTIZE is dead code.
         """
         for op in self.graph.operators:
@@ -310,9 +335,14 @@ class QuantizedRegion:
         self._bypass_idle_quantize()
 
     def _bypass_idle_quantize(self) -> None:
-        """Rewrite QUANTIZE(x, parameters of x) => x and QUANTIZE(QUANTIZE(x, uint8), int8) => x, for readers of the result.
+        """Let readers of a QUANTIZE without an effect read its input.
 
-        The bypassed QUANTIZE stays. A QUANTIZE that writes an output of the subgraph is not bypassed.
+        - QUANTIZE(x, parameters of x) => x
+        - QUANTIZE(QUANTIZE(x, uint8), int8) => x
+
+        In the second form, x is int8, and all three tensors represent the same real numbers. The form with int8 and
+        uint8 exchanged is rewritten too. The bypassed QUANTIZE stays. A QUANTIZE that writes an output of the subgraph
+        is not bypassed.
         """
         same: Dict[int, int] = {}
         before: Dict[int, int] = {}

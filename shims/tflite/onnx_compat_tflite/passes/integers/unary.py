@@ -23,8 +23,11 @@ __all__ = [
 def mean(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of MEAN. `op` is a MEAN, or a SUM that a DIV makes a mean.
 
-    Returns None if the input has no integers, or of another dtype than the result. Returns None for an int16 mean of
-    2**16 elements or more, or of an unknown number: the kernel sums them in 32 bits.
+    Returns None if
+
+    - the input has no integers (see `QuantizedRegion.parameters_of`), or its dtype differs from the dtype of the
+      result,
+    - the dtype is int16, and the number of summed elements is unknown or at least 2**16: the kernel sums in 32 bits.
     """
     x, count = op.inputs[0], count_reduced(region, op)
     data = region.parameters_of(x)
@@ -46,10 +49,10 @@ def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]
 
 
 def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of LEAKY_RELU for a MAXIMUM(x, MUL(x, slope)) with 0 < slope <= 1.
+    """Return a Writer of LEAKY_RELU for a MAXIMUM(x, MUL(x, slope)) with a constant slope, 0 < slope <= 1.
 
-    The operands of the MAXIMUM may be in any order, those of the MUL only in this order. Returns None for any other
-    MAXIMUM, and if x has no integers of the result's dtype.
+    The operands of the MAXIMUM may be in any order. The slope must be the second operand of the MUL. Returns None for
+    any other MAXIMUM. Returns None also if x has no integers, or if its dtype differs from the dtype of the result.
     """
     for x, part in (op.inputs, list(op.inputs)[::-1]):
         product = region.graph.producer(part, "MUL")
@@ -83,8 +86,8 @@ def _then_quantize(
 
     If `own` and `parameters` differ, a QUANTIZE from `own` to `parameters` follows. Returns None if
 
-    - the input has no integers,
-    - the kernel does not accept the dtypes together,
+    - the input has no integers (see `QuantizedRegion.parameters_of`),
+    - the kernel does not accept the dtypes of the input, `own` and `parameters` together,
     - the scale of `own` is more than `most` times the scale of `parameters`.
     """
     x = op.inputs[0]
@@ -104,13 +107,14 @@ def _then_quantize(
 def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of AVERAGE_POOL_2D, whose integer kernel gives its result the parameters of the input.
 
-    A QUANTIZE follows if `parameters` are others. If the scale of the input is larger than that of the result, the
-    QUANTIZE would lose precision:
+    - If the scale of the input is at most the scale of `parameters`, the kernel is used. If the input has other
+      parameters than `parameters`, a QUANTIZE follows.
+    - If the scale of the input is larger, the QUANTIZE would lose precision. A VALID pool with a known number of
+      channels then becomes a DEPTHWISE_CONV_2D with equal weights.
+    - For any other pool, the kernel and a QUANTIZE are used if the scale is at most twice as large. Otherwise returns
+      None.
 
-    - A VALID pool with a known number of channels becomes a DEPTHWISE_CONV_2D with equal weights.
-    - Any other pool stays if the scale is at most twice as large. Otherwise returns None.
-
-    Returns None if the input has no integers, or if no kernel accepts the dtypes together.
+    Returns None also if the input has no integers, or if no kernel accepts the dtypes together.
     """
     x, options = op.inputs[0], op.options
     data = region.parameters_of(x)
@@ -137,13 +141,15 @@ def average_pool(region: QuantizedRegion, op: fb.OperatorSpec, parameters: Quant
 def resize_bilinear(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of the integer kernel of RESIZE_BILINEAR, which rounds sampling positions to 1/1024 pixel.
 
-    The kernel gives its result the parameters of the input. A QUANTIZE follows if `parameters` are others. Returns None
-    if
+    The kernel gives its result the parameters of the input. If `parameters` differ from them, a QUANTIZE follows.
+    Returns None if
 
-    - the input has no integers, or integers of another dtype than the result,
-    - the height or width of the input or the result is open, or the result is empty,
-    - the ratio of the sizes (each less 1 with align_corners) is no multiple of 1/1024,
-    - the scale of the input is larger than that of the result.
+    - the input has no integers, or its dtype differs from the dtype of the result,
+    - the height or width of the input or of the result is open, or the result is empty,
+    - for the height or the width, (input size / result size) is no multiple of 1/1024,
+    - the scale of the input is larger than the scale of `parameters`.
+
+    With align_corners, the ratio is (input size - 1) / (result size - 1), unless the result size is 1.
     """
     data = region.parameters_of(op.inputs[0])
     aligned = op.options.get("align_corners", False)
@@ -165,9 +171,11 @@ RANGES = {
 
 
 def fixed_range(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
-    """Return a Writer of the integer kernel of LOGISTIC, TANH or SOFTMAX, whose result has the parameters of `RANGES`.
+    """Return a Writer of the integer kernel of LOGISTIC, TANH or SOFTMAX, whose result has the parameters in `RANGES`.
 
-    If `parameters` are others, a QUANTIZE follows. Returns None if the scale of `RANGES` is too large for `parameters`.
-    Returns None if the input or the result is not int8.
+    If these parameters differ from `parameters`, a QUANTIZE follows. Returns None if
+
+    - the input has no integers, or the input or the result is not int8,
+    - the scale in `RANGES` divided by the scale of `parameters` exceeds the largest ratio in `RANGES`.
     """
     return _then_quantize(region, op, parameters, *RANGES[op.builtin])

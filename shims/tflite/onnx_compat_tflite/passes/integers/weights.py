@@ -38,7 +38,7 @@ class _Weights:
 
     @staticmethod
     def of(region: QuantizedRegion, index: Optional[int], axis: int) -> "Optional[_Weights]":
-        """Return a float32 constant as integer weights. `index` is the constant, and `axis` the axis of its output channels.
+        """Return the float32 constant `index` as integer weights. `axis` is the axis of its output channels.
 
         The first of these forms is used that reproduces the constant exactly (within a relative 2**-21):
 
@@ -46,7 +46,8 @@ class _Weights:
         - int8 with a zero point of 0 and a scale for each channel
         - uint8 with a single scale and zero point
 
-        Returns None if no form does, or if the tensor is no float32 constant.
+        A constant of zeros has the uint8 form. Returns None if no form reproduces the constant, or if the tensor is no
+        float32 constant.
         """
         array = region.graph.constant(index)
         if array is None or array.dtype != np.float32:
@@ -78,7 +79,7 @@ class _Weights:
     def write_in_type(
         self, region: QuantizedRegion, x: int, out: int, output: int, write: Callable[[int, int], None]
     ) -> None:
-        """Run `write(source, result)`, which appends the kernel from the integer tensor `source` to the integer tensor `result`.
+        """Run `write(source, result)`, a function that appends the kernel. `source` and `result` are integer tensors.
 
         `source` has the integers of the float tensor `x`. `out` is the float tensor of the result, and `output` its
         integer tensor.
@@ -100,13 +101,16 @@ class _Weights:
     def bias(
         self, region: QuantizedRegion, index: Optional[int], data: QuantParams, parameters: QuantParams
     ) -> Optional[Any]:
-        """Return (integers, quantization) of the bias `index`, with the scales (data scale * weight scale).
+        """Return (integers, quantization) of the bias tensor `index`, with the scales (data scale * weight scale).
 
-        The integers are a vector of `bias_type(data)` with an element for each output channel. Without a bias (`index`
-        may be None) they are 0. `data`: the parameters of the input. `parameters`: the parameters of the result.
+        The integers are a vector of `bias_type(data)` with an element for each output channel. If `index` has the value
+        None, all elements are 0. `data`: the parameters of the input. `parameters`: the parameters of the result.
 
-        Returns None if the bias is no constant or exceeds 32 bits. Returns None if rounding changes the bias by more
-        than 1/64 of the result's scale.
+        Returns None if
+
+        - the bias is no constant,
+        - an integer exceeds 32 bits,
+        - rounding changes an element by more than 1/64 of the result's scale.
         """
         steps = (self.steps * np.float32(data.scale)).astype(np.float32)
         floats = region.graph.constant(index) if index is not None else np.zeros(1, np.float32)
@@ -217,8 +221,8 @@ def fully_connected(
 def _image_shape(sizes: List[int], last: int) -> Any:
     """Return (shape, signature) of vectors as images of one pixel: [2, 3, 8] with `last` 5 => ((6, 1, 1, 5), None).
 
-    `sizes`: the shape of the vectors. `last`: the number of channels of the images. The signature is the shape with -1
-    for an open size. Without open sizes, the signature has the value None.
+    `sizes`: the shape of the vectors. `last`: the number of channels of the images. If a size is open, the signature
+    has -1 for the number of images: [-1, 8] with `last` 5 => ((1, 1, 1, 5), (-1, 1, 1, 5)).
     """
     count = -1 if any(size < 0 for size in sizes) else int(np.prod(sizes[:-1], dtype=np.int64))
     return (max(count, 1), 1, 1, last), (count, 1, 1, last) if count < 0 else None
