@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple,
 
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion import port_layout
-from onnx_compat.conversion.definite_inputs import OpenInputError, check_inputs_definite
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
 from onnx_compat.conversion.float64 import narrow_float64
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs

@@ -265,7 +265,8 @@ def _convert_list(value: FedValue, name: str, expected: DType) -> np.ndarray:
     array: np.ndarray
     try:
         if expected.kind == "s":
-            return text_carrier(np.asarray(value, object))
+            array = text_carrier(np.asarray(value, object))
+            return array
         array, numbers = expected.round(np.asarray(value, expected.numpy), saturate=False), np.asarray(value)
     except (TypeError, ValueError, OverflowError, UnsupportedError) as error:
         reason = error.reason if isinstance(error, UnsupportedError) else error

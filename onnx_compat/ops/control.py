@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set, 
 
 from onnx_compat import limits
 from onnx_compat import primitives as p
-from onnx_compat.errors import NeedsKnownError, OnnxCompatError
+from onnx_compat.errors import LimitError, NeedsKnownError, OnnxCompatError
 from onnx_compat.ir import Arg, Const, Ref, Region, Spec
 from onnx_compat.ir.dims import Extent, is_equal_shape, is_static
 from onnx_compat.ir.dtypes import bool_, int64
@@ -50,7 +50,7 @@ def if_(ctx: "Context", cond: Tensor, *, then_branch: Graph, else_branch: Graph)
         def run() -> List[Tensor]:
             try:
                 tensors, form = flatten_values(ctx.body(graph)())
-            except NeedsKnownError:
+            except (NeedsKnownError, LimitError):
                 raise
             except OnnxCompatError as error:
                 raise _branch_error(name, error, cond) from error

@@ -244,9 +244,7 @@ class _Walk:
             raise
         except Exception as error:  # noqa: BLE001 (the errors of frameworks have no common base)
             type_text = "%s%s" % (ref.spec.dtype, list(ref.spec.shape))
-            return _Unsupported(
-                UnsupportedError("the framework has no tensor %s: %s" % (type_text, _first_line(error)))
-            )
+            return _Unsupported(UnsupportedError("the framework has no tensor %s: %s" % (type_text, _cause(error))))
 
     # -- arguments -----------------------------------------------------------------------------------------------------
     def argument(self, arg: Arg, emitter: "Emitter") -> Handle:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Sequence, Tuple
 import keras
 
 from onnx_compat.inspection.foreign.keras_file import PORT_NAMES
-from onnx_compat.shim import Compiled, ConversionError, DType, InvalidModelError, Port, Program, UnsupportedError
+from onnx_compat.shim import Compiled, DType, InvalidModelError, Port, Program, UnsupportedError
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
