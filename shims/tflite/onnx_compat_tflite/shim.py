@@ -36,6 +36,8 @@ from onnx_compat_tflite.file_ports import (
     resizes_inside_branches,
     supports_empty_windows,
 )
+from onnx_compat_tflite.file_trial import try_file
+from onnx_compat_tflite.file_validation import validate_file
 from onnx_compat_tflite.kernels import Kernels
 from onnx_compat_tflite.passes import GRAPH, PROGRAM
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
@@ -137,19 +139,22 @@ class TFLiteShim(Shim):
             ) from error
 
     def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
-        model = join_models({key: fb.read(part) for key, part in parts.items()})
+        model = join_models({key: validate_file(fb.read(part)) for key, part in parts.items()})
         fb.write(model, path, self._stores_outside(model), check=self.check_loads)
 
     def load_signature(
         self, path: str, form: str, signature: str
     ) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        model = extract_signature(fb.read(path), signature)
+        model = validate_file(fb.read(path))
+        try_file(model, path)
+        model = extract_signature(model, signature)
         inputs, outputs = read_ports(model)
         source = {"model_content": fb.to_bytes(model, self._stores_outside(model))}
         return self._open_model(source, model, inputs, outputs), inputs, outputs
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-        model = fb.read(path)
+        model = validate_file(fb.read(path))
+        try_file(model, path)
         inputs, outputs = read_ports(model)
         compiled = self._open_model({"model_path": os.fspath(path)}, model, inputs, outputs)
         compiled.scheme = scheme_of(model)

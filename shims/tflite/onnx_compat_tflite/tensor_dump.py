@@ -13,6 +13,7 @@ from onnx_compat.shim import OpenedFile, Step, UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.allocation import Interpreter, TensorDetail
 from onnx_compat_tflite.features import Runtime
+from onnx_compat_tflite.file_validation import validate_file
 from onnx_compat_tflite.runtime import decode_strings, encode_input
 
 __all__ = ["TensorDump"]
@@ -34,7 +35,7 @@ class TensorDump(OpenedFile):
     def __init__(self, runtime: Runtime, path: str) -> None:
         self._runtime = runtime
         self._path = path
-        self._model = fb.read(path)
+        self._model = validate_file(fb.read(path))
         self._main = self._model.subgraphs[0]
         signature = next((entry for entry in self._model.signatures if entry.subgraph == 0), None)
         self._names = self._tensor_names(signature)
