@@ -120,16 +120,18 @@ def _check_subgraph(graph: fb.SubGraph, where: str) -> None:
     for tensor in graph.tensors:
         _check_constant(tensor, where)
     for number, operator in enumerate(graph.operators):
-        place = "operator %d (%s) of %s" % (number, operator.builtin, where)
-        _check_operands(operator, place)
+        operator_text = "operator %d (%s) of %s" % (number, operator.builtin, where)
+        _check_operands(operator, operator_text)
         for index in operator.inputs:
-            _require(index is None or index in readable, place, "it reads tensor %s before anything writes it", index)
+            _require(
+                index is None or index in readable, operator_text, "it reads tensor %s before anything writes it", index
+            )
         for index in operator.outputs:
-            _require(index not in constants, place, "it writes the constant %d", index)
-            _require(index not in graph.inputs, place, "it writes the input %d", index)
-        _check_options(operator, place)
+            _require(index not in constants, operator_text, "it writes the constant %d", index)
+            _require(index not in graph.inputs, operator_text, "it writes the input %d", index)
+        _check_options(operator, operator_text)
         if operator.builtin == "TRANSPOSE":
-            _check_permutation(graph, operator, place)
+            _check_permutation(graph, operator, operator_text)
         readable.update(operator.outputs)
     for index in graph.outputs:
         _require(index in readable, where, "nothing writes its output %d", index)
@@ -164,7 +166,7 @@ def _check_options(operator: fb.OperatorSpec, where: str) -> None:
 
 
 def _check_permutation(graph: fb.SubGraph, operator: fb.OperatorSpec, where: str) -> None:
-    """Raise InvalidModelError if the constant permutation of a TRANSPOSE is none: the kernel writes outside its result."""
+    """Raise InvalidModelError if the constant of a TRANSPOSE is no permutation: the kernel writes outside its result."""
     tensor, order = (graph.tensors[index or 0] for index in operator.inputs[:2])
     if order.buffer is not None and order.dtype == "int32":
         axes = [int(axis) % max(len(tensor.shape), 1) for axis in order.buffer.reshape(-1)]
@@ -175,7 +177,7 @@ def _check_calls(model: fb.ModelSpec) -> None:
     """Raise InvalidModelError if a called subgraph does not exist, or calls itself, also by another subgraph."""
     calls: List[Set[int]] = []
     for number, graph in enumerate(model.subgraphs):
-        called = set(_called(graph))
+        called = set(_called_subgraphs(graph))
         beyond = [callee for callee in called if not 0 <= callee < len(model.subgraphs)]
         _require(not beyond, "subgraph %d" % number, "it calls subgraphs %s of %d", beyond, len(model.subgraphs))
         calls.append(called)
@@ -186,7 +188,7 @@ def _check_calls(model: fb.ModelSpec) -> None:
         waiting -= free
 
 
-def _called(graph: fb.SubGraph) -> Iterator[int]:
+def _called_subgraphs(graph: fb.SubGraph) -> Iterator[int]:
     for operator in graph.operators:
         for name, value in operator.options.items():
             if "subgraph" in name:
