@@ -25,7 +25,8 @@ __all__ = ["OFFERS", "Offer"]
 class Offer(NamedTuple):
     """An extra that installs a shim with its framework: `pip install 'onnx-compat[<extra>]'`.
 
-    `minor`: the minor version of the framework; "" if the extra allows every version. `pythons`: those that accept it.
+    `minor`: the minor version of the framework, or "" if the extra allows every version. `pythons`: the versions of
+    Python for which the extra exists.
     """
 
     extra: str

@@ -1,0 +1,87 @@
+"""Scan: apply a body to each slice of the scan inputs."""
+
+from typing import TYPE_CHECKING, List, Optional, Sequence
+
+from onnx_compat import primitives as p
+from onnx_compat.errors import NeedsKnownError
+from onnx_compat.ir.dims import is_static
+from onnx_compat.model import Graph
+from onnx_compat.ops.arguments import normalize_axes, take_slice
+from onnx_compat.ops.registry import op
+from onnx_compat.tracing.values import Tensor, as_sizes, lift
+
+if TYPE_CHECKING:
+    from onnx_compat.tracing.interpreter import Context
+
+
+@op("Scan", since=(9, 11, 16, 19, 21, 23, 24, 25))
+def scan(
+    ctx: "Context",
+    *initial_state_and_scan_inputs: Tensor,
+    body: Graph,
+    num_scan_inputs: int,
+    scan_input_axes: Sequence[int] = (),
+    scan_input_directions: Sequence[int] = (),
+    scan_output_axes: Sequence[int] = (),
+    scan_output_directions: Sequence[int] = (),
+) -> List[Tensor]:
+    """Apply a body to each slice of the scan inputs. Return [*final states, *stacked scan outputs].
+
+    The body maps (*states, *slices) to [*states, *scan outputs of the iteration].
+
+    - num_scan_inputs: the last `num_scan_inputs` inputs are scan inputs; the inputs before them are initial states.
+    - scan_input_axes: for each scan input, the axis that is sliced. An absent entry is 0.
+    - scan_output_axes: for each scan output, the axis along which it is stacked. An absent entry is 0.
+    - scan_input_directions, scan_output_directions: for each scan input or output, 1 reverses the order of the slices.
+      An absent entry is 0.
+
+    The number of iterations is the size of the sliced axis of the first scan input.
+    """
+    count = len(initial_state_and_scan_inputs) - num_scan_inputs
+    state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
+    for k, x in enumerate(xs):
+        axis = normalize_axes(scan_input_axes[k : k + 1] or [0], x.rank)[0]
+        x = p.transpose(x, [axis, *[other_axis for other_axis in range(x.rank) if other_axis != axis]])
+        xs[k] = p.reverse(x, [0]) if any(scan_input_directions[k : k + 1]) else x
+    results = p.scan(ctx.body(body), list(state), xs, xs[0].shape[0])
+    finals, ys = results[:count], results[count:]
+    for k, y in enumerate(ys):
+        y = p.reverse(y, [0]) if any(scan_output_directions[k : k + 1]) else y
+        axis = normalize_axes(scan_output_axes[k : k + 1] or [0], y.rank)[0]
+        perm = list(range(1, y.rank))
+        perm.insert(axis, 0)
+        ys[k] = p.transpose(y, perm)
+    return [*finals, *ys]
+
+
+@op("Scan", since=8)
+def scan_8(
+    ctx: "Context",
+    sequence_lens: Optional[Tensor] = None,
+    *initial_state_and_scan_inputs: Tensor,
+    body: Graph,
+    num_scan_inputs: int,
+    directions: Sequence[int] = (),
+) -> List[Tensor]:
+    """Apply `scan` to each sample of a batch, and stack the results: Scan of opset 8.
+
+    Axis 0 of every input and result is the batch; axis 1 of a scan input or output has the steps. `sequence_lens` has
+    the number of steps of each sample, by default all. Steps after the end of a sequence are zeros in the scan outputs.
+    `directions` has 1 for each scan input that is read from its last step to its first.
+
+    Raises NeedsKnownError if the batch size is not known.
+    """
+    values = initial_state_and_scan_inputs
+    batch, steps = values[-1].shape[:2]
+    if not is_static(batch):
+        raise NeedsKnownError("a Scan of opset 8 needs a batch size that is known", lift([batch]))
+    lengths = [steps] * int(batch) if sequence_lens is None else as_sizes(sequence_lens)
+    count = len(values) - num_scan_inputs
+    rows = []
+    for entry, length in enumerate(lengths):
+        entry_values = [take_slice(value, entry) for value in values]
+        entry_values[count:] = [p.slice_axis(x, 0, 0, length) for x in entry_values[count:]]
+        results = scan(ctx, *entry_values, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions)
+        ys = [p.pad(y, [0] * y.rank, [steps - length] + [0] * (y.rank - 1)) for y in results[count:]]
+        rows.append([*results[:count], *ys])
+    return [p.stack(list(column), 0) for column in zip(*rows)]
