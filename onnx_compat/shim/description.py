@@ -5,7 +5,11 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
-__all__ = ["Description", "OpenedFile", "Step"]
+__all__ = ["KERAS_PORT_NAMES", "Description", "OpenedFile", "Step"]
+
+#: The member of a .keras file that has the names of the model's inputs and outputs, if Keras has other names for some:
+#: {"inputs": [...], "outputs": [...]}, in the order of the Keras model. Keras does not read it, and drops it when it saves.
+KERAS_PORT_NAMES = "onnx_compat.json"
 
 
 class Description(NamedTuple):

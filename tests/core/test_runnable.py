@@ -76,7 +76,7 @@ def test_the_plans_that_were_used_last_are_kept(monkeypatch: pytest.MonkeyPatch)
     for size in (1, 2, 3, 1, 4, 5, 1):
         assert runnable.run([np.zeros(size, np.float32)])["y"].shape == (size,)
         assert len(runnable._plans) <= 3
-    kept = {shape for _, _, ((_, shape),) in runnable._plans}
+    kept = {shape for *_, ((_, shape),) in runnable._plans}
     assert kept == {(4,), (5,), (1,)}
 
 

@@ -8,13 +8,10 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from onnx_compat.boundary import DAMAGED
 from onnx_compat.errors import InputError, InvalidModelError
-from onnx_compat.shim.description import Description
+from onnx_compat.shim.description import KERAS_PORT_NAMES, Description
 
-__all__ = ["PORT_NAMES", "describe_keras_file"]
+__all__ = ["describe_keras_file"]
 
-#: The member of a .keras file that has the names of the model's inputs and outputs, if Keras has other names for some:
-#: {"inputs": [...], "outputs": [...]}, in the order of the Keras model. Keras does not read it, and drops it when it saves.
-PORT_NAMES = "onnx_compat.json"
 _LARGEST = 1 << 26  # bytes of JSON: parsed, they take up to thirty times as much memory
 #: Classes of layers whose output has the shape of the input.
 _SHAPE_PRESERVING = ("Activation", "Identity")
@@ -45,7 +42,7 @@ def describe_keras_file(path: str) -> Description:
     try:
         with zipfile.ZipFile(path) as archive:
             config, metadata = _read_json(archive, "config.json"), _read_json(archive, "metadata.json")
-            names = _read_json(archive, PORT_NAMES) if PORT_NAMES in archive.namelist() else {}
+            names = _read_json(archive, KERAS_PORT_NAMES) if KERAS_PORT_NAMES in archive.namelist() else {}
             weights = [info.file_size for info in archive.infolist() if info.filename.startswith("model.weights")]
         layers = list(_iterate_layers(config))
         modules = Counter("%s" % layer["class_name"] for layer in layers if layer["class_name"] != "InputLayer")

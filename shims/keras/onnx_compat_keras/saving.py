@@ -11,8 +11,8 @@ from typing import Any, Dict, Sequence, Tuple
 
 import keras
 
-from onnx_compat.inspection.foreign.keras_file import PORT_NAMES
 from onnx_compat.shim import Compiled, DType, InvalidModelError, Port, Program, UnsupportedError
+from onnx_compat.shim.description import KERAS_PORT_NAMES
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
@@ -55,14 +55,14 @@ def save(program: Program, path: str) -> None:
 
 
 def _add_port_names(file: Path, model: KerasModel, program: Program) -> None:
-    """Add the member `PORT_NAMES` to a file, if Keras has another name for an input or output of the program."""
+    """Add the member `KERAS_PORT_NAMES` to a file, if Keras has another name for an input or output of the program."""
     names = {
         "inputs": [port.name for port in program.inputs],
         "outputs": [port.name for port in program.outputs],
     }
     if names != {"inputs": [tensor.name for tensor in model.inputs], "outputs": list(model.output_names)}:
         with zipfile.ZipFile(file, "a") as archive:
-            archive.writestr(PORT_NAMES, json.dumps(names))
+            archive.writestr(KERAS_PORT_NAMES, json.dumps(names))
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
@@ -86,17 +86,20 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
 
 
 def _port_names(path: str) -> Dict[str, Any]:
-    """Return the member `PORT_NAMES` of a file; an empty dict if the file has no such member. Raises InvalidModelError if it is damaged."""
+    """Return the member `KERAS_PORT_NAMES` of a file; an empty dict if the file has no such member.
+
+    Raises InvalidModelError if the member is damaged.
+    """
     with zipfile.ZipFile(path) as archive:
-        if PORT_NAMES not in archive.namelist():
+        if KERAS_PORT_NAMES not in archive.namelist():
             return {}
         try:
-            if archive.getinfo(PORT_NAMES).file_size > _LARGEST:
+            if archive.getinfo(KERAS_PORT_NAMES).file_size > _LARGEST:
                 raise ValueError("it has more than %d bytes" % _LARGEST)
-            names = json.loads(archive.read(PORT_NAMES).decode("utf-8"))
+            names = json.loads(archive.read(KERAS_PORT_NAMES).decode("utf-8"))
         except (ValueError, RecursionError, zipfile.BadZipFile, EOFError, zlib.error) as error:
             raise InvalidModelError(
-                "the names in '%s' (%s) are damaged: %s" % (path, PORT_NAMES, error), shim="keras"
+                "the names in '%s' (%s) are damaged: %s" % (path, KERAS_PORT_NAMES, error), shim="keras"
             ) from error
         return names if isinstance(names, dict) else {}
 

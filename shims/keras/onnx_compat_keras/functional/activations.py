@@ -10,9 +10,9 @@ from typing import Callable, Dict, Optional, Sequence
 import keras
 
 from onnx_compat.passes import Replacement, rewrite_region
-from onnx_compat.passes import activation_matches as matches
 from onnx_compat.primitives import Application, rule
 from onnx_compat.shim import Node, Region, Spec
+from onnx_compat.shim import activation_matches as matches
 
 __all__ = ["with_activations"]
 

@@ -13,7 +13,9 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from onnx_compat.passes import Replacement, program_pass, record_program, rewrite_region
-from onnx_compat.passes.activation_matches import (
+from onnx_compat.primitives import Application, rule
+from onnx_compat.shim import Const, Emitter, Node, Port, Program, Ref, Region, Spec, is_equal
+from onnx_compat.shim.activation_matches import (
     Arg,
     Match,
     bounds_of,
@@ -26,8 +28,6 @@ from onnx_compat.passes.activation_matches import (
     producer_of,
     product_of,
 )
-from onnx_compat.primitives import Application, rule
-from onnx_compat.shim import Const, Emitter, Node, Port, Program, Ref, Region, Spec, is_equal
 from onnx_compat_tflite.emitter import TFLiteEmitter
 
 __all__ = ["composed_activations"]
