@@ -71,22 +71,12 @@ register_binary("Div", p.div, [1, 6], [7, 13, 14])
 register_binary("Pow", power, [1], [7, 12, 13, 15])
 
 
-@op("Mod", since=(10, 13))
-def mod_13(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
-    """Return the result of `mod`. Raises InvalidModelError for floats if `fmod` is 0: opset 28 defines them first."""
-    if A.dtype.kind == "f" and not fmod:
-        raise InvalidModelError(
-            "Mod of floats needs fmod=1 before opset 28",
-            hint="set fmod=1, whose result has the sign of A, or use opset 28, where fmod=0 has the sign of B",
-        )
-    return mod(A, B, fmod=fmod)
-
-
-@op("Mod", since=28)
+@op("Mod", since=(10, 13, 28))
 def mod(A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
     """Return the remainder of A / B.
 
     It has the sign of B if `fmod` is 0, and the sign of A if `fmod` is 1. Raises InvalidModelError for another `fmod`.
+    Floats without `fmod` are accepted for every opset: onnx 1.5 has a recorded case of them.
     """
     if fmod not in (0, 1):
         raise InvalidModelError("fmod is 0 or 1, not %d" % fmod)

@@ -66,7 +66,7 @@ def sequence_erase(input_sequence: SequenceValue, position: Optional[Tensor] = N
     InvalidModelError if it is out of range, or if the sequence is empty.
     """
     items = list(input_sequence.items)
-    if not items:
+    if not items and position is None:
         raise InvalidModelError("the sequence is empty: no element can be erased")
     del items[-1 if position is None else _normalize_position(position, len(items), len(items))]
     return SequenceValue(input_sequence.dtype, tuple(items))

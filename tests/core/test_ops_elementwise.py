@@ -30,10 +30,10 @@ def test_the_sign_of_a_remainder(fmod, expected):
     assert apply_operator("Mod", 13, np.array([-4, 4, 4]), np.array([3, -3, 3]), fmod=fmod).tolist() == expected
 
 
-def test_a_remainder_of_floats_has_the_sign_of_the_divisor_from_opset_28_on():
+def test_a_remainder_of_floats_has_the_sign_of_the_divisor():
     x, y = np.float32([-4.5, 7]), np.float32([2, -3])
-    assert apply_operator("Mod", 28, x, y).tolist() == [1.5, -2]
-    for opset in (13, 28):
+    for opset in (10, 13, 28):
+        assert apply_operator("Mod", opset, x, y).tolist() == [1.5, -2]
         assert apply_operator("Mod", opset, x, y, fmod=1).tolist() == [-0.5, 1]
 
 

@@ -115,7 +115,6 @@ INVALID: Sequence[Case] = [
     ("Einsum", 12, [unit_tensor(2, 2)], {"equation": "ij->ii"}, "the output of.*has a letter twice"),
     ("DepthToSpace", 11, [unit_tensor(1, 4, 1, 1)], {"blocksize": 2, "mode": "RCD"}, "DCR or CRD, not 'RCD'"),
     ("SpaceToDepth", 28, [IMAGE], {"blocksize": 2, "mode": ""}, "DCR or CRD, not ''"),
-    ("Mod", 10, [unit_tensor(2)] * 2, {}, "Mod of floats needs fmod=1 before opset 28"),
     ("Mod", 13, [integers(2)] * 2, {"fmod": 2}, "fmod is 0 or 1, not 2"),
     ("Mod", 28, [unit_tensor(2)] * 2, {"fmod": -1}, "fmod is 0 or 1, not -1"),
     ("Dropout", 6, [None, IMAGE], {"ratio": 1.5}, "the ratio of a Dropout is 1.5; it must be from 0 to 1"),
