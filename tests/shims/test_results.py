@@ -13,7 +13,9 @@ INT64 = np.iinfo(np.int64)
 FAR = (2**31 - 1, 2**31, 2**32, -(2**31), INT64.max, INT64.max - 2, INT64.min, INT64.min + 2)
 
 
-def model(nodes: Sequence[Any], inputs: Dict[str, Any], outputs: Dict[str, int], constants: Any = None) -> Any:
+def model(
+    nodes: Sequence[Any], inputs: Dict[str, Any], outputs: Dict[str, int], constants: Any = None, opset: int = 14
+) -> Any:
     """Return a model. `inputs`: name -> (type, shape). `outputs`: name -> type."""
     graph = helper.make_graph(
         list(nodes),
@@ -22,12 +24,25 @@ def model(nodes: Sequence[Any], inputs: Dict[str, Any], outputs: Dict[str, int],
         [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()],
         [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=7)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=7)
 
 
 def run(proto: Any, feeds: Dict[str, np.ndarray], shim: str) -> List[Any]:
     runnable = onnx_compat.prepare(proto, shim=shim, fallback=False)
     return list(runnable.run(feeds))
+
+
+# -- sizes of an image -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("policy", "size"), [("stretch", (4, 6)), ("not_larger", (2, 2))])
+def test_a_policy_changes_the_size_of_a_resized_image(policy: str, size: Any, shim_name: str) -> None:
+    """Without `axes`, the policy takes the least factor of all axes: 1 for the batch."""
+    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    nodes = [helper.make_node("Resize", ["x", "", "", "s"], ["y"], keep_aspect_ratio_policy=policy, **attributes)]
+    inputs = {"x": (TensorProto.FLOAT, [1, 1, 2, 2])}
+    proto = model(nodes, inputs, {"y": TensorProto.FLOAT}, {"s": np.array([1, 1, 4, 6])}, opset=18)
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
+    (got,) = run(proto, {"x": x}, shim_name)
+    np.testing.assert_array_equal(got, x.repeat(size[0] // 2, axis=2).repeat(size[1] // 2, axis=3))
 
 
 # -- sizes and pending orders ----------------------------------------------------------------------------------------

@@ -34,12 +34,14 @@ def _is_whole_upsampling(node: GraphNode, inputs: Sequence[Any], attributes: Att
     - linear with two spatial axes: half_pixel
 
     The factors must be known: 1 for batch and channels, and at least 1 for the spatial axes. Returns False before opset
-    11, and with antialias or axes.
+    11, with antialias or axes, and with a keep_aspect_ratio_policy other than "stretch".
     """
     x = inputs[0]
     space = x.rank - 2
     if space not in (1, 2, 3) or x.dtype.name != "float32" or attributes.get("antialias", 0) or attributes.get("axes"):
         return False
+    if attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return False  # the size of the result is not `sizes`
     factors = _factors(x, inputs)
     if factors is None or node.opset < 11 or factors[:2] != [1, 1] or any(factor < 1 for factor in factors):
         return False
