@@ -39,16 +39,16 @@ class BackendRep(base.BackendRep):
 class OnnxCompatBackend(base.Backend):
     """The Backend API on a shim.
 
-    The keyword `shim`, or else the environment variable `ONNX_COMPAT_SHIM`, selects the shim. Devices are named as for
-    `onnx_compat.prepare`: "CPU", "CUDA", "CUDA:1".
+    The keyword `shim` selects the shim. Without it, the shim is selected as by `onnx_compat.prepare`: first by the
+    environment variable `ONNX_COMPAT_SHIM`. Devices are named as for `onnx_compat.prepare`: "CPU", "CUDA", "CUDA:1".
     """
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> bool:
         """Whether the shim and the fallback can run every node of the model, and the device exists.
 
-        This is the prediction of `onnx_compat.support`: nothing is run. False also for an invalid model and if the
-        requested shim does not work: no OnnxCompatError is raised. Other keywords are ignored.
+        The answer for the nodes is the prediction of `onnx_compat.support`: nothing is run. False also for an invalid
+        model, and if the requested shim does not work: no OnnxCompatError is raised. Other keywords are ignored.
         """
         if not cls.supports_device(device, shim):
             return False
@@ -85,10 +85,13 @@ class OnnxCompatBackend(base.Backend):
     ) -> Tuple[Any, ...]:
         """Run one node as a model. Return its named outputs in order, as a tuple.
 
-        inputs: a list, or the values of a dict: an array for each input that the node names, in order. Keys are ignored.
+        inputs: a list, or the values of a dict: an array for each input that the node names, in order. Keys are
+            ignored.
         outputs_info: ignored.
         kwargs: `shim`, and `opset_version`, the version of the node's domain. By default, only the default domain is
             imported, in the newest version that the installed onnx knows. Other keywords are ignored.
+
+        Raises the errors of `run_model`, and UnsupportedError for an array of a dtype that ONNX lacks.
         """
         import numpy as np
 

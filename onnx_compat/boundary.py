@@ -28,7 +28,7 @@ def typed_errors(function: Function) -> Function:
 
     - an `OnnxCompatError`;
     - a warning that the caller has turned into an exception;
-    - a TypeError for arguments that the signature lacks;
+    - a TypeError for a call whose arguments do not fit the signature: unknown, missing or too many;
     - an exception that is no `Exception`, such as KeyboardInterrupt.
     """
 

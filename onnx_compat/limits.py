@@ -63,10 +63,10 @@ _values: Dict[str, int] = {}
 
 
 def limit(name: str) -> int:
-    """Return the value of a limit: that of the environment variable, or the default.
+    """Return the value of a limit: that of the environment variable ONNX_COMPAT_LIMIT_<NAME>, or the default.
 
-    The variable is read once, and again after `override`. Raises InputError if it is not a positive integer, and
-    KeyError for an unknown name.
+    The variable is read at the first call, and again after a block of `override` begins or ends. Raises InputError if
+    the variable is not a positive integer below 2**63, and KeyError for an unknown name.
     """
     value = _values.get(name)
     if value is None:
@@ -76,7 +76,10 @@ def limit(name: str) -> int:
 
 
 def parse(name: str, text: str) -> int:
-    """Return the value of a limit from a text. Raises InputError for an unknown name, or if it is no positive integer."""
+    """Return the value of the limit `name` from a text.
+
+    Raises InputError for an unknown name, and for a text that is not a positive integer below 2**63.
+    """
     if name not in LIMITS:
         raise InputError("there is no limit '%s'" % name, hint="the limits are: " + ", ".join(LIMITS))
     if not (text.isascii() and text.isdigit()) or not 0 < len(text) < 20 or not 0 < int(text) <= _MOST:
@@ -91,7 +94,10 @@ def check(name: str, count: int, subject: str) -> None:
 
 
 def limit_error(name: str, subject: str, count: Optional[int] = None) -> LimitError:
-    """Return the error of a limit that is exceeded. `subject`: as for `check`; `count`: None if it is not counted out."""
+    """Return the LimitError for a limit that is exceeded. `subject`: as for `check`.
+
+    `count`: the number above the limit, for the message; None: the number is not known.
+    """
     number = "" if count is None else " (%d)" % count if count < 10**15 else " (about %.1e)" % count
     reason = "%s takes more than %d %s%s" % (subject, limit(name), LIMITS[name].unit, number)
     hint = "the limit is %s; for a trusted model, raise it with --limit %s=N, or %s%s=N in the environment"
@@ -100,9 +106,10 @@ def limit_error(name: str, subject: str, count: Optional[int] = None) -> LimitEr
 
 @contextmanager
 def override(**values: Union[int, str]) -> Iterator[None]:
-    """Set limits inside of a block, for all threads and for processes that it starts. Blocks can be nested.
+    """Set limits inside of a block, for all threads and for processes that are started in the block. Blocks nest.
 
-    Raises InputError for an unknown name, or for a value that is not a positive integer.
+    The limits from before hold again after the block. Raises InputError for an unknown name, or for a value that is not
+    a positive integer below 2**63.
 
     Examples:
         >>> from onnx_compat import limits

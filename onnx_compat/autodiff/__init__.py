@@ -32,8 +32,9 @@ def variable(x: Tensor) -> Tensor:
 def gradients(y: Tensor, xs: Sequence[Tensor]) -> List[Tensor]:
     """Return a list of the derivatives of the sum of y's elements with respect to each tensor in `xs`, in this order.
 
-    Each tensor in `xs` is a result of `variable`. A derivative has the shape of its tensor. The derivative is zero if y
-    does not depend on the tensor, or only through piecewise constant primitives.
+    Each tensor in `xs` is a run-time value, such as a result of `variable`. The tensors in `xs` count as independent of
+    each other. A derivative has the shape of its tensor. The derivative is zero if y does not depend on the tensor, or
+    only through piecewise constant primitives.
 
     Raises UnsupportedError if a primitive between `xs` and y has no derivative rule, or none for its parameters.
     """
@@ -74,10 +75,11 @@ def _path_nodes(y: Ref, xs: Iterable[Ref]) -> List[Node]:
 def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
     """Add the derivatives of a node's arguments to `derivatives`, by the derivative rule of the node's primitive.
 
-    `derivatives` maps a tensor to its derivative and is changed in place. Nothing is added if the dict has no entry for
-    an output of the node. Constants, and arguments for which the rule returns None, get no entry.
+    `derivatives` maps a tensor to its derivative and is changed in place. A derivative is added to the entry that the
+    argument already has. Constants, and arguments for which the rule returns None, get no entry.
 
-    Raises UnsupportedError if the primitive has no rule. Errors of the rule pass.
+    If `derivatives` has an entry for none of the node's outputs, do nothing. Otherwise, raises UnsupportedError if the
+    primitive has no rule. Errors of the rule pass.
     """
     output_derivatives = [derivatives.get(output) for output in node.outputs]
     if all(g is None for g in output_derivatives):
@@ -94,7 +96,7 @@ def _backpropagate(node: Node, derivatives: Dict[Ref, Tensor]) -> None:
 
 
 def _leaves(args: Sequence[Any]) -> List[Optional[Any]]:
-    """Return the arguments as a new list, in which a list or tuple of arguments is replaced by its items (one level)."""
+    """Return the arguments as a new list. A list or tuple of arguments is replaced by its items, one level deep."""
     flat: List[Any] = []
     for arg in args:
         flat.extend(arg if isinstance(arg, (tuple, list)) else [arg])

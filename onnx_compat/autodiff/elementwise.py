@@ -57,7 +57,8 @@ def _binary(slopes: Callable[..., List[Any]]) -> Callable[[RecordedNode, Any], L
     """Return the derivative rule of an elementwise primitive z = f(x, y).
 
     `slopes(x, y, z, derivative of z)` returns a list: the derivatives of x and of y, each in the shape of z. The rule
-    sums each of them over the axes along which that argument was broadcast, and returns the list of the two sums.
+    sums the derivative of x over the axes along which x was broadcast, and likewise for y. It returns the list of the
+    two sums.
     """
     return lambda at, g: [sum_to(d, arg.shape) for arg, d in zip(at.args, slopes(*at.args, at.y, g))]
 
@@ -69,7 +70,10 @@ RULES.update({name: _binary(slopes) for name, slopes in _BINARY.items()})
 @rule("sign", "floor", "ceil", "round", "floordiv", "is_nan", "is_inf", "equal", "less", "less_equal")
 @rule("logical_not", "logical_and", "logical_or", "logical_xor", "argmax", "argmin", "nonzero", "one_hot")
 def _zero_derivative(at: RecordedNode, _: Tensor) -> List[Any]:
-    """Return a list with None for each argument, in place of a derivative of zero: the primitive is piecewise constant."""
+    """Return a list with None for each argument: the primitive is piecewise constant.
+
+    None stands for a derivative of zero.
+    """
     return [None] * len(at.args)
 
 

@@ -31,9 +31,9 @@ def _to_logical(x: Tensor, order: Order) -> Any:
 
 
 def _to_stored(x: Tensor, order: Order) -> Any:
-    """Transpose x from the logical order to the stored `order`, and record every pending transpose of x.
+    """Transpose x from the logical order to the storage order `order`. Return a tensor without a pending order.
 
-    None as `order` is the logical order.
+    The transpose is recorded, together with a pending order of x. None as `order` is the logical order.
     """
     return apply_pending_order(x if order is None else p.transpose(x, order))
 
@@ -70,7 +70,8 @@ def _filter_derivative(large: Tensor, small: Tensor, kernel: Sequence[Extent], *
     - Convolution: `large` is the padded input, `small` is the derivative of the output.
     - Transposed convolution: `large` is the derivative of the output, `small` is the input.
 
-    `large` and `small` are [N, C, spatial...]. `kernel` has the spatial sizes of the filter.
+    `large` and `small` are [N, C, spatial...]. `kernel` has the spatial sizes of the filter. `window` and `groups` are
+    those of the differentiated operation; the padding of `window` is not used.
     """
     parts = []
     for k in range(groups):
@@ -130,7 +131,7 @@ def _max_pool(at: RecordedNode, g: Tensor) -> List[Any]:
     """Differentiate a maximum pool: divide each element of g equally among the maxima of its window.
 
     A transposed convolution adds the shares up at the positions of the maxima. The number of channels must be static.
-    Return a list of one derivative, in the stored order.
+    Return a list of one Tensor, the derivative of the input in its stored order.
     """
     order = spatial_order(g.rank)
     x, y, g = (_to_logical(image, order) for image in (at.args[0], at.y, g))

@@ -53,7 +53,7 @@ def to_tensors(arg: Arg) -> Any:
 
 
 def apply_pending_order(x: Tensor) -> Tensor:
-    """Record the pending order of x as a transpose, and return the transposed tensor. Return x itself without an order."""
+    """Record the pending order of x as a transpose; return the result. Return x itself if it has no pending order."""
     if x.order is None:
         return x
     stored = current_trace().argument(x)
@@ -62,9 +62,11 @@ def apply_pending_order(x: Tensor) -> Tensor:
 
 
 class RecordedNode:
-    """A recorded node as a rule gets it: see `to_tensors` for the arguments and outputs.
+    """A recorded node in the form that a derivative rule reads.
 
-    The axes in `params`, the parameters of the node, are physical.
+    - args, outputs: lists of the node's arguments and results, each converted by `to_tensors`.
+    - primitive: the name of the primitive.
+    - params: parameter name -> value. Axes are physical.
     """
 
     def __init__(self, node: Node) -> None:

@@ -22,15 +22,16 @@ def read_samples(path: Union[str, "os.PathLike[str]"], declared: Sequence[ValueI
     The origin is a text for errors, such as the file and the sample's number. `declared` has the model's inputs,
     tensors of known rank. The samples are not checked.
 
-    The files of a folder are read in the order of their names. They are all .npz, all .npy or all images; other
-    suffixes and subfolders are ignored. Images are read with the defaults of `Images`.
+    The files of a folder are read in the order of their names. Files of other suffixes and subfolders are ignored.
+    Images are read with the defaults of `Images`. A folder has only .npz files, only .npy files or only images.
+    Otherwise the iterator raises `InputError`.
 
     The call raises `InputError` in these cases. All other errors, and every error of a folder, are raised by the
     iterator.
 
     - The path does not exist.
     - The file is not readable, or has another suffix.
-    - The file is a .npy file, and the model has several inputs.
+    - The file is a .npy file, and the model does not have exactly one input.
     """
     source = Path(os.fspath(path))
     if source.is_dir():

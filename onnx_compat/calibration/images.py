@@ -18,7 +18,8 @@ class Images(NamedTuple):
     """A folder of images as calibration data.
 
     Each image is resized to the size of the model's only input. For a float32 input, the pixels are scaled to 0..1,
-    then `mean` is subtracted, and the difference is divided by `std`. For a uint8 input, the pixels stay as they are.
+    then `mean` is subtracted, and the difference is divided by `std`. For a uint8 input, the pixels stay in 0..255, and
+    `mean` and `std` are not applied.
 
     Attributes:
         folder: The path of the folder.
@@ -41,10 +42,10 @@ class Images(NamedTuple):
         `declared` has the model's inputs. The array has the layout and dtype of the input, with a batch size of 1.
         Files whose suffix is not in `SUFFIXES`, pipes and devices are ignored.
 
-        The first item raises `InputError` in these cases. An image that cannot be read raises the errors of
-        `_load_pixels` later.
+        An image raises the errors of `_load_pixels` when it is reached. The first item raises `InputError` in these
+        cases:
 
-        - The model has several inputs, or its only input is no image (see `_find_image_input`).
+        - The model does not have exactly one input, or this input is no image (see `_find_image_input`).
         - `folder` is no folder.
         - `std` has a 0.
         - `mean` or `std` has neither 1 entry nor as many entries as the image has channels.
@@ -98,7 +99,8 @@ def _load_pixels(path: Path, channels: int, height: int, width: int) -> Any:
 
     `channels` is 1 (grey) or 3 (RGB). The ratio of the sides is not kept.
 
-    - Raises `InputError` if the file is not a readable image.
+    - Raises OSError if the file cannot be opened.
+    - Raises `InputError` if the content of the file is no readable image.
     - Raises `UnsupportedError` if the image has more pixels than Pillow accepts.
     - Raises `MissingDependencyError` without Pillow.
     """

@@ -33,8 +33,8 @@ def samples(model: Model, data: Data) -> Iterator[Sample]:
     - `data` is of an unknown kind.
     - `data` has no sample.
 
-    A sample that does not fit the model raises `InputError` when it is reached. Errors of reading files and images
-    pass.
+    When a sample is reached, it raises `InputError` if it does not fit the model, or UnsupportedError if ONNX lacks its
+    dtype. Errors of reading files and images pass.
     """
     for info in model.inputs:
         if not isinstance(info.type, TensorType) or info.type.shape is None or info.type.dtype is None:
@@ -57,7 +57,7 @@ def paths_of(data: Optional[Data]) -> List[str]:
     """Return the paths of the files that calibration data is read from.
 
     - A file: the path itself, even if it does not exist.
-    - A folder, or `Images`: the path of each entry directly in the folder, subfolders included.
+    - A folder, or the folder of `Images`: the path of each entry directly in the folder, subfolders included.
     - Data in memory, `GENERATED` and None: an empty list.
     """
     source = data.folder if isinstance(data, Images) else data
@@ -68,11 +68,11 @@ def paths_of(data: Optional[Data]) -> List[str]:
 
 
 def batch(model: Model, data: Data, limit: int = 32) -> Sample:
-    """Return the first samples as one batch, {input name: array}, concatenated along the first axis of each input.
+    """Return the first samples as one batch, {input name: carrier array}, concatenated along the first axis.
 
-    Read the first `limit` samples, and leave out the samples whose shapes differ from the first sample. If the first
-    axis of any input has a fixed size, or an input is a scalar, return the first sample alone. Raises as `samples`
-    does.
+    Read the first `limit` samples, and leave out each sample whose shapes differ from those of the first sample. If the
+    first axis of any input has a fixed size, or an input is a scalar, return the first sample alone. Raises as
+    `samples` does.
     """
     several = all(isinstance(info.type, TensorType) and _has_open_batch(info.type) for info in model.inputs)
     leading: List[Sample] = list(islice(samples(model, data), limit if several else 1))
@@ -94,6 +94,7 @@ def _check_sample(sample: object, declared: Sequence[ValueInfo]) -> Sample:
     The sample is a dict, a list or tuple in the order of the inputs, or the array of the only input.
 
     Raises `InputError` if the sample does not fit the inputs, if an array is empty, or if a float is not finite.
+    Raises UnsupportedError for an array of a dtype that ONNX lacks.
     """
     feed: Any = sample if isinstance(sample, (Mapping, list, tuple)) else [sample]
     names = [info.name for info in declared]

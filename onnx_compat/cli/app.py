@@ -111,9 +111,9 @@ def _report_usage_error(error: click.ClickException, json: bool) -> int:
 
 
 def _name_other_format(error: InvalidModelError, path: str) -> None:
-    """Replace the reason and the hint of `error`, in place, if the first bytes of the file show another format than ONNX.
+    """Replace the reason and the hint of `error`, in place, if the file begins like a file of a format other than ONNX.
 
-    `path`: the file that was given as MODEL. For an unknown format, nothing changes.
+    `path`: the file that was given as MODEL. For ONNX and for an unknown format, nothing changes.
     """
     from onnx_compat.verification.first_bytes import ONNX, TFLITE, format_by_content
 

@@ -152,7 +152,7 @@ def _check_paths(
     - read: the files of --inputs and --import; None for an absent option.
 
     InputError is also raised if the report cannot be written, or if the report and a converted file would overwrite
-    each other. With a report, the model is loaded to find its files.
+    each other. With a report, the model is loaded to find its files; errors of `load` pass.
     """
     from onnx_compat import load
     from onnx_compat.calibration import paths_of
@@ -236,7 +236,8 @@ def _verification_inputs(
     - dims: name -> size, for the sizes that are still open in generated arrays.
     - values: input name -> fixed value. These inputs are in the result, because the original model still needs them.
 
-    Raises InputError if the .npz file cannot be read, or if `shapes` or `values` has a name that the model lacks.
+    Raises InputError if the .npz file cannot be read, or if `shapes`, `values` or `dims` do not fit the model. Other
+    errors of `load` and `generate` pass.
     """
     from onnx_compat import load
     from onnx_compat.conversion.input_fixing import fix_inputs

@@ -22,7 +22,7 @@ class MissingShim(NamedTuple):
 
 
 def missing_shims() -> List[MissingShim]:
-    """Return a `MissingShim` for each shim of the library that is not installed, in the order of `environment.MODULES`."""
+    """Return a `MissingShim` for each shim of the library that is not installed. The order is that of `MODULES`."""
     installed = selection.installed_shims()
     return [_describe_missing(name) for name in environment.MODULES if name not in installed]
 

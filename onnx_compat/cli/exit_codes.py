@@ -61,7 +61,7 @@ _BY_ERROR: Tuple[Tuple[type, int], ...] = (
 
 
 def code_of(error: BaseException) -> int:
-    """Return the code of the first class in `_BY_ERROR` that the error is an instance of; INTERNAL (a defect) if none."""
+    """Return the code of the first class in `_BY_ERROR` that `error` is an instance of; INTERNAL (a defect) if none."""
     for kind, code in _BY_ERROR:
         if isinstance(error, kind):
             return code

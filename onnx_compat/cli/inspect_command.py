@@ -148,8 +148,9 @@ def _model_document(model: "Model") -> Dict[str, Any]:
     """Return the facts that the file of a model holds, as a dict of JSON values.
 
     - "graph": the name of the graph
-    - "ir_version", "producer", "inputs", "outputs"
-    - "opsets": domain -> version
+    - "ir_version", "producer"
+    - "inputs", "outputs": a list of {"name", "type", "open"}; "open" is the result of `_open_sizes`
+    - "opsets": domain -> version; the default domain is "ai.onnx"
     - "onnx": the first release of onnx that reads the model, or None
     - "operators": a list of {"operator", "opset", "nodes"}, the most frequent operator first
     """

@@ -36,7 +36,8 @@ def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any
     Each fact and each table has its own key. A table is a list of rows; a row is a dict column name -> value. "shim" is
     the name of the shim that described the file, or "" if the library did.
 
-    Raises InputError if the path ends in .tflite, and the file has another format. Errors of `describe` pass.
+    Raises InputError if the path ends in .tflite, and the first bytes of the file show another format. Errors of
+    `describe` pass.
     """
     from onnx_compat.inspection.describe import describe
     from onnx_compat.verification.first_bytes import check_suffix

@@ -56,8 +56,8 @@ def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> N
 def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
     """Import the modules that --import names, and append their files to `Settings.modules`.
 
-    The current folder becomes the first entry of `sys.path`. Raise BadParameter if an import raises ImportError; other
-    errors pass.
+    If a module is named, the current folder becomes the first entry of `sys.path`. Raise BadParameter if an import
+    raises ImportError; other errors pass.
     """
     if value:
         sys.path.insert(0, "")  # as `python -m` does: the module may be in the current folder
@@ -81,7 +81,7 @@ def _store_source(ctx: click.Context, param: click.Parameter, value: str) -> str
 
 
 def machine(command: _F) -> _F:
-    """Add --import, --json and --debug to a command. Their values are in `Settings`, not in arguments of the command."""
+    """Add --import, --json and --debug to a command. Their values are in `Settings`, not in the command's arguments."""
     command = click.option(
         "--import", "modules", multiple=True, metavar="MODULE", is_eager=True, expose_value=False, callback=_import_modules,
         help="Import this module first, to register custom operators. Repeatable.",
@@ -111,9 +111,10 @@ def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, .
 
 
 def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Shapes:
-    """Parse texts NAME=SIZE,SIZE to a dict of tuples. The size `?` becomes None; NAME= gives the empty tuple of a scalar.
+    """Parse texts NAME=SIZE,SIZE to a dict of tuples: `x=1,?` -> {"x": (1, None)}.
 
-    Raise BadParameter for a text of another form. Of equal names, the last counts.
+    NAME= gives the empty tuple of a scalar. Of equal names, the last counts. Raise BadParameter for a text of another
+    form.
     """
     shapes: Shapes = {}
     for text in value:
@@ -128,7 +129,8 @@ def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
 def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Dict[str, Any]:
     """Parse texts NAME=VALUE to a dict name -> value. Each VALUE is JSON, such as a number, a bool or a list.
 
-    Of two equal names, the last counts. Raises BadParameter if a VALUE is no JSON, or if a NAME is empty.
+    The last "=" ends the name. Of two equal names, the last counts. Raises BadParameter if a VALUE is no JSON, or if a
+    NAME is empty.
     """
     values = {}
     for text in value:
@@ -184,7 +186,10 @@ def tolerance(command: _F) -> _F:
 
 
 def _override_limits(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> None:
-    """Set limits (`onnx_compat.limits`) from texts NAME=VALUE until the command ends. Raise BadParameter for a wrong text."""
+    """Set limits (`onnx_compat.limits`) from texts NAME=VALUE until the command ends.
+
+    Raise BadParameter for a wrong text.
+    """
     from onnx_compat import limits
     from onnx_compat.errors import InputError
 

@@ -61,9 +61,11 @@ def emit_json(document: Mapping[str, Any]) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: Optional[str] = None) -> None:
     """Write a table to standard output. A column name with a leading ">" is right-aligned and printed without it.
 
-    An entry of a row is a `Cell`, or an object that is printed by `str`, with control characters escaped. A terminal
-    gets colours and folded columns. A pipe gets plain text of unlimited width. Without rows, only the header is
-    written.
+    - rows: an entry of a row is a `Cell`, or an object that is printed by `str`. Control characters are escaped.
+    - title: a text above the table; None: no title.
+
+    A terminal gets colours and folded columns. A pipe or a file gets plain text, without folding. Without rows, only
+    the header is written. If the reader has closed the pipe, raise SystemExit(BROKEN_PIPE).
     """
     from rich import box
     from rich.console import Console

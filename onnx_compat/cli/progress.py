@@ -17,7 +17,8 @@ __all__ = ["working"]
 def working(message: str) -> Iterator[Callable[[str], None]]:
     """Show `message` with a spinner while the block runs, if standard error is a terminal.
 
-    Yield a function that changes the message. Inside the block, standard output is redirected to standard error.
+    Yield a function that changes the message; without a terminal, the function does nothing. Inside the block, standard
+    output is redirected to standard error, with or without a terminal.
     """
     with _stdout_to_stderr():
         if not sys.stderr.isatty():
@@ -36,7 +37,7 @@ def _silent(message: str) -> None:
 
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """Redirect standard output to standard error inside the block, also for compiled code, which writes to descriptor 1."""
+    """Redirect standard output to standard error inside the block, also for compiled code (descriptor 1)."""
     sys.stdout.flush()
     saved = os.dup(1)
     os.dup2(2, 1)

@@ -32,9 +32,9 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[s
 def options(command: _F) -> _F:
     """Add --quantize, --calibrate, --mean, --std, --block-size, --input-type and --output-type to a command.
 
-    The command gets the arguments `quantize`, `calibrate`, `block_size`, `input_type` and `output_type`. With --mean or --std, the argument
-    `calibrate` is `Images(folder, mean, std)` instead of the folder. --mean or --std without --calibrate raises
-    InputError.
+    The command gets the arguments `quantize`, `calibrate`, `block_size`, `input_type` and `output_type`. With --mean or
+    --std, the argument `calibrate` is `Images(folder, mean, std)` instead of the folder. --mean or --std without
+    --calibrate raises InputError when the command is called.
     """
 
     @functools.wraps(command)
@@ -95,9 +95,11 @@ def verification_inputs(
 ) -> Tuple[Any, List[str]]:
     """Return (the inputs to verify a file with, a list of notes on these inputs for the user).
 
-    - Calibration data is given, and neither --inputs nor --dim: the first samples of that data as one batch {input
-      name: array}, and a note. Data that is "generated" does not count.
+    - `calibrate` is given and not "generated", and neither `inputs` nor `dims` is given: the result of
+      `calibration.batch`, a dict {input name: array}, and a note.
     - Otherwise: the argument `inputs` (a path or None) unchanged, and no note.
+
+    Errors of `load` and `calibration.batch` pass.
     """
     from onnx_compat import load
     from onnx_compat.calibration import GENERATED, batch

@@ -76,12 +76,12 @@ def _node_fields(node: "NodeSupport") -> Dict[str, Any]:
 def _bundle_parts(
     model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]"
 ) -> List[Dict[str, Any]]:
-    """Return the parts of the bundle that `convert --allow-fallback` would write: a list of dicts, in running order.
+    """Predict the parts of the bundle that `convert --allow-fallback` writes: return a list of dicts, in running order.
 
-    Return an empty list if a node is unsupported, or if a single file can hold the model. `nodes`: the result of
-    `onnx_compat.support` for the model. A dict has these keys:
+    Return an empty list if a node is unsupported, or if `nodes` shows that a single file can hold the model. `nodes`:
+    the result of `onnx_compat.support` for the model. Errors of `divide` pass. A dict has these keys:
 
-    - "kind": "onnx" for a part in the fallback, else the first format of the shim
+    - "kind": "onnx" for a part in the fallback, else the first format of the shim, or its name if it has no format
     - "nodes", "inputs", "outputs": lists of names
     - "reasons": node -> why the node is in the fallback; empty for other parts
     """
@@ -109,7 +109,9 @@ def _bundle_parts(
 
 
 def _show_parts(parts: Sequence[Dict[str, Any]]) -> None:
-    """Print the table of the parts of a bundle, and how many parts run in the fallback. Print nothing if no part does.
+    """Print the table of the parts of a bundle, and how many of them run in the fallback.
+
+    Print nothing if no part runs in the fallback.
 
     `parts`: the result of `_bundle_parts`.
     """

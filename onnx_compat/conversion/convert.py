@@ -41,8 +41,11 @@ _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "sav
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
     """Return format name -> (name of the shim that writes the format, description of the format).
 
-    If several shims write a format, the first that works is named, or the last if none works. `shim`: list only the
-    formats of this shim, working or not. Raises ShimError if this shim cannot be loaded.
+    `shim`: list only the formats of this shim. None: those of all installed shims that can be loaded. The formats of a
+    shim that does not work are listed too.
+
+    If several shims write a format, the first that works is named. If none of them works, the last is named. Raises
+    ShimError if `shim` cannot be loaded.
     """
     writers: Dict[str, Tuple[str, str]] = {}
     for name in [shim] if shim else selection.installed_shims():
@@ -59,9 +62,10 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
 
 
 def format_of_path(path: str, to: Optional[str] = None) -> str:
-    """Return `to`, unchecked, if given; else the format of the path's suffix. Raise ConversionError for another suffix.
+    """Return `to`, unchecked, if given; else the format of the path's suffix.
 
-    No suffix gives "saved_model". Suffixes are lower case.
+    ".tflite" -> "tflite", ".keras" -> "keras", ".pb" -> "graphdef", no suffix -> "saved_model". Raises ConversionError
+    for any other suffix, also in upper case.
     """
     if to is not None:
         return to
@@ -76,9 +80,11 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
 
 
 def _find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = None) -> Shim:
-    """Return the shim that writes a format. Raise ConversionError if no shim does, ShimError if it does not work.
+    """Return the shim that writes a format.
 
     `shim`: the only shim to consider; None: all installed. `hint`: put first in a ConversionError's hint.
+
+    Raises ConversionError if no shim writes the format. Raises ShimError if the shim cannot be loaded or does not work.
     """
     writers = formats(shim)
     if format_name not in writers:
@@ -126,18 +132,19 @@ def convert(
 ) -> Path:
     """Write a model as a file or folder of a framework.
 
-    A conversion that fails leaves nothing behind, and what was at the path before stays as it was. No file that is read
-    is overwritten. A folder is replaced if it is empty or a SavedModel.
+    A file at the path is replaced. A folder is replaced if it is empty or a SavedModel. No file that is read is
+    overwritten. A conversion that fails leaves nothing behind, and what was at the path before stays as it was.
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
         path: The path to write. Its suffix selects the format: .tflite, .keras, .pb; no suffix is a SavedModel folder.
-        to: The format, if the suffix does not name it: "tflite", "keras", "saved_model" or "graphdef".
-        shim: The shim that writes it. None selects the first installed shim that writes the format.
+        to: The format: "tflite", "keras", "saved_model" or "graphdef". None: the format of the suffix.
+        shim: The shim that writes it. None selects the first installed shim that works and writes the format.
         shapes: Shapes of inputs in the file: {"image": (1, 3, 224, 224)}. None leaves a size as it is.
         values: Values in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
         allow_fallback: Whether a model that the format cannot hold as a whole is written as a bundle, at this path with
-            ".zip" appended. A path that ends in .zip asks for a bundle in any case.
+            ".zip" appended. A path that ends in .zip always gives a bundle, and needs `allow_fallback`. A bundle can
+            have neither `quantize` nor `channels_last`.
         quantize: The kind of quantisation, if the format has it: "float16", "weights-int8", "weights-int4",
             "dynamic-int4", "dynamic", "int8" or "int16x8".
         calibrate: Representative data, for "int8" and "int16x8": see `onnx_compat.calibration`.
@@ -146,9 +153,10 @@ def convert(
         channels_last: Names of inputs and outputs that the file has as [N, H, W, C], where the model has [N, C, H, W].
             Calibration data keeps the layout of the model.
         portable: Whether a .tflite file is written for every runtime from 2.7 on. Such a file is larger and slower
-            where only newer runtimes have a kernel.
-        force: Whether any folder at the path is replaced, with every file in it. A folder that holds a file that is read,
-            the current folder, a home folder and the folders around them are never replaced.
+            where only newer runtimes have a kernel. Other formats cannot be portable.
+        force: Whether any folder at the path is replaced, with every file in it. A folder that holds a file that is
+            read, and a protected folder, are never replaced. Protected are the current folder, home folders, the
+            folders around them, and the root of a file system.
         input_type: The type of inputs that are float32 in the model: "int8" or "uint8" for the kind "int8", "int16" for
             "int16x8". None: float32. The scale and zero point are in the file.
         output_type: The type of outputs, likewise.
@@ -158,9 +166,11 @@ def convert(
         The path that was written.
 
     Raises:
-        ConversionError: The format cannot hold the model, or no installed shim writes it.
+        ConversionError: The format cannot hold the model or lacks an option, or no installed shim writes the format.
         UnsupportedError: A node cannot be written; the error names it and every other such node.
-        ShimError: The shim that writes the format does not work here.
+        InvalidModelError: The model is not valid.
+        LimitError: The model exceeds a limit (see `onnx_compat.limits`).
+        ShimError: The shim that writes the format cannot be loaded, or does not work here.
         InputError: An argument does not fit the model, or the path may not or cannot be written.
 
     Examples:
@@ -237,7 +247,10 @@ def convert(
 def _try_whole(
     model: Model, owns_model: bool, writer: Shim, path: str, file_format: str, channels_last: Sequence[str]
 ) -> Optional[OnnxCompatError]:
-    """Write the model as a single file; return None, or the error if the format cannot hold it. Raise any other error."""
+    """Write the model as a single file or folder. Return None if it was written.
+
+    If the format cannot hold the model, return the UnsupportedError or ConversionError. Any other error is raised.
+    """
     try:
         check_inputs_definite(model.graph, writer)
         _export(model, writer, path, file_format, owns_model, channels_last)
@@ -299,8 +312,9 @@ def _final_error(
 ) -> OnnxCompatError:
     """Return the error to raise for a conversion that failed. `refusal`: the error of writing a single file.
 
-    If `no_bundle_reason` is None, return `refusal`, with the other nodes that the format cannot hold added.
-    Otherwise return a ConversionError with this reason why no bundle is written.
+    - `no_bundle_reason` is None: return `refusal`, with the other nodes that the format cannot hold added to its
+      reason.
+    - Otherwise: return a ConversionError whose reason begins with "a bundle <no_bundle_reason>".
     """
     if no_bundle_reason is None:
         if "float64" in refusal.reason:
@@ -313,7 +327,8 @@ def _final_error(
 def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
     """Append every other node that the format cannot hold to the reason of `refusal`, in place. Return `refusal`.
 
-    If the fallback may run all nodes that the format cannot hold, append the advice to allow a bundle to its hint.
+    If the fallback may run all nodes that the format cannot hold, append the advice to allow a bundle to the hint of
+    `refusal`. If the model cannot be divided into nodes for the format and others, nothing is appended.
     """
     from onnx_compat.conversion.bundle import divide
 
@@ -369,8 +384,11 @@ def load_converted(
         `fallback_reasons`.
 
     Raises:
-        InputError: There is no such file, it has no such signature, or `signature` is given for a bundle.
-        InvalidModelError: The bundle is damaged.
+        InputError: There is no such file, its content does not fit its suffix, or it has no such signature. Also if
+            `signature` is given for a bundle.
+        UnsupportedError: `signature` is given for a format whose files hold one model.
+        InvalidModelError: The file or the bundle is damaged.
+        ConversionError: No installed shim has the format of a bundle's parts.
         ShimError: No shim here reads the file.
 
     Examples:
@@ -388,8 +406,12 @@ def load_converted(
 def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
     """Load a bundle; its method `run` computes the outputs.
 
-    `shim`: runs the parts in a framework's format; None: the first that works and writes the format. Raises as `Bundle`
-    does, ConversionError if no shim writes a format that is needed, and ShimError if the shim does not work.
+    `shim`: the shim that runs the parts in a framework's format. None: the first that works and writes the format.
+
+    - Raises InputError if the file cannot be read.
+    - Raises InvalidModelError if the bundle is damaged.
+    - Raises ConversionError if no shim writes the format of the parts.
+    - Raises ShimError if the shim cannot be loaded or does not work.
     """
     from onnx_compat.conversion.bundle import Bundle
 

@@ -51,7 +51,9 @@ class Destination:
         self.check()
 
     def check(self) -> None:
-        """Raise InputError if the path may not be written. If a folder is to be written, first call `recover`.
+        """Raise InputError if the path may not be written. Otherwise do nothing.
+
+        If a folder is to be written, `recover` first renames a folder that a killed run had set aside back to the path.
 
         The path may not be written in these cases:
 
@@ -59,7 +61,8 @@ class Destination:
         - It is a device, a pipe, or a link to a missing file.
         - It is a folder and a file is to be written, or it is a file and a folder is to be written.
         - A file in `read` would be overwritten or deleted.
-        - It is a folder that is protected, or that may be replaced with `force` only.
+        - It is a protected folder (see `protection`).
+        - It is a folder that only `force` may replace, and `force` is False.
         """
         parent = os.path.dirname(self.path)
         if not os.path.isdir(parent):
@@ -105,6 +108,8 @@ class Destination:
 
     def _check_folder(self) -> None:
         """Raise an InputError if the folder at the path may not be replaced. Otherwise do nothing.
+
+        The folder may not be replaced in these cases:
 
         - The folder is protected (see `protection`).
         - The folder holds a file that is read.
@@ -274,8 +279,13 @@ def _identity(path: str) -> Any:
 
 
 def _is_inside(file: str, folder: str) -> bool:
-    """Whether the folder contains the file: as its path is written, with the links of its folders followed, or with all
-    links followed.
+    """Whether the folder contains the file, at any depth.
+
+    True if one of these paths of the file begins with the folder's path, as written or with all links followed:
+
+    - the absolute path as it is written
+    - the path with the links of its folders followed
+    - the path with all links followed
     """
     name = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(file))), os.path.basename(file))
     names = {os.path.abspath(file), name, os.path.realpath(file)}
@@ -288,7 +298,7 @@ def _is_inside(file: str, folder: str) -> bool:
 def _links(path: str) -> Iterator[str]:
     """Yield the path that each link points to, from a symbolic link along its chain to the final target.
 
-    Yield nothing if `path` is no link. A cycle of links ends when a path repeats.
+    Yield nothing if `path` is no link. In a cycle of links, the first path that repeats is the last one yielded.
     """
     seen = set()
     while path not in seen and os.path.islink(path):

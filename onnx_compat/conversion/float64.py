@@ -18,7 +18,10 @@ _BITS = ("BitCast",)
 
 
 def narrow_float64(model: Model) -> Model:
-    """Return a copy of the model with float32 in place of float64: in ports, weights, constants and casts.
+    """Return a copy of the model with float32 in place of float64.
+
+    Types of values, weights, constants, and attributes that name a dtype (as in Cast) change, also in subgraphs. The
+    dtype that a BitCast names stays, and so do the functions of the model.
 
     Weights are converted when they are read. Numbers beyond the range of float32 become infinity.
     """
@@ -74,7 +77,11 @@ def _narrow_node(node: GraphNode) -> GraphNode:
 
 
 def _narrow_attribute(node: GraphNode, name: str, value: Any) -> Any:
-    """Return the value of an attribute: a graph, a type, a tensor or the number of a dtype without float64."""
+    """Return the value of the attribute `name` of `node`, with float32 in place of float64.
+
+    A graph, a type, a tensor, the number of a dtype and a tuple of these are converted. Any other value is returned
+    unchanged.
+    """
     if isinstance(value, Graph):
         return _narrow_graph(value)
     if isinstance(value, Constant):

@@ -133,9 +133,9 @@ def replace_folder(scratch_path: str, target: str) -> None:
 
 
 def _swap(first: str, second: str) -> bool:
-    """Exchange two paths in one step, and return True. Return False without renameat2, and if it fails.
+    """Exchange two paths in one step, and return True.
 
-    Then both paths are unchanged.
+    Return False if renameat2 is missing or fails. Both paths are then unchanged.
     """
     function = _renameat2()
     if function is None:
@@ -145,7 +145,10 @@ def _swap(first: str, second: str) -> bool:
 
 
 def _renameat2() -> Any:
-    """Return the function `renameat2` of the C library, or None if the C library or ctypes is missing or lacks it."""
+    """Return the function `renameat2` of the C library.
+
+    Return None if ctypes or the C library cannot be loaded, or if the C library has no such function.
+    """
     try:
         import ctypes
 

@@ -19,7 +19,10 @@ SharedSizes = Dict[str, List[Tuple[str, int]]]
 
 
 def shared_sizes(inputs: Sequence[ValueInfo]) -> SharedSizes:
-    """Return the names of sizes that tensor inputs declare more than once, with the input and the index of each axis."""
+    """Return the names of sizes that tensor inputs declare more than once: name -> [(input, axis), ...].
+
+    Example: `x: [n, 2], y: [n, m]` -> {"n": [("x", 0), ("y", 0)]}. An optional tensor counts as a tensor.
+    """
     axes_by_name: SharedSizes = {}
     for port in inputs:
         declared = port.type.element if isinstance(port.type, OptionalType) else port.type

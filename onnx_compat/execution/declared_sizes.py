@@ -11,14 +11,14 @@ __all__ = ["DeclaredSizes"]
 class DeclaredSizes:
     """The declared sizes of the inputs, compared with the arrays of one feed.
 
-    `contradictions`: a list that receives, as text, each declaration that onnxruntime does not enforce and that the
-    feed contradicts. None: such a declaration raises InputError.
-
     onnxruntime enforces a static size, and a declared rank of 1 or more. It does not enforce these declarations:
 
     - A size name stands for one size.
-    - An input that is declared as a scalar is one.
+    - An input that is declared as a scalar has rank 0.
     - The items of a sequence have the declared shapes.
+
+    `contradictions`: a list to which a text is appended for each contradiction of such a declaration. None: such a
+    contradiction raises InputError.
     """
 
     def __init__(self, contradictions: Optional[List[str]] = None) -> None:
@@ -38,7 +38,8 @@ class DeclaredSizes:
     def check(self, shape: Sequence[int], declared: TensorType, name: str, is_item: bool = False) -> None:
         """Compare a shape with the declared type, which has a known rank. `is_item`: the tensor is in a sequence.
 
-        Raises InputError for an enforced declaration, and for any declaration if contradictions are not allowed.
+        Raises InputError if the shape contradicts a declaration that onnxruntime enforces. Any other contradiction is
+        appended to `contradictions`, or raises InputError if `contradictions` is None.
         """
         assert declared.shape is not None
         rank = len(declared.shape)

@@ -37,14 +37,19 @@ class ChildRun(NamedTuple):
 def run_in_child(
     source: Union[bytes, str], inputs: Dict[str, Any], outputs: Optional[Sequence[str]] = None
 ) -> Optional[ChildRun]:
-    """Run a model in onnxruntime on the CPU, in a child process. Return None if no child process can be started.
+    """Run a model in onnxruntime on the CPU, in a child process. Return a `ChildRun`.
+
+    Return None if no child process can be started.
 
     - source: the bytes of the model, or its path.
     - inputs: value name -> array, list, dict or None. Names that the model lacks are ignored.
     - outputs: the names of the outputs; None: all.
 
-    Raises LoadRefused if onnxruntime does not load the model. Raises UnsupportedError if the run raises an error, or if
-    onnxruntime ends the child process or exceeds the time limit.
+    Raises LoadRefused if onnxruntime does not load the model. Raises UnsupportedError in these cases:
+
+    - The run raises an error.
+    - The child process ends without a result.
+    - The child process exceeds the time limit, and is killed.
     """
     with tempfile.TemporaryDirectory(prefix="onnx-compat-") as folder:
         path = source if isinstance(source, str) else os.path.join(folder, "model.onnx")
@@ -68,7 +73,10 @@ def run_in_child(
 def answer_run(path: str, folder: str) -> Dict[str, Json]:
     """Run the model at `path` in this process, which is the child process that `run_in_child` has started.
 
-    Return {"outputs": list of stored values}, or {"error": first line of the message, "loaded": whether the run failed}.
+    The file `inputs.json` in `folder` has the inputs and the names of the outputs. Return one of these dicts:
+
+    - {"outputs": list with the description of each output by `_store`}
+    - {"error": first line of the message, "loaded": whether onnxruntime had loaded the model before the error}
     """
     import onnxruntime
 
@@ -99,7 +107,11 @@ def _describe_end(result: ChildResult) -> str:
 
 
 def _store(value: Any, folder: str, name: str) -> Json:
-    """Store a value for the other process, and return its description: the bytes of numbers are in the file `name`."""
+    """Store a value for the other process, and return its description, from which `_restore` returns the value.
+
+    The bytes of a numeric array are written to the file `name` in `folder`. None, texts and a dict are in the
+    description. For a list, each item is stored, with the index appended to the name: "in0.2".
+    """
     if value is None:
         return None
     if isinstance(value, (list, tuple)):

@@ -9,7 +9,7 @@ OutputKey = Any
 
 
 class Outputs(List[Any]):
-    """A list of outputs in the order of the graph, which is also indexed by name.
+    """A list of outputs in the order of the graph, which is also indexed by name. An unknown name raises KeyError.
 
     Attributes:
         names: The names of the outputs.

@@ -10,9 +10,10 @@ MOST_PLANS = 32
 
 
 class PlanCache(Dict[Hashable, Any]):
-    """A dict of at most `MOST_PLANS` plans. A plan that is stored or got becomes the newest; the oldest is dropped.
+    """A dict of at most `MOST_PLANS` plans: a least-recently-used (LRU) cache.
 
-    Several threads may use it at once.
+    `get` and `cache[key] = plan` make a plan the newest. A plan above `MOST_PLANS` drops the oldest. Several threads
+    may call these two operations at once.
     """
 
     def __init__(self) -> None:

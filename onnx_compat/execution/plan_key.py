@@ -23,8 +23,11 @@ def plan_key(
 ) -> PlanKey:
     """Return the cache key of the plan for a feed.
 
-    `by_value`, `by_shape`: the names of the inputs on whose values and shapes the plans are specialised, if an input is
-    no data. `shared`: the sizes that inputs declare more than once (see `shared_sizes`).
+    - structures: the structures of the inputs, by name.
+    - by_value: the names of the inputs on whose values the plan is specialised. An input for which `can_specialise_on`
+      is False is left out.
+    - by_shape: the names of the inputs on whose shapes the plan is specialised.
+    - shared: the sizes that inputs declare more than once (see `shared_sizes`).
     """
     values = tuple((name, _value_key(value)) for name, value in sorted(values_to_fix(feed, by_value).items()))
     shapes = tuple((name, shape_of(feed[name])) for name in sorted(by_shape) if name in feed)

@@ -21,11 +21,12 @@ __all__ = ["is_sound"]
 def is_sound(model: Model) -> bool:
     """Whether the core accepts every node of a model by a trace, and no tensor is empty by its static sizes.
 
-    Nothing is computed but constants. False for a model that a trace cannot check, for one of these reasons:
+    Nothing is computed but constants. False also for a model that a trace cannot check:
 
     - An operator is unknown to the core.
-    - An input is no tensor of known rank.
+    - A required input is no tensor of known dtype and rank.
     - An operator needs a value that is known only at run time.
+    - A limit is exceeded.
     """
     from onnx_compat.execution.support import declared_structures
 

@@ -17,7 +17,10 @@ _WIDE = 2**63
 
 
 def lower_bound(kind: str, args: "Sequence[Any]") -> Optional[int]:
-    """Return a number that an atom (see `dims.Atom`) is never below at run time; None if no bound is known."""
+    """Return a lower bound of an atom: a number that the atom is never below at run time. None if no bound is known.
+
+    `kind`, `args`: as in `dims.Atom`.
+    """
     if kind == "axis":
         return 0
     if kind == "element":
@@ -35,7 +38,10 @@ def lower_bound(kind: str, args: "Sequence[Any]") -> Optional[int]:
 
 
 def _bound_of_size(value: "Extent") -> Optional[int]:
-    """Return a lower bound of a size, from those of its atoms; None if an atom has no bound, or a bound or factor below 0."""
+    """Return a lower bound of a size, computed from the lower bounds of its atoms. Example: `n - 3` -> -3 for n >= 0.
+
+    Return None if an atom has no bound or a bound below 0, or if an atom has a factor below 0. An int is its own bound.
+    """
     terms = getattr(value, "terms", None)
     if terms is None:
         return int(value)  # type: ignore[arg-type]  # a size without terms is an int
@@ -65,7 +71,10 @@ def is_positive(value: "Extent") -> bool:
 
 
 def weight(value: "Extent") -> int:
-    """Return the number of terms and atoms in a size, with those in operands of operations; 1 for an int."""
+    """Return the number of terms and atoms in a size, with those in operands of operations; 1 for an int.
+
+    Example: `2 * n + 3` -> 3, two terms and one atom.
+    """
     terms = getattr(value, "terms", None)
     if terms is None:
         return 1
@@ -78,9 +87,13 @@ def depth(value: "Extent") -> int:
 
 
 def is_within_limits(value: "Extent") -> bool:
-    """Whether a size fits an int64, and is no larger an expression than `size_terms` and `size_depth` allow.
+    """Whether a size keeps the limits for recorded sizes.
 
-    Any larger size is recorded as a run-time value. Then it is an atom in the sizes that are computed from it.
+    - An int: whether it fits an int64.
+    - A symbolic size: whether each factor fits an int64, and the size keeps the limits `size_terms` and `size_depth`.
+
+    A size above the limits is recorded as a run-time value. It is then a single atom in the sizes that are computed
+    from it.
     """
     terms = getattr(value, "terms", None)
     if terms is None:

@@ -35,10 +35,13 @@ def loop(
     stacked along a new first axis. Without M, the number of iterations is not limited. Without `cond`, the first
     condition is True. A state that the body returns unchanged is returned as it was given.
 
-    A loop that cannot be unrolled (see `_run_loop`) is recorded. The recording raises these errors:
+    A loop is unrolled or recorded (see `_run_loop`). Errors of a loop that is recorded:
 
     - NeedsKnownError: a state that changes is no tensor, or changes its rank.
     - InvalidModelError: a state changes its dtype.
+
+    A loop with a known M over sequences is unrolled. While a program is recorded, such a loop raises LimitError above
+    the limit `unrolled_rounds`.
     """
     count, trace_body = len(v_initial), _shape_counters(ctx.body(body), body)
     has_rows = len(body.outputs) > 1 + count
@@ -60,9 +63,10 @@ def loop(
 
 
 def _shape_counters(trace_body: TraceBody, body: Graph) -> TraceBody:
-    """Return a function that calls `trace_body` with the iteration number and the condition as `body` declares them.
+    """Return a function like `trace_body` that takes the iteration number and the condition as scalars.
 
-    They are scalars. An input of the body that is declared with rank 1 gets a vector of one element, as in onnxruntime.
+    If `body` declares one of these two inputs with rank 1, it gets a vector of one element, as in onnxruntime. The
+    states are passed unchanged.
     """
     is_vector = [isinstance(port.type, TensorType) and port.type.rank == 1 for port in body.inputs[:2]]
     if not any(is_vector):
@@ -101,15 +105,16 @@ def _run_loop(
     `run(iteration, condition, *states)` traces the body, and returns [condition, *states, *row outputs]. `has_rows`:
     whether there are row outputs. `body`: the graph that `run` traces.
 
-    The loop is unrolled if the condition is known before and after each iteration, and one of these holds:
+    A loop whose first condition is known to be False is unrolled: it has no iterations. Any other loop is unrolled if
+    all of this holds:
 
-    - It is known to have at most `SHORT` iterations, which keep the limit `unrolled_nodes` in all enclosing loops.
-    - A state is no tensor.
-    - The trace executes each node at once.
+    - M is absent or known.
+    - The condition is known at the start, and after each iteration but the last that M allows.
+    - M is at most `SHORT` and `_may_unroll` agrees, or a state is no tensor, or the trace executes each node at once.
+    - Without M, the recorded loop ends within about `unrolled_rounds` iterations.
 
-    A loop whose M is not known is not unrolled, unless its first condition is False. A loop without M is unrolled only
-    if it ends within `unrolled_rounds` iterations. Raises NeedsKnownError if a state is no tensor, and the loop cannot
-    be unrolled.
+    Raises NeedsKnownError if a state is no tensor, and the loop cannot be unrolled. Raises LimitError if a loop with a
+    known M, over a state that is no tensor, exceeds the limit `unrolled_rounds`.
     """
     rounds = None if M is None else current_trace().peek(M)
     limit = None if rounds is None else int(rounds.reshape(()))
@@ -132,9 +137,10 @@ def _run_loop(
 
 
 def _may_unroll(rounds: int, body: Graph) -> bool:
-    """Whether the limit `unrolled_nodes` allows to unroll a loop inside of the loops that are being unrolled.
+    """Whether the limit `unrolled_nodes` allows to unroll a loop of `rounds` iterations inside of the open loops.
 
-    Without it, eight rounds in each of ten nested loops become a thousand million.
+    The open loops are those that are being unrolled. Always True for at most one iteration, and for a loop outside of
+    all open loops. Without the limit, eight rounds in each of ten nested loops become a thousand million.
     """
     outer = current_trace().unrolled_rounds
     return rounds <= 1 or outer == 1 or outer * rounds * body.node_count <= limits.limit("unrolled_nodes")
@@ -144,10 +150,15 @@ def _unroll(run: TraceBody, limit: Optional[int], state: List[Any]) -> Optional[
     """Unroll a loop: trace each iteration while the condition is known to hold. Return [final states, rows].
 
     `rows` is a list with the list of row outputs of each iteration. `limit`: the largest number of iterations; None: no
-    limit. The condition after the last iteration that `limit` allows is not read, and need not be known.
+    limit. The condition before the first iteration counts as True. The condition after the last iteration that `limit`
+    allows is not read, and need not be known.
 
-    Return None if another condition is not known, or if a loop without a limit does not end within about
-    `unrolled_rounds` iterations. Raise LimitError if a recorded loop with a known limit does not.
+    Return None in these cases:
+
+    - Any other condition is not known.
+    - `limit` is None, and a recorded loop does not end within about `unrolled_rounds` iterations.
+
+    Raise LimitError if `limit` is given, and a recorded loop does not end within about `unrolled_rounds` iterations.
     """
     rows: List[List[Any]] = []
     trace = current_trace()
@@ -213,8 +224,8 @@ def _empty_sizes(spec: Spec) -> List[Extent]:
 def _trace_trial_round(run: TraceBody, state: Sequence[Spec]) -> Region:
     """Trace one iteration of a loop with states of these types, and a condition that holds. Return the region.
 
-    The outputs of the region are those of `run`: the condition, the states and the row outputs. They have the dtypes
-    and shapes that the body gives them. The states in `state` and all outputs are tensors.
+    The inputs of the region are the iteration number and the states. Its outputs are those of `run`: the condition, the
+    states and the row outputs, with the dtypes and shapes that the body gives them. All of them are tensors.
     """
     specs = [Spec(int64, ()), *state]
     return current_trace().region(specs, lambda k, *values: run(k, lift(True, bool_), *values))
@@ -223,11 +234,11 @@ def _trace_trial_round(run: TraceBody, state: Sequence[Spec]) -> Region:
 def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List[Tensor], body: Graph) -> List[Any]:
     """Record a loop as a scan or as a while loop. Return the final states, then the stacked row outputs.
 
-    `M` (the number of iterations, or None) and `start` (the first condition) are scalars. The loop is recorded as a
-    scan if all of this holds:
+    `M` (the number of iterations, or None) and `start` (the first condition) are scalars. A known `start` is True. The
+    loop is recorded as a scan if all of this holds, else as a while loop:
 
     - M is given.
-    - The condition is known to be always True: at the start, and after a trial iteration.
+    - The condition is known to be True at the start, and after a trial iteration.
     - No state changes its shape in the trial iteration.
     """
     region, specs = _record_body(run, state, body)
@@ -242,11 +253,15 @@ def _record_loop(run: TraceBody, M: Optional[Tensor], start: Tensor, state: List
 
 
 def _record_body(run: TraceBody, state: Sequence[Tensor], body: Graph) -> Tuple[Region, List[Spec]]:
-    """Record the body of a loop as a region, whose inputs are the iteration and the states. Return the region, and the
-    types of the states in every iteration: a size that changes is None.
+    """Record the body of a loop as a region. Return the region, and the types of the states in every iteration.
 
-    The body is traced once, and again if a size changes. While it is traced again, loops inside of it begin with the
-    sizes open that changed the first time. A further trace at each level would double the time with each nested loop.
+    The inputs of the region are the iteration and the states. In the types, a size that changes is None.
+
+    The body is traced once, and again while a size changes that was not None before. In these further traces, an inner
+    loop begins with the sizes as None that changed in its earlier trace. A further trace at each level would double the
+    time with each nested loop.
+
+    Raises InvalidModelError if a state changes its dtype, and NeedsKnownError if it changes its rank.
     """
     trace = current_trace()
     specs = [value.spec for value in state]
@@ -307,10 +322,11 @@ def _record_while_loop(
 
 
 class _RowBuffer:
-    """The buffer of one row output in a while loop. It is two loop variables: the rows so far, and the last row's shape.
+    """The buffer of one row output in a while loop: two loop variables, the rows so far and the last row's shape.
 
-    Rows of a static shape are stacked along a new first axis. Other rows are flattened and joined. After the loop, the
-    result is reshaped to [number of rows, *shape of the last row].
+    - Rows of a static shape are stacked along a new first axis.
+    - Other rows are flattened and joined to a vector. After the loop, the vector is reshaped to [number of rows, *shape
+      of the last row].
     """
 
     def __init__(self, spec: Spec) -> None:

@@ -35,7 +35,8 @@ def scan(
     - scan_input_directions, scan_output_directions: for each scan input or output, 1 reverses the order of the slices.
       An absent entry is 0.
 
-    The number of iterations is the size of the sliced axis of the first scan input.
+    The number of iterations is the size of the sliced axis of the first scan input. Raises NeedsKnownError if this size
+    is known to be 0. Raises InvalidModelError if a recorded state changes its dtype or rank.
     """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
@@ -65,11 +66,12 @@ def scan_8(
 ) -> List[Tensor]:
     """Apply `scan` to each sample of a batch, and stack the results: Scan of opset 8.
 
-    Axis 0 of every input and result is the batch; axis 1 of a scan input or output has the steps. `sequence_lens` has
-    the number of steps of each sample, by default all. Steps after the end of a sequence are zeros in the scan outputs.
-    `directions` has 1 for each scan input that is read from its last step to its first.
+    - Axis 0 of every state, scan input and result is the batch. Axis 1 of a scan input or output has the steps.
+    - sequence_lens: the number of steps of each sample, by default all. Steps after the end of a sequence are zeros in
+      the scan outputs.
+    - directions: 1 for each scan input that is read from the last step of the sequence to the first.
 
-    Raises NeedsKnownError if the batch size is not known.
+    Raises NeedsKnownError if the batch size is not known, or if a sample is known to have no steps.
     """
     values = initial_state_and_scan_inputs
     batch, steps = values[-1].shape[:2]

@@ -20,11 +20,16 @@ def string_normalizer(
     locale: Optional[str] = None,
     stopwords: Sequence[str] = (),
 ) -> Tensor:
-    """Remove the stop words, then change the case. If every word is a stop word, return a single empty string.
+    """Remove the stop words, then change the case.
 
-    X has the shape [words] or [1, words]; without stop words, any shape. The comparison with the stop words ignores
-    case unless `is_case_sensitive`; `locale` has no effect. Raises InvalidModelError unless case_change_action is
-    LOWER, UPPER or NONE.
+    If there are stop words and no word remains, return a single empty string: [""] or [[""]]. X has the shape [words]
+    or [1, words], and the result has the same rank. Without stop words, X may have any shape.
+
+    - case_change_action: LOWER, UPPER or NONE.
+    - is_case_sensitive: 0 ignores case in the comparison with the stop words.
+    - locale: has no effect.
+
+    Raises InvalidModelError for another case_change_action.
     """
     change = {"NONE": lambda x: x, "LOWER": p.string_lower, "UPPER": p.string_upper}.get(case_change_action)
     if change is None:
@@ -52,7 +57,7 @@ def string_split(X: Tensor, *, delimiter: Optional[str] = None, maxsplit: Option
     """Split each string at a delimiter (None or "": white space), at most `maxsplit` times (None: no limit).
 
     Return two tensors: the substrings along a new last axis, padded with "", and the int64 number of substrings of each
-    string.
+    string. An empty string has one substring with a delimiter, and none at white space.
     """
     return p.string_split(X, delimiter, maxsplit)
 

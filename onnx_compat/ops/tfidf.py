@@ -31,10 +31,13 @@ def tfidf_vectorizer(
 
     A vector X gives [features]. Only n-grams from min_gram_length to max_gram_length count.
 
-    mode: TF: the count; IDF: the weight if the n-gram occurs, else 0; TFIDF: the count times the weight.
-    weights: a number for each n-gram; 1 by default.
-    ngram_indexes: the feature of each n-gram; its maximum + 1 is the number of features. ngram_counts: see `_split_pool`.
-    max_skip_count: see `_count_grams`.
+    - mode: TF: the count; IDF: the weight if the n-gram occurs, else 0; TFIDF: the count times the weight.
+    - weights: a number for each n-gram; 1 by default.
+    - pool_strings, pool_int64s: the n-grams, joined to a flat list. `pool_int64s` is read if `pool_strings` is absent.
+    - ngram_counts: the positions in the pool at which the n-grams of each length begin (see `_split_pool`).
+    - ngram_indexes: the feature of each n-gram; its maximum + 1 is the number of features. The numbers of several
+      n-grams of one feature are added.
+    - max_skip_count: the most elements that are skipped within an n-gram (see `_count_grams`).
 
     Raises InvalidModelError for another mode.
     """

@@ -19,10 +19,12 @@ _DOMAIN = "ai.onnx.preview.training"
 def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Sequence[str] = ()) -> List[Tensor]:
     """Return the derivatives of y with respect to each of `xs`. `y`, `xs` and `zs` are names of values of the graph.
 
-    The inputs of the node are the values of `xs`, then of `zs`, which are constants. The nodes between them and y are
-    traced again. A derivative is that of the sum of y's elements. It is zero if y does not depend on the value.
+    The inputs of the node are the values of `xs`, then the values of `zs`. The values of `zs` count as constants. The
+    nodes from these values to y are traced again.
 
-    Raises InvalidModelError if the number of inputs is not that of the names.
+    A derivative is that of the sum of y's elements, and has the shape of its x. It is zero if y does not depend on x.
+
+    Raises InvalidModelError if the node has not one input for each name in `xs` and `zs`.
     """
     from onnx_compat.tracing.interpreter import (
         Interpreter,  # without natives: only primitives have derivatives

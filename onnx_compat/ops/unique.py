@@ -15,9 +15,14 @@ from onnx_compat.tracing.values import Tensor, lift
 def unique(X: Tensor, *, axis: Optional[int] = None, sorted: int = 1) -> List[Tensor]:
     """Return the distinct elements, or slices along `axis`; their first indices; the inverse indices; and their counts.
 
-    Without `axis`, X is flattened. The indices and counts are int64 vectors. If `sorted`, elements or slices are in
-    ascending (lexicographic) order, where NaN comes last; else in order of their first index. NaN equals NaN. Raises
-    UnsupportedError for complex128.
+    Example: [2, 1, 1] -> [1, 2], [1, 0], [1, 0, 0], [2, 1].
+
+    Without `axis`, X is flattened. The indices and counts are int64 vectors. NaN equals NaN.
+
+    - sorted is not 0: elements or slices are in ascending (lexicographic) order, where NaN comes last.
+    - sorted is 0: elements or slices are in the order of their first indices.
+
+    Raises UnsupportedError for complex128.
     """
     axis_index = 0 if axis is None else p.axis_of(axis, X.rank)
     lines = p.reshape(X, (product(X.shape),)) if axis is None else X
@@ -44,10 +49,10 @@ def _zeros(length: Extent) -> Tensor:
 
 # -- order -------------------------------------------------------------------------------------------------------------
 def _sort_lines(keys: List[Tensor], count: Extent) -> Tensor:
-    """Return the indices of the `count` lines in lexicographic order. A line is a column of all tables in `keys`.
+    """Return the indices of the `count` lines in lexicographic order.
 
-    `keys` are tables [columns, lines], as from `_sort_keys`. The order is the result of stable sorts by each column,
-    from the last column to the first (radix sort).
+    `keys` are tables [columns, lines], as from `_sort_keys`: line k has the keys `table[:, k]` of each table. The order
+    is the result of stable sorts by each column, from the last column to the first (radix sort).
     """
 
     def by_column(order: Tensor, *column: Tensor) -> List[Tensor]:
@@ -79,9 +84,11 @@ def _begins_group(keys: List[Tensor], order: Tensor, count: Extent) -> Tensor:
 
 # -- keys --------------------------------------------------------------------------------------------------------------
 def _sort_keys(lines: Tensor) -> List[Tensor]:
-    """Return numeric tables [columns, lines]: sort keys of the elements of `lines` [lines, ...], a line as a column.
+    """Return sort keys of `lines` [lines, ...]: a list of numeric tables [columns, lines].
 
-    Elements are compared by the first table, equal elements by the next. The next column counts only after all tables.
+    `table[c, k]` is a key of element c of line k, which is flattened. Lines are compared by their elements 0, 1, …:
+    each pair of elements by the first table, equal keys by the next table.
+
     Raises UnsupportedError for complex128.
     """
     table: Any = p.transpose(p.reshape(lines, (lines.shape[0], product(lines.shape[1:]))), [1, 0])

@@ -26,7 +26,8 @@ def col2im(
 ) -> Tensor:
     """Add up columns of blocks into an image, each block at its position, and crop the padding (inverse of im2col).
 
-    The input is [N, C * block size, blocks], the result [N, C, image_shape...].
+    The input is [N, C * block size, blocks], the result [N, C, image_shape...]. The block size is the product of
+    `block_shape`.
     """
     extents = as_sizes(image_shape, block_shape.shape[0])
     kernel = as_sizes(block_shape, len(extents))
@@ -63,8 +64,9 @@ def max_unpool(
 ) -> Tensor:
     """Return an image of zeros with each element of X at its flat index in I: the inverse of MaxPool.
 
-    The indices refer to an image with the spatial sizes (size of X - 1) * stride + kernel - pads. If `output_shape` is
-    larger, zeros are appended at the end of each axis.
+    The indices count the elements of the whole image [N, C, spatial sizes...]. The spatial sizes are
+    (size of X - 1) * stride + kernel - pads. `output_shape` is the shape of the result, [N, C, ...]: zeros are appended
+    at the end of each axis on which it is larger.
     """
     rank = X.rank - 2
     pad_pairs = split_pads(pads) if pads else [(0, 0)] * rank

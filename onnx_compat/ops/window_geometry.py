@@ -20,9 +20,19 @@ def window_from_attributes(
 ) -> Window:
     """Return the window that the attributes of a node define over an image of the spatial sizes `extents`.
 
-    `auto_pad` is resolved: SAME_UPPER and SAME_LOWER become pads; VALID means no pads; `pads` only has an effect for
-    NOTSET or "". Absent strides and dilations are 1, absent pads 0. Raises InvalidModelError for an unknown `auto_pad`,
-    a kernel size below 1, a negative pad, and a list that does not fit the number of axes.
+    The pads of the window:
+
+    - auto_pad SAME_UPPER or SAME_LOWER: pads that give ceil(size / stride) positions. An odd total pads the end more
+      for SAME_UPPER, the begin for SAME_LOWER.
+    - auto_pad VALID: no pads.
+    - auto_pad NOTSET or "": `pads`, by default 0.
+
+    Absent strides and dilations are 1. Raises InvalidModelError in these cases:
+
+    - `auto_pad` is unknown.
+    - A kernel size, a stride or a dilation is below 1.
+    - A pad is negative, even if `auto_pad` replaces `pads`.
+    - A list does not fit the number of axes.
     """
     rank = len(extents)
     if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):

@@ -10,8 +10,14 @@ __all__ = ["channel_vector", "scale_channels"]
 def channel_vector(array: Any, axis: int, rank: int, size: int) -> Optional[np.ndarray]:
     """Return a constant operand of a tensor as a vector along the channel axis: one number, or one for each channel.
 
-    The tensor has `rank` axes, and `size` channels along `axis`. Returns None if the operand varies along another axis,
-    has another number of elements, or has more axes than the tensor.
+    The tensor has `rank` axes, and `size` channels along `axis`. The operand broadcasts to the tensor. Example for axis
+    1 of rank 4: shape [3, 1, 1] -> [3].
+
+    Returns None in these cases:
+
+    - The operand varies along another axis.
+    - The number of elements is neither 1 nor `size`.
+    - The operand has more axes than the tensor.
     """
     array = np.asarray(array)
     if array.ndim > rank or array.size not in (1, size):

@@ -21,7 +21,7 @@ class Pass:
     - apply: the function that rewrites. A subclass declares its signature.
     - example: a function that builds a small program or graph on which the pass acts. A subclass declares its
       signature.
-    - after: the names of the passes that must run before this pass.
+    - after: the names of the passes that must run before this pass. `EVERY`: all other passes of the schedule.
     - before: the names of the passes that must run after this pass.
     - legalizes: True if a runtime refuses or misreads a file without this rewrite. Other passes make files smaller or
       faster.
@@ -74,6 +74,6 @@ def program_pass(
 ) -> "Callable[[Callable[[Region, Emitter], Tuple[Region, int]]], ProgramPass]":
     """Return a decorator that makes a `ProgramPass` of a function (region, emitter) -> (region, number of rewrites).
 
-    The other arguments are those of `Pass`.
+    The arguments are those of `Pass`.
     """
     return lambda apply: ProgramPass(name, summary, apply, example, after, before, legalizes)

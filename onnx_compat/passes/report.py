@@ -56,7 +56,8 @@ _OPEN: "ContextVar[Optional[PassReport]]" = ContextVar("onnx_compat_pass_report"
 def recording() -> Iterator[PassReport]:
     """Open a report inside the block, and yield the report. It counts the rewrites of all passes that run in the block.
 
-    While a block inside this block has a report of its own, only that report counts.
+    While an inner block has a report of its own, only the report of the inner block counts. Passes in other threads are
+    not counted.
     """
     report = PassReport()
     token = _OPEN.set(report)

@@ -22,8 +22,13 @@ VARIABLE = "ONNX_COMPAT_PASSES"
 class Schedule:
     """Passes in the order in which they run. A pass may occur several times.
 
-    Raises ConversionError if the order breaks an `after` or `before` constraint of a pass. A pass that a constraint
-    names, and that is missing, breaks the constraint.
+    Raises ConversionError if the order breaks a constraint of a pass P:
+
+    - A name in `after`: the named pass runs at least once before the first run of P.
+    - `EVERY` in `after`: all runs of all other passes are before the first run of P.
+    - A name in `before`: the named pass runs at least once after the last run of P.
+
+    A named pass that is missing breaks the constraint.
     """
 
     def __init__(self, passes: Sequence[Pass]) -> None:
@@ -36,9 +41,10 @@ class Schedule:
         return list({pass_.name: pass_ for pass_ in self.passes}.values())
 
     def select(self) -> Iterator[Pass]:
-        """Yield the passes to run, in order. A pass that the user leaves out is skipped and counted as left out.
+        """Yield the passes to run, in order. A pass that the user leaves out is skipped.
 
-        Raises InputError at the first item if the environment variable is malformed (see `left_out`).
+        The open report counts a skipped pass as left out. Raises InputError at the first item if the environment
+        variable is malformed (see `left_out`).
         """
         names = left_out()
         for pass_ in self.passes:
@@ -76,9 +82,10 @@ _LEFT_OUT: "ContextVar[Optional[FrozenSet[str]]]" = ContextVar("onnx_compat_pass
 
 @contextmanager
 def leaving_out(names: Iterable[str]) -> Iterator[None]:
-    """Leave out the passes `names` inside the block, where the environment variable ONNX_COMPAT_PASSES has no effect.
+    """Leave out the passes `names` inside the block, in this thread.
 
-    The names of an outer block have no effect either. Unknown names are not refused here: see `check_names`.
+    In the block, the environment variable ONNX_COMPAT_PASSES and the names of an outer block have no effect. Unknown
+    names are not refused here: see `check_names`.
     """
     token = _LEFT_OUT.set(frozenset(names))
     try:
@@ -88,10 +95,11 @@ def leaving_out(names: Iterable[str]) -> Iterator[None]:
 
 
 def left_out() -> FrozenSet[str]:
-    """Return the names of the passes to skip: those of `leaving_out`, else those in the variable ONNX_COMPAT_PASSES.
+    """Return the names of the passes to skip.
 
-    The variable has names with a minus before each, separated by commas; InputError is raised for another form. The
-    returned names have no minus.
+    These are the names of the innermost open block of `leaving_out`. Without a block, they are the names in the
+    environment variable ONNX_COMPAT_PASSES, each with a minus: "-identities,-dead_code" -> {"identities", "dead_code"}.
+    Raises InputError for a variable of another form.
     """
     names = _LEFT_OUT.get()
     if names is not None:
@@ -109,7 +117,7 @@ def left_out() -> FrozenSet[str]:
 def check_names(passes: Iterable[Pass]) -> None:
     """Raise InputError if the user leaves out a pass that is not in `passes`. Otherwise do nothing.
 
-    The user's choice is the environment variable ONNX_COMPAT_PASSES. A malformed variable raises InputError too.
+    The passes that the user leaves out are those of `left_out`. A malformed environment variable raises InputError too.
     """
     known = sorted(pass_.name for pass_ in passes)
     unknown = sorted(left_out() - set(known))
@@ -141,9 +149,12 @@ def naming(pass_: Pass) -> Iterator[None]:
 def run_program_passes(schedule: Schedule, region: Region, target: "Emitter") -> Region:
     """Apply the selected passes of a schedule to a region, and return the rewritten region.
 
-    A pass may change `region` in place. An exception of a pass becomes VerificationError (see `naming`). With
-    ONNX_COMPAT_VERIFY=1, the region is verified after each pass that rewrote something: VerificationError is raised for
-    a defect. The rewrites are added to the open report.
+    A pass may change `region` in place. The rewrites are added to the open report.
+
+    - An exception of a pass becomes VerificationError (see `naming`).
+    - With ONNX_COMPAT_VERIFY=1, the region is verified after each pass that rewrote something. A defect raises
+      VerificationError.
+    - A malformed ONNX_COMPAT_PASSES raises InputError (see `left_out`).
     """
     for pass_ in schedule.select():
         with naming(pass_):

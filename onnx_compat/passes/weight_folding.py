@@ -31,7 +31,11 @@ _LINEAR = ("conv", "depthwise_conv", "conv_transpose", "matmul")
 
 
 class _Layer(NamedTuple):
-    """A node of a primitive in `_LINEAR`; `cut` is the slice between it and the scale or shift, or None."""
+    """A layer that a scale or shift follows.
+
+    - node: a node of a primitive in `_LINEAR`.
+    - cut: the slice between this node and the scale or shift, or None.
+    """
 
     node: Node
     cut: Optional[Node] = None
@@ -76,9 +80,9 @@ def weight_folding(region: Region, target: Emitter) -> Tuple[Region, int]:
 
 
 def _dropped_values(layer: _Layer, node: Node, result: Ref) -> Dict[Ref, Ref]:
-    """Return {value that folding `node` into `layer` drops: computed value of the same shape}, for symbolic sizes.
+    """Return value that folding `node` into `layer` drops -> value of the same shape that is still computed.
 
-    `result` is the output of the new layer.
+    Symbolic sizes that refer to a dropped value are replaced by these pairs. `result` is the output of the new layer.
     """
     if layer.cut is None:
         return {layer.node.outputs[0]: node.outputs[0]}

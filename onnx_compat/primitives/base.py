@@ -44,7 +44,8 @@ __all__ = [
 class Primitive(NamedTuple):
     """An entry of the catalogue `PRIMITIVES`.
 
-    kinds: the dtype kinds for which the primitive is defined (f, i, u, b, s, c).
+    kinds: the dtype kinds for which the primitive is defined, a letter for each: f float, i signed integer, u unsigned
+        integer, b bool, s string, c complex.
     meaning: its exact specification, from the docstring of its function.
     """
 
@@ -93,7 +94,8 @@ RULES: Dict[str, Rule] = {}
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Return a decorator that registers a function as the type inference rule of the primitives `names`.
 
-    Recording applies the rule, and the verifier compares results with it. The decorator returns the function unchanged.
+    The rule gives the types of results that are recorded, and the verifier compares recorded types with it. The
+    decorator returns the function unchanged.
     """
 
     def declare(function: Rule) -> Rule:
@@ -168,13 +170,16 @@ _SYMBOLIC = frozenset(
 def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any) -> Optional[Tuple[Tensor, ...]]:
     """Constant folding: compute a primitive by the numpy reference while tracing. Return a tuple of results, or None.
 
-    None is returned if an element or a size of an argument is not known. Exception: for the primitives in `_SYMBOLIC`,
-    symbolic sizes count as known. Even then, None is returned if a comparison depends on run-time values, or if the
-    result has a symbolic shape. None is also returned above the limits of `fold_budget` and `dims.is_within_limits`.
-
     - args: Tensors, lists of Tensors, `Extents` or None.
     - dtypes: the dtypes of the results.
     - params: the parameters of the primitive. Axes are logical.
+
+    None is returned in these cases:
+
+    - An element or a size of an argument is not known. For the primitives in `_SYMBOLIC`, symbolic sizes count as
+      known.
+    - A comparison of symbolic sizes depends on run-time values, or the result has a symbolic shape.
+    - The limits of `fold_budget` or `dims.is_within_limits` are exceeded.
 
     Raises InvalidModelError for values that the reference refuses.
     """
@@ -221,8 +226,9 @@ _MOVES = frozenset(["concat", "gather_nd", "pad", "slice", "take"])
 def _weight_behind(name: str, args: Sequence[Any], size: int, dtype: DType) -> Optional[str]:
     """Return the name of the weight that a folded value with `size` elements comes from; None if it is no weight.
 
-    It is the first argument with a name and with the size of the result: a scaled weight stays the weight. The size is
-    not compared if the primitive only moves elements. A result of another kind than float is no weight.
+    The name is that of the first argument that has a weight's name and `size` elements: a scaled weight stays the
+    weight. The size is not compared if the primitive only moves elements. A result of another kind than float is no
+    weight.
     """
     if dtype.kind != "f":
         return None
@@ -292,8 +298,8 @@ def apply_primitive(
 ) -> List[Tensor]:
     """Record a primitive on physical arguments, or execute it if the trace executes at once. Return a list of Tensors.
 
-    The primitive's inference rule gives their types. `orders` has, for each result, the order of axes in which it is
-    stored; None is the logical order.
+    The primitive's inference rule gives the types of the results. `orders` has an entry for each result: the order of
+    axes in which it is stored; None is the logical order. By default, there is one result in logical order.
     """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
@@ -310,8 +316,9 @@ def apply(
 ) -> List[Tensor]:
     """Record a native operator on physical arguments, or execute it if the trace executes at once. Return its results.
 
-    A native operator has no inference rule: `specs` has the logical type of each result. `orders` has, for each result,
-    the order of axes in which it is stored; None is the logical order.
+    A native operator has no inference rule: `specs` has the logical type of each result. `orders` has an entry for each
+    result: the order of axes in which it is stored; None is the logical order. By default, there is one result in
+    logical order.
     """
     physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current_trace().record(name, args, params, physical, regions)

@@ -20,7 +20,8 @@ def bitcast(x: TensorLike, dtype: DType) -> Tensor:
     """The bits of each element, read as an element of another type of the same width. Nothing is rounded.
 
     In a bitcast to bool, bits that are not zero give True. A NaN keeps its payload, except for the NaN of a carried
-    type. A shim gets only numpy's floats, integers and complex numbers, where the real part is in the lower half.
+    type. A shim bitcasts only between numpy's floats, integers and complex numbers. The real part of a complex number
+    is in the lower half of its bits.
 
     Raises InvalidModelError for strings, and if the widths differ.
     """

@@ -37,7 +37,11 @@ def narrow(x: TensorLike, dtype: DType) -> Tensor:
     - float8e8m0: see `power_of_two`.
     - Another small float is rounded to the nearest value, half to even, and keeps its sign. fnuz formats have no
       negative zero.
-    - A number that is too large becomes infinity, or NaN without infinity, or the largest value without both.
+
+    Special numbers of a small float other than float8e8m0:
+
+    - A number that is too large becomes infinity. In a format without infinity, it becomes NaN. In a format without
+      both, it becomes the largest value, with its sign.
     - NaN stays NaN. In a format without NaN, it becomes negative zero.
     """
     form = dtype.format
@@ -115,8 +119,8 @@ def power_of_two(x: TensorLike, saturate: bool = False, mode: str = "nearest") -
     """Round float32 to values of the scale float8e8m0: powers of two from 2^-127 to 2^127, and NaN.
 
     - mode: "nearest" (half upwards), "up" or "down".
-    - saturate: a number out of range, such as 0, becomes the nearest limit of the range. Without `saturate`, it becomes
-      NaN.
+    - saturate: a number below 2^-127, such as 0, becomes 2^-127. A number that rounds to more than 2^127 becomes 2^127.
+      Without `saturate`, both become NaN.
 
     NaN and a negative number always become NaN. The arithmetic is on integers, because the least scale is a subnormal
     float32, which frameworks may flush to zero.

@@ -47,13 +47,13 @@ def _require(holds: bool, defect: str, *values: object) -> None:
 
 
 def _check_dtypes(at: Application) -> None:
-    """Raise VerificationError if the data operands differ in dtype, or have a dtype that is not declared.
+    """Raise VerificationError if the data operands differ in dtype, or if the primitive does not declare their dtype.
 
-    The data operands are all tensor arguments, with these exceptions:
+    The data operands are all arguments that are tensors, with these exceptions:
 
-    - `where`: the condition does not count.
-    - The other primitives in `_MIXED`: only the first tensor is one.
-    - Control flow, natives, and primitives whose tensors are all in lists have none.
+    - `where`: the condition is no data operand.
+    - The other primitives in `_MIXED`: only the first tensor is a data operand.
+    - Control flow, natives, and primitives whose tensors are all in lists have no data operands.
     """
     declared = PRIMITIVES.get(at.primitive)
     specs = [spec_of(arg) for arg in at.args if hasattr(arg, "spec")]
@@ -237,9 +237,10 @@ def _check_window(at: Application) -> None:
 
 
 def _check_kernel(at: Application, sizes: Sequence[Extent]) -> None:
-    """Raise VerificationError unless the window is valid and its kernel has the spatial sizes `sizes` of the filter.
+    """Raise VerificationError if the window is not valid, or if its kernel does not have the sizes of the filter.
 
-    A kernel of None fits every size.
+    `sizes`: the spatial sizes of the filter. A kernel size of None fits every size. A symbolic size fits every kernel
+    size.
     """
     _check_window(at)
     kernel = at.params["window"].kernel
@@ -283,7 +284,7 @@ def _check_regions(at: Application, *counts: int) -> None:
 
 
 def _check_flow(given: Sequence[Spec], declared: Sequence[Spec], role: str) -> None:
-    """Raise VerificationError unless there are as many types in `given` as in `declared`, compatible pair by pair.
+    """Raise VerificationError if `given` and `declared` differ in length, or if a pair of types is not compatible.
 
     `role` completes the error: "enter its body as". For compatible types, see `_is_compatible`.
     """

@@ -21,10 +21,11 @@ Body = Callable[..., Sequence[Tensor]]
 def cond(pred: TensorLike, then_body: Body, else_body: Body) -> List[Tensor]:
     """The results of `then_body()` if the scalar `pred` is true, else those of `else_body()`: a list of Tensors.
 
-    Both functions return the same number of tensors, with equal dtypes and ranks pair by pair. Sizes may differ. If
-    `pred` is known, or if the trace executes at once, only the chosen function is traced.
+    Both functions return the same number of tensors, with equal dtypes and ranks pair by pair. Sizes may differ; a
+    size that differs is unknown in the result until run time.
 
-    If both are recorded, different dtypes raise InvalidModelError, and different ranks raise NeedsKnownError.
+    If `pred` is known, or if the trace executes at once, only the chosen function is traced. Otherwise both functions
+    are recorded. Then different dtypes raise InvalidModelError, and different ranks raise NeedsKnownError.
 
     Emitter: cond(pred, bodies=[then, else], captures=[...]).
     """
@@ -43,10 +44,11 @@ def while_loop(test: Callable[..., Tensor], body: Body, state: Sequence[Any]) ->
     """The final state of `state = body(*state)`, repeated while `test(*state)` is true: a list of Tensors.
 
     If the first test is false, the state stays as it is. Sizes of the state may change between rounds; ranks and dtypes
-    may not. If the loop is recorded, another dtype raises InvalidModelError, and another rank raises NeedsKnownError.
+    may not.
 
-    A loop is recorded also if `test` is known. `body` is traced repeatedly, until the types of the state cover every
-    round.
+    A trace that executes at once runs the loop. Any other trace records the loop, also if `test` is known. A
+    recorded `body` is traced repeatedly, until the types of the state cover every round. Another dtype then raises
+    InvalidModelError, and another rank raises NeedsKnownError.
 
     Emitter: while_loop(*state, bodies=[test, body], captures=[...]).
     """
@@ -82,11 +84,11 @@ def record_while_loop(
 def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, reverse: bool = False) -> List[Tensor]:
     """Call `*state, *ys = body(*state, *slices)` for each of `length` slices of `xs` along their first axis.
 
-    The results are the final states, then the ys, stacked along a new first axis in the order of the slices. If
-    `reverse`, the body runs from the last slice to the first.
+    The result is a list: the final states, then each y, stacked along a new first axis in the order of the slices. If
+    `reverse`, the body runs from the last slice to the first. A state keeps its dtype and shape.
 
-    A known `length` of 1 is unrolled. A known `length` of 0 raises NeedsKnownError. A recorded state that changes its
-    dtype or rank raises InvalidModelError.
+    The loop is unrolled if `length` is 1, or if the trace executes at once. A known `length` of 0 raises
+    NeedsKnownError. A recorded state that changes its dtype or rank raises InvalidModelError.
 
     Emitter: scan(state, xs, length, reverse=..., bodies=[body], captures=[...]), with lists of handles and a `Sizes`.
     """

@@ -15,10 +15,12 @@ __all__ = ["gradient"]
 def gradient(body: Callable[..., Tensor], xs: Sequence[Any]) -> List[Tensor]:
     """The derivative of the sum of all elements of `body(*xs)` with respect to each x of `xs`: a list of Tensors.
 
-    A derivative has the shape of its x. It is zero if the sum does not depend on x, or if x is no float.
+    A derivative has the shape of its x. It is zero if the sum does not depend on x, or depends on x only through
+    piecewise constant primitives. It is zero also if x is no float.
 
     Emitter: gradient(*xs, bodies=[body, its derivative by the core's rules], captures=[...], refusal=""). If the core
-    lacks a derivative rule, the second body is missing, and `refusal` says which rule.
+    lacks a derivative rule, the second body is missing, and `refusal` says which rule. A trace that executes at once
+    raises UnsupportedError instead.
     """
     from onnx_compat import autodiff
 

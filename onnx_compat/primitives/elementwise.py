@@ -57,7 +57,12 @@ def unary(kinds: str, dtype: Optional[DType] = None) -> Callable[[_Meaning], Una
 def binary(
     kinds: str, dtype: Optional[DType] = None, neutral: Optional[int] = None, either: bool = False
 ) -> Callable[[_Meaning], Binary]:
-    """Return a decorator for a primitive f of two operands. f(x, neutral) => x; with `either` also f(neutral, x) => x."""
+    """Return a decorator for a primitive f of two operands of the dtype kinds `kinds`. Its result has `dtype`, or x's.
+
+    f(x, neutral)  =>  x; with `either` also f(neutral, x)  =>  x.
+
+    The condition: `neutral` is the only element of a known operand, and the result has the shape of x.
+    """
 
     def declare(function: _Meaning) -> Binary:
         name = function.__name__
@@ -260,12 +265,18 @@ def floordiv(x: TensorLike, y: TensorLike) -> Any:
 
 @binary("fiu")
 def mod(x: TensorLike, y: TensorLike) -> Any:
-    """x - floor(x / y) * y: the remainder with the sign of y (by zero: NaN for floats, for integers any number)."""
+    """x - floor(x / y) * y: the remainder with the sign of y. A division by 0 gives NaN for floats.
+
+    For integers, a division by 0 gives any integer, without an exception.
+    """
 
 
 @binary("fiu")
 def fmod(x: TensorLike, y: TensorLike) -> Any:
-    """The exact remainder with the sign of x, as in C (by zero: NaN for floats; for integers any number, no exception)."""
+    """The exact remainder of x / y with the sign of x, as in C. A division by 0 gives NaN for floats.
+
+    For integers, a division by 0 gives any integer, without an exception.
+    """
 
 
 @binary("fiu", neutral=1)
@@ -363,7 +374,11 @@ def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
 # -- select, cast and clip ---------------------------------------------------------------------------------------------
 @primitive("fiubsc")
 def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
-    """x where the bool `condition` is true, else y; all three broadcast. A condition of one known value gives x or y."""
+    """x where the bool `condition` is true, else y; the three operands broadcast.
+
+    If a known condition has one element, the chosen operand is returned unchanged, unless its shape differs from the
+    result's shape. Raises InvalidModelError if x and y differ in dtype, or if the shapes do not broadcast.
+    """
     yes, no = lift_pair("where", x, y)
     test = lift(condition)
     if test.known and test.value is not None and test.value.size == 1:
@@ -375,9 +390,14 @@ def where(condition: TensorLike, x: Any, y: Any) -> Tensor:
 
 @primitive("fiubc")
 def cast(x: TensorLike, dtype: DType) -> Tensor:
-    """x in another numeric dtype, as C converts it. To an integer, floats truncate and wider integers wrap; NaN, or a
-    float out of range, gives any number but no exception. To bool, all numbers but zero give True. To a float, numbers
-    round half to even. A number too large gives infinity, or NaN without infinity, or the largest value without both.
+    """x in another dtype of numbers or booleans, as C converts it. x itself is returned if it has this dtype.
+
+    - To an integer: floats truncate, and wider integers wrap. NaN, or a float out of range, gives any number, without
+      an exception.
+    - To bool: every number but zero gives True, also NaN.
+    - To a float: numbers round half to even. A number that is too large gives infinity. It gives NaN in a dtype without
+      infinity, and the largest value in a dtype without both.
+    - From a complex dtype to an integer or a float: the imaginary part is dropped.
     """
     x = lift(x)
     if dtype.format is not None and not x.known and x.dtype.name in ("float64", "int32", "uint32", "int64", "uint64"):

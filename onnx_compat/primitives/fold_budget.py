@@ -35,7 +35,10 @@ def is_affordable(
     - name: the primitive.
     - arrays: the values of the tensor arguments, also of those in lists.
     - apply: returns the application of the primitive, with these tensors as constants.
-    - infer: the inference rule of the primitive. Its errors pass.
+    - infer: the inference rule of the primitive. An error of the rule is raised.
+
+    A result of more than 2^20 elements that is within the limits is added to `Trace.folded_elements`. Returns False
+    also if this total is then above 32 times the limit of elements.
     """
     largest = limit("folded_elements")
     if name == "string_concat":

@@ -21,9 +21,10 @@ from onnx_compat.tracing.values import Tensor, TensorLike, lift, scalar_like
 def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Tensor:
     """Convert indices of an axis of length `extent` to count from the front: -1, the last element, becomes extent - 1.
 
-    If `checked`, a known index that is out of range raises InvalidModelError. Otherwise indices may be out of range,
-    and an index below -extent stays negative. Indices that are never negative, as an analysis proves, are returned
-    unchanged.
+    Indices that provably are never negative are returned unchanged. An index below -extent stays negative.
+
+    With `checked`, a known index that is out of range of a static `extent` raises InvalidModelError. Other indices are
+    not checked.
     """
     indices = lift(indices)
     if checked:
@@ -38,7 +39,8 @@ def nonnegative(indices: TensorLike, extent: Extent, checked: bool = True) -> Te
 def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """The slices of x at `indices` along `axis`, of shape x.shape[:axis] + indices.shape + x.shape[axis + 1:].
 
-    The indices are not negative. A negative `axis` counts from the end. Raises InvalidModelError for a scalar x.
+    The indices are not negative. A negative `axis` counts from the end. Raises InvalidModelError for a scalar x, an
+    axis out of range, and a known index out of range.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -59,8 +61,8 @@ def take(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
     """Elements of x: result[i, j, k] = x[i, indices[i, j, k], k] for axis 1. The result has the shape of `indices`.
 
-    The rank of `indices` is that of x; another rank raises InvalidModelError. On the other axes, `indices` may be
-    shorter than x. Indices are not negative; a negative axis counts from the end.
+    On the other axes, `indices` may be shorter than x. Indices are not negative; a negative axis counts from the end.
+    Raises InvalidModelError if x and `indices` differ in rank, and for a known index out of range.
     """
     x, indices = lift(x), lift(indices)
     axis = axis_of(axis, x.rank)
@@ -76,11 +78,18 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiubsc")
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
-    """The slices of x at coordinates: each vector along the last axis of `indices` is a coordinate on axes of x.
+    """The slices of x at coordinates. A coordinate is a vector along the last axis of `indices`.
 
-    The first `batch_dims` axes of x and `indices` are batch axes, which both share. The coordinates are on the axes of
-    x that follow, from the first on, and are not negative. The shape of the result is indices.shape[:-1] +
-    x.shape[batch_dims + indices.shape[-1]:].
+    The last axis of `indices` has a static length. The first `batch_dims` axes of x and `indices` are batch axes, which
+    both share. Entry k of a coordinate is an index of axis batch_dims + k of x, and is not negative. The shape of the
+    result is indices.shape[:-1] + x.shape[batch_dims + indices.shape[-1]:].
+
+    Raises InvalidModelError in these cases:
+
+    - A known index is out of range.
+    - A coordinate has more entries than x has axes after the batch axes.
+    - `indices` is a scalar.
+    - A batch axis has two different static sizes.
     """
     x, indices = lift(x), lift(indices)
     check_rows(indices, x.shape[batch_dims:])
@@ -98,9 +107,11 @@ def scatter_nd(x: TensorLike, indices: TensorLike, updates: TensorLike, reductio
     """A copy of x with slices replaced by the slices of `updates`, or combined with them.
 
     - indices: each vector along the last axis is the position of a slice on the first axes of x; not negative.
-    - updates: of shape indices.shape[:-1] + x.shape[indices.shape[-1]:]. Other static sizes raise InvalidModelError.
-    - reduction: "none" replaces; for equal positions, the last counts. "add", "mul", "max" and "min" combine all
-      slices.
+    - updates: of x's dtype and of the shape indices.shape[:-1] + x.shape[indices.shape[-1]:].
+    - reduction: "none" replaces; for equal positions, the last counts. "add", "mul", "max" and "min" combine the slice
+      of x with all slices for its position.
+
+    Raises InvalidModelError for a known index out of range, scalar indices, and static sizes that do not fit.
     """
     x, indices, updates = lift(x), lift(indices), scalar_like(updates, lift(x))
     check_rows(indices, x.shape)
@@ -123,7 +134,7 @@ def _check_updates(shape: Sequence[Extent], expected: Sequence[Extent]) -> None:
 def nonzero(x: TensorLike) -> Tensor:
     """The coordinates of the elements that are not zero, as int64 [rank, count]: a column for each, in row-major order.
 
-    NaN is not zero. A scalar gives [0, count].
+    NaN counts as an element that is not zero. A scalar x gives the shape [0, 1], or [0, 0] if x is zero.
     """
     x = lift(x)
     folded = fold("nonzero", [x], [int64])
@@ -134,10 +145,11 @@ def nonzero(x: TensorLike) -> Tensor:
 
 @primitive("fiu")
 def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Tensor]:
-    """A pair: the k largest (or smallest) elements along an axis, the largest (or smallest) first; their int64 indices.
+    """The k largest (or smallest) elements along an axis, and their int64 indices: a list of two tensors.
 
-    Of equal elements, the element with the lower index comes first. k is at least 0, and at most the length of the
-    axis; another static k raises InvalidModelError. A negative axis counts from the end.
+    The largest (or smallest) element comes first. Of equal elements, the element with the lower index comes first. k is
+    at least 0, and at most the length of the axis; another static k raises InvalidModelError. A negative axis counts
+    from the end.
     """
     from onnx_compat.ir import Extents
 

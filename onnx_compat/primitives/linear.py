@@ -30,8 +30,10 @@ def matmul(
     """The matrix product over the last two axes, plus a bias. Ranks are at least two, and leading axes broadcast.
 
     The flags first swap the last two axes of an operand. The bias is a vector along the last axis of the result; None
-    is no bias. The operands have one dtype, and integers wrap. Different dtypes and different static inner sizes raise
-    InvalidModelError.
+    is no bias. The operands have one dtype, and integers wrap.
+
+    Raises InvalidModelError for different dtypes, for different static inner sizes, and for leading axes that do not
+    broadcast.
     """
     x, y = lift(x), lift(y)
     if x.dtype != y.dtype:
@@ -166,9 +168,10 @@ def conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, *, win
 
 @primitive("f")
 def depthwise_conv(x: TensorLike, w: TensorLike, bias: Optional[TensorLike] = None, **params: Any) -> Tensor:
-    """A convolution in which each output channel reads one input channel. M / C consecutive outputs read the same.
+    """A convolution in which each output channel reads one input channel. M / C consecutive outputs share it.
 
-    The arguments are those of `conv`: w is [M, 1, kernel...], and `params` has `window` and `groups`, which must be C.
+    The arguments are those of `conv`: w is [M, 1, kernel...], and `params` has `window` and `groups`. `groups` must be
+    C.
     """
     return conv(x, w, bias, **params)
 
@@ -182,7 +185,7 @@ def conv_transpose(
     The result is [N, M, spatial...] with the sizes (size - 1) * stride + (kernel - 1) * dilation + 1; nothing is
     cropped. The emitter gets w in the shim's filter layout, where I is C and O is M / groups.
 
-    Raises InvalidModelError for a window with padding.
+    Raises InvalidModelError for shapes that do not fit, and for a window with padding.
     """
     x, w = lift(x), lift(w)
     operands = [x, w] if bias is None else [x, w, lift(bias)]
@@ -225,7 +228,7 @@ def max_pool(x: TensorLike, window: Window) -> Tensor:
 def avg_pool(x: TensorLike, window: Window) -> Tensor:
     """The mean under a window that slides over [N, C, spatial...], without padding: the window stays inside.
 
-    A window with padding raises InvalidModelError.
+    A window with padding, and a negative number of window positions, raise InvalidModelError.
     """
     _check_unpadded("avg_pool", window)
     return _pool("avg_pool", lift(x), window)

@@ -44,11 +44,14 @@ def check_indices(indices: Tensor, extent: Extent, from_end: bool = False) -> No
 
 
 def check_rows(indices: Tensor, shape: Sequence[Extent], from_end: bool = False) -> None:
-    """Raise InvalidModelError for a wrong coordinate: a vector along the last axis of `indices`.
+    """Raise InvalidModelError if the coordinates in `indices` do not fit the axes `shape`.
 
-    Entry k of a coordinate is an index of axis k of `shape`. Wrong are an entry that is out of range (see
-    `check_indices`, with `from_end`), more entries than axes, and scalar indices. Of run-time indices, only the shape
-    is checked.
+    A coordinate is a vector along the last axis of `indices`. Its entry k is an index of axis k of `shape`. These cases
+    raise:
+
+    - `indices` is a scalar.
+    - A coordinate has more entries than `shape` has axes.
+    - A known entry is out of range (see `check_indices`, also for `from_end`).
     """
     depth = indices.shape[-1] if indices.rank else 0
     if not indices.rank or (is_static(depth) and int(depth) > len(shape)):

@@ -72,10 +72,12 @@ def _slice(at: Application) -> List[Spec]:
 
 
 def _slice_length(extent: Extent, begin: Extent, stop: Extent, step: int) -> Optional[Extent]:
-    """Return the length of a slice of an axis of length `extent`; None if the length depends on run-time values.
+    """Return the length of a slice of an axis of length `extent`: an int or a symbolic size.
 
-    `begin` and `stop` are bounds as `shape.slice` normalises them. A `stop` of -FAR is the end of a backward slice. Any
-    other negative bound counts from the end.
+    Returns None for bounds for which there is no rule: the length is then unknown until run time.
+
+    `begin` and `stop` are bounds as `shape._bounds` returns them. A `stop` of -FAR is the end of a backward slice up to
+    the front of the axis. Any other negative bound counts from the end.
     """
     if is_static(begin) and is_static(stop) and is_static(extent):
         return len(range(int(begin), -1 if stop == -FAR else int(stop), step))
@@ -218,8 +220,10 @@ def image_specs(at: Application, batch: Extent, channels: Extent, spatial: Seque
 def filter_sizes(at: Application) -> Tuple[Extent, Extent, Sequence[Extent]]:
     """Return (output channels, input channels, kernel sizes) of the second argument, a filter in the target's layout.
 
-    With groups, these are the sizes of the filter itself: the input channels of one group, and in conv_transpose also
-    the output channels of one group.
+    With groups, these are the sizes of the filter itself:
+
+    - conv and depthwise_conv: all output channels, and the input channels of one group.
+    - conv_transpose: the output channels of one group, and all input channels.
     """
     shape = at.spec(1).shape
     if at.primitive == "depthwise_conv":

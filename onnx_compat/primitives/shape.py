@@ -76,9 +76,10 @@ def _check_count(here: Sizes, there: Sizes) -> None:
 
 
 def _without_wildcard(x: Tensor, shape: Sizes) -> Tuple[Extent, ...]:
-    """Return `shape` with the size -1 replaced by the size that gives the number of elements of x.
+    """Return `shape` with the size -1 replaced by the size that gives the number of elements of x, rounded down.
 
-    Raises InvalidModelError if several sizes are -1, or if one size is -1 and another is 0.
+    Without a -1, `shape` is returned unchanged, as a tuple. Raises InvalidModelError if several sizes are -1, or if one
+    size is -1 and another is 0.
     """
     known = [size for size in shape if not is_equal(size, -1)]
     if len(known) == len(shape):
@@ -130,7 +131,10 @@ def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
 
 @primitive("fiubsc")
 def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
-    """Axis i of the result is axis perm[i] of x. The permutation stays pending until a primitive needs the new order."""
+    """Axis i of the result is axis perm[i] of x. The permutation stays pending until a primitive needs the new order.
+
+    A negative axis counts from the end. Raises InvalidModelError if `perm` is no permutation of the axes of x.
+    """
     x = lift(x)
     perm = tuple(axis_of(axis, x.rank) for axis in perm)
     if sorted(perm) != list(range(x.rank)):
@@ -148,7 +152,8 @@ def transpose(x: TensorLike, perm: Sequence[int]) -> Tensor:
 def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
     """x broadcast to `shape`: repeated along axes of length one and along new leading axes.
 
-    Any other axis of x has the length in `shape`. Raises InvalidModelError for another static length.
+    Any other axis of x has the length in `shape`. Raises InvalidModelError for another static length, for a `shape`
+    with fewer axes than x, and for a negative size.
     """
     x = lift(x)
     shape = tuple(shape)
@@ -167,9 +172,12 @@ def broadcast_to(x: TensorLike, shape: Sizes) -> Tensor:
 
 
 def broadcast_source(x: Tensor) -> Tensor:
-    """Return the tensor that a `broadcast_to` repeats to give x; or x itself if another primitive computes x.
+    """Return the tensor that a `broadcast_to` repeats to give x. A constant of one element is returned as a scalar.
 
-    A constant of one element is returned as a scalar. x is also returned if its pending order does not fit that tensor.
+    x itself is returned in these cases:
+
+    - No `broadcast_to` computes x.
+    - x has a pending order, and the repeated tensor has a lower rank, or is a constant of several elements.
     """
     node = None if x.ref is None else x.ref.node
     if node is None or node.primitive != "broadcast_to":
@@ -200,8 +208,9 @@ def full(shape: Sizes, value: TensorLike, dtype: DType) -> Tensor:
 def concat(xs: Sequence[Any], axis: int) -> Tensor:
     """The tensors of the list `xs`, joined along `axis`. A negative axis counts from the end.
 
-    The tensors have one dtype, one rank above 0, and equal sizes on the other axes. If there is only one, it is
-    returned unchanged, also a scalar. An empty list is not allowed.
+    The tensors have one dtype, one rank above 0, and equal sizes on the other axes. Other ranks and other static sizes
+    raise InvalidModelError. If there is only one tensor, it is returned unchanged, also a scalar. An empty list is not
+    allowed.
     """
     tensors = [lift(x) for x in xs]
     axis = axis_of(axis, tensors[0].rank)
@@ -236,8 +245,8 @@ def stack(xs: Sequence[Any], axis: int) -> Tensor:
 def slice(x: TensorLike, starts: Sizes, ends: Sequence[Any], steps: Sequence[int]) -> Tensor:
     """x[start:end:step] on every axis, by Python's rules for negative bounds and bounds out of range.
 
-    Steps are ints; 0 raises InvalidModelError. With an end of None, the slice includes the last element in the
-    direction of the step.
+    An end of None is the end of the axis in the direction of the step, as in x[start::step]. Steps are ints; 0 raises
+    InvalidModelError.
     """
     x = lift(x)
     begin, stop = _bounds(x.shape, starts, ends, steps)
@@ -265,8 +274,10 @@ def _bounds(
 ) -> Tuple[List[Extent], List[Extent]]:
     """Return two lists: the start and the end of a slice on each axis.
 
-    If the bounds and the axis are static, the bounds are clamped into range. An end of None becomes the end of the
-    axis. A backward slice that includes element 0 gets the end -FAR, which every framework clamps to before element 0.
+    - An end of None becomes the end of the axis in the direction of the step.
+    - A backward slice up to the front gets the end -FAR, which every framework clamps to before element 0.
+    - If the bounds and the axis are static, the bounds are clamped to the range of the axis.
+    - Otherwise a static bound is clamped to [-FAR, FAR], and a symbolic bound stays.
 
     Raises InvalidModelError for a step of 0.
     """
@@ -355,6 +366,8 @@ def pad(
 
     mode: 'constant' adds `value`; 'edge' the edge element; 'reflect' the mirror image without the edge; 'wrap' elements
         from the other end. `value` is a scalar of x's dtype, by default zero or the empty text; other modes ignore it.
+
+    A negative count raises InvalidModelError. So does a known empty axis to pad in another mode than 'constant'.
     """
     x = lift(x)
     if all(is_equal(size, 0) for size in (*before, *after)):
@@ -379,7 +392,8 @@ def pad(
 def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
     """The vector start, start + step, … without `stop`; three scalars of one dtype. A negative step counts down.
 
-    The vector is empty if `stop` is not ahead of `start` in the direction of the step. The step is not 0.
+    The vector is empty if `stop` is not ahead of `start` in the direction of the step. The step is not 0: if the
+    arguments are known, a step of 0 raises InvalidModelError.
     """
     start, stop, step = lift(start), lift(stop), lift(step)
     folded = fold("arange", [start, stop, step], [start.dtype])

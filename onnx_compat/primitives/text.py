@@ -38,12 +38,12 @@ def string_match(x: TensorLike, pattern: str) -> Tensor:
 def string_split(x: TensorLike, delimiter: Optional[str] = None, limit: Optional[int] = None) -> List[Tensor]:
     """Split each text. Return [pieces along a new last axis, int64 number of pieces of each text].
 
-    The new axis is as long as the largest number of pieces; other rows end with empty strings.
+    The new axis is as long as the largest number of pieces; rows with fewer pieces end with empty strings.
 
-    - delimiter: None or "" splits at runs of white space, and removes ASCII white space at both ends.
+    - delimiter: None or "" splits at runs of ASCII white space, and removes ASCII white space at both ends.
     - limit: the largest number of splits, from the left; None: no limit.
 
-    An empty text has one piece with a delimiter, and none without.
+    With a delimiter, an empty text has one piece. Without a delimiter, a text of only white space has none.
     """
     x = lift(x)
     params = {"delimiter": delimiter or None, "limit": limit}
@@ -67,8 +67,8 @@ def string_rank(x: TensorLike) -> Tensor:
 def to_text(x: TensorLike) -> Tensor:
     """Each number as numpy prints it: integers in decimal, `True`, `False`, `1e-05`, `nan`, `-inf`.
 
-    A float has the fewest digits that read back as the same number of its dtype. For a carried dtype, this is its
-    carrier.
+    A float has the fewest digits that read back as the same number of its dtype. A carried dtype is printed as its
+    carrier: bfloat16 as float32.
     """
     x = lift(x)
     return elementwise("to_text", [x], string, {"dtype": x.dtype})
@@ -78,9 +78,9 @@ def to_text(x: TensorLike) -> Tensor:
 def from_text(x: TensorLike, dtype: DType) -> Tensor:
     """The number in each text: plain or scientific notation, or `NaN`, `INF`, `+INF`, `-INF` in upper or lower case.
 
-    For an integer dtype, the text of a float is truncated. Any other text, NaN for an integer dtype, and a number that
-    an integer dtype cannot hold are errors of the model. To bool, every number but zero gives True. A string or complex
-    dtype raises InvalidModelError.
+    Any other text is an error of the model. For an integer dtype, the text of a float is truncated. To bool, it is
+    truncated too: 0 gives False, any other integer True. NaN and infinity for an integer dtype or bool, and a number
+    that an integer dtype cannot hold, are errors of the model too. A string or complex dtype raises InvalidModelError.
     """
     if dtype.kind not in "fiub":
         raise InvalidModelError("text cannot be converted to %s" % dtype.name)

@@ -29,9 +29,11 @@ States = FrozenSet[int]
 class _Syntax(NamedTuple):
     """A part of the syntax tree of a pattern.
 
-    - kind: "char", "assert" (`text` is the expression of one character or one position), "cat", "alt" or "repeat".
+    - kind: "char" (a character), "assert" (an assertion on a position), "cat" (the sequence of `parts`), "alt" (one of
+      `parts`), or "repeat" (repetitions of the only part).
     - size: the number of states that the part needs.
-    - bounds: of "repeat", the least and the largest count; None is no bound.
+    - text: of "char" and "assert", a regular expression of the character or of the position.
+    - bounds: of "repeat", the least and the largest count. A largest count of None is no bound.
     """
 
     kind: str

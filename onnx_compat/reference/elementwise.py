@@ -20,10 +20,10 @@ def _ufunc(function: Callable[..., Any]) -> Any:
 
 
 def _with_sizes(numbers: Callable[[Any, Any], Any], sizes: Callable[[Any, Any], Any]) -> Any:
-    """Return a static method of two operands.
+    """Return a static method of two operands, without numpy's floating-point warnings.
 
-    It calls `sizes` for each pair of elements if an operand is an object array of ints and symbolic sizes, else
-    `numbers` for the arrays. Numpy's floating-point warnings are off.
+    If an operand is an object array of ints and symbolic sizes, the method calls `sizes` for each pair of elements.
+    Else the method calls `numbers` for the arrays.
     """
     symbolic = np.frompyfunc(sizes, 2, 1)
 
@@ -122,7 +122,7 @@ def _shift(shift: Callable[..., Any]) -> Any:
 def _bound_in_range(value: float, x: Array, rounding: Callable[[float], float]) -> Any:
     """Return a bound of a clip as a scalar of the dtype of x.
 
-    If the dtype is an integer, the bound is clamped to its range, then rounded by `rounding` (ceil or floor).
+    For an integer dtype, the bound is clamped to the range of the dtype, then rounded by `rounding` (ceil or floor).
     """
     if x.dtype.kind == "f":
         return np.asarray(value).astype(x.dtype)

@@ -14,10 +14,11 @@ _UFUNCS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minim
 
 
 def _coordinates(x: Array, indices: Array, batch_dims: int) -> Tuple[Any, Tuple[Any, ...]]:
-    """Return (x, index) such that x[index] is what `gather_nd` selects. `index` is a tuple of arrays.
+    """Return (x, index) such that x[index] is the result of `gather_nd`. `index` is a tuple of arrays.
 
-    The last axis of `indices` has the coordinates. The first `batch_dims` axes of x and `indices` are batch axes. If
-    there are no coordinates, x gets a new axis of size 1 whose index is 0.
+    Each vector along the last axis of `indices` is a coordinate. The first `batch_dims` axes of x and `indices` are
+    batch axes. If coordinates have no entries, the returned x has a new axis of size 1 after the batch axes, with the
+    index 0.
     """
     if indices.shape[-1] == 0:  # every slice is the whole of x: index 0 of a new axis of length one
         x = np.expand_dims(x, batch_dims)

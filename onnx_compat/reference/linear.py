@@ -28,8 +28,8 @@ class Linear:
 def product(x: Array, y: Array) -> Any:
     """Return x @ y, computed by BLAS if possible. The result has the dtype of x and y, but float32 for float16.
 
-    Integers are multiplied as float64 if every result is below 2^53, and exact for this reason. Otherwise they are
-    multiplied in their own dtype, and wrap.
+    Integers are multiplied exactly, as float64, if no result can reach 2^53. Otherwise integers are multiplied in their
+    own dtype, and wrap.
     """
     if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous:
         return product(x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]), y).reshape(x.shape[:-1] + y.shape[-1:])

@@ -142,7 +142,7 @@ def _depthwise(x: Array, w: Array, window: Window, out: Array) -> None:
 def _dense(x: Any, w: Array, window: Window, groups: int, out: Array) -> None:
     """Write a convolution to `out` [N, M, positions...], as matrix products with copies of the windows (im2col).
 
-    x [N, C, spatial...] is padded already; w is [M, C / groups, kernel...]. A kernel of one element needs no copy.
+    x [N, C, spatial...] is padded already; w is [M, C / groups, kernel...]. A kernel of one element needs no im2col.
     """
     batch, channels = x.shape[:2]
     positions, (kernel, strides, dilations, _) = out.shape[2:], window
@@ -172,8 +172,8 @@ def _dense(x: Any, w: Array, window: Window, groups: int, out: Array) -> None:
 def _pool(combine: Callable[..., Any], x: Array, window: Window) -> Any:
     """Return the elements of each window of x, combined by a ufunc of two arrays (maximum or add).
 
-    x [N, C, spatial...] is padded already: `window.pads` has no effect. The axes follow each other, because a maximum
-    or a sum over a box is separable.
+    x [N, C, spatial...] is padded already: `window.pads` has no effect. One axis is combined after the other, because a
+    maximum or a sum over a box is separable. Raises InvalidModelError for a negative number of window positions.
     """
     for axis, (span, taps, stride, dilation, _) in enumerate(zip(window.spans, *window), 2):
         positions = _count_positions(x.shape[axis], span, stride)

@@ -112,11 +112,12 @@ def is_power(product: Product, number: float, x: Arg, exponent: int) -> bool:
 
 
 def match_gelu(node: Node) -> Match:
-    """Return gelu as a `Match` if the node computes x / 2 * (1 + erf(x / sqrt 2)).
+    """Return gelu as a `Match` if the node, a mul or div, computes one of these forms. Returns None for any other node.
 
-    The approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) gives a match with the parameter
-    `approximate` True. The node is a mul or div. The factors may be in any order that `product_of` expands. Returns None
-    for any other node.
+    - x / 2 * (1 + erf(x / sqrt 2)): the parameter `approximate` is False.
+    - x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))): `approximate` is True.
+
+    The factors may be in any order that `product_of` expands.
     """
     if node.primitive not in ("mul", "div"):
         return None

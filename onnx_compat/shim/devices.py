@@ -18,8 +18,8 @@ def resolve(name: object, available: Sequence[str], shim: str) -> str:
 
     Upper and lower case are equal. "cuda" and "rocm" mean "gpu". A name or an entry without a number has the number 0.
 
-    Raises `ShimError`, which lists the available devices, if no entry has this meaning. `shim`: its name, for the
-    error.
+    Raises `ShimError`, which lists the available devices, if no entry has this meaning. `shim` is the name of the shim
+    in the error.
     """
     device = _parse(str(name))
     for entry in available:

@@ -22,8 +22,8 @@ __all__ = ["Sizes", "check_primitives", "check_target", "emission_errors", "emit
 class Sizes:
     """A list of sizes as an argument of a primitive, in the forms that frameworks can use.
 
-    `dims` holds the ints and `Dim`s, to compare with the types of the node. `emitter` is that of the node (see
-    `Emitter.at`): it computes the sizes that are unknown until run time.
+    `dims` holds the sizes as ints and `Dim`s, to compare them with the types of the node. The argument `emitter` is the
+    emitter of the node (see `Emitter.at`): it computes the sizes that are unknown until run time.
     """
 
     def __init__(self, dims: Sequence[Extent], walk: "_Walk", emitter: "Emitter") -> None:
@@ -40,7 +40,7 @@ class Sizes:
 
     @property
     def known(self) -> Optional[Tuple[int, ...]]:
-        """All sizes as ints; None if any size is known only at run time. A concrete emitter knows every size."""
+        """All sizes as a tuple of ints; None if any is known only at run time. A concrete emitter knows every size."""
         values = self.scalars if self._emitter.concrete else self.dims
         ints = [int(v) for v in values if isinstance(v, (int, np.integer))]
         return tuple(ints) if len(ints) == len(self.dims) else None
@@ -78,7 +78,9 @@ def emit(region: Region, emitter: "Emitter", handles: Sequence[Handle]) -> List[
 
     - Raises TargetError if the region was recorded for another target.
     - Raises UnsupportedError, which names the ONNX node, if a node cannot be emitted.
-    - Raises VerificationError if the region has a defect, with ONNX_COMPAT_VERIFY=1 and for a region with a target.
+    - Raises any other OnnxCompatError of the emitter with the ONNX node: for example InvalidModelError of the
+      reference.
+    - With ONNX_COMPAT_VERIFY=1, raises VerificationError if a region with a target has a defect.
     """
     check_target(region, emitter)
     if region.target is not None and is_verifying():
@@ -135,7 +137,8 @@ def execute(node: Node, emitter: "Emitter") -> None:
     """Execute a node at once by a concrete emitter. The results are stored in `Ref.handle` of the node's outputs.
 
     The sizes in the types of the outputs are replaced by actual sizes. The arguments' values are read from
-    `Ref.handle`. Raises UnsupportedError if the framework refuses the node.
+    `Ref.handle`. Raises UnsupportedError if the framework refuses the node. Any other OnnxCompatError of the emitter is
+    raised too.
     """
     walk = _Walk(emitter, {})
     walk.node(node)
@@ -161,7 +164,8 @@ class _Walk:
     def region(self, region: Region, handles: Sequence[Handle]) -> List[Handle]:
         """Emit the live nodes. Return the handles of the outputs, or an empty list if `failed` collects errors.
 
-        An emitter that stores its node (see `Emitter.at`) has the same node before and after this.
+        `handles`: a handle for each input of the region. An emitter that stores its node (see `Emitter.at`) has the
+        same node before and after the call.
         """
         enclosing_node = getattr(self.emitter, "node", None)
         try:
@@ -234,7 +238,8 @@ class _Walk:
     def placeholder(self, ref: Ref) -> Handle:
         """Return a handle of an unknown value with the type of `ref`.
 
-        Return an `_Unsupported` if the emitter raises UnsupportedError for the type, or the framework refuses the type.
+        Return an `_Unsupported` if the emitter raises UnsupportedError for the type, or if the framework refuses the
+        type. Any other OnnxCompatError is raised.
         """
         try:
             return self.emitter.placeholder(ref.spec)
@@ -250,8 +255,8 @@ class _Walk:
     def argument(self, arg: Arg, emitter: "Emitter") -> Handle:
         """Return an argument in the form in which the emitter of the node gets it.
 
-        A tensor becomes a handle, `Extents` become `Sizes`, a tuple becomes a list, and None stays. Raises
-        UnsupportedError for an `_Unsupported` value.
+        A tensor becomes a handle, `Extents` become `Sizes`, and a tuple becomes a list. Any other argument stays, also
+        None. Raises UnsupportedError for an `_Unsupported` value.
         """
         if isinstance(arg, Ref):
             handle = self.env.get(arg, arg.handle)

@@ -15,11 +15,12 @@ def composed_gradient(
     captures: Sequence[Handle],
     refusal: str,
 ) -> Tuple[Handle, ...]:
-    """Return the derivatives of the sum of the first body's result with respect to each of `xs`, in order.
+    """Return the derivative of the sum of the elements of the first body's result, for each of `xs`, in order.
 
     - bodies: [body, its derivative]. Only the second body is called, on `xs` and `captures`.
     - captures: the handles of the outer values that the bodies read.
-    - refusal: "", or why the core has no derivative. Then there is no second body, and UnsupportedError is raised.
+    - refusal: "" if the core has a derivative, otherwise the reason. With a reason, `bodies` has no second body, and
+      UnsupportedError is raised.
     """
     if refusal:
         raise UnsupportedError(refusal, hint="compute this gradient outside of the model")

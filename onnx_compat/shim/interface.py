@@ -64,8 +64,10 @@ class Probe(NamedTuple):
 class Port(NamedTuple):
     """An input or an output of a program.
 
-    A size is an int, or it is symbolic: None, or a name. Equal names are equal sizes. `quantization`: (scale, zero point)
-    of a port of a file whose integers stand for real numbers.
+    A size is an int, or it is symbolic: None, or a name. Equal names are equal sizes.
+
+    `quantization`: (scale, zero point) for a port of a file whose integers stand for real numbers; None for other
+    ports.
     """
 
     name: str
@@ -110,7 +112,9 @@ class Compiled(abc.ABC):
 
     @abc.abstractmethod
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the program on the carrier arrays of its inputs, in order. Return those of its outputs, in order.
+        """Run the program. Return the carrier arrays of its outputs, in order.
+
+        `arrays`: the carrier arrays of its inputs, in order.
 
         Several threads may call `run` at once.
         """
@@ -124,13 +128,13 @@ class Compiled(abc.ABC):
 class Emitter:
     """The primitives over a framework's tensors ("handles"), by the names in `primitives.PRIMITIVES`.
 
-    By default each primitive is a method of its name, and `self.node` is the node that is being emitted. An emitter with
-    another structure overrides `at`, `node`, `has`, `apply` and `natives`, as the TFLite emitter does.
+    By default each primitive is a method of its name, and `self.node` is the node that is being emitted. An emitter
+    with another structure overrides `at`, `node`, `has`, `apply` and `natives`, as the TFLite emitter does.
 
     Arguments:
         Tensors and sizes come first, by position: a tensor as a handle, a list of tensors as a list, and sizes as
-        `emission.Sizes`. Every other argument comes by name. Axes are physical and never None. The node has the types of
-        arguments and results. `reference.Reference` implements each primitive.
+        `emission.Sizes`. An omitted tensor is None. Every other argument comes by name. Axes are physical and never
+        None. The node has the types of arguments and results. `reference.Reference` implements each primitive.
     Result:
         A handle, or a tuple of handles if the primitive has several results. So a handle itself must not be a tuple.
 
@@ -176,7 +180,7 @@ class Emitter:
         return hasattr(self, primitive)
 
     def apply(self, primitive: str, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Emit a primitive or a native, for the node or for a size that the node reads. Return its handle or handles."""
+        """Emit a primitive or a native, for the node or a size that the node reads. Return its handle or handles."""
         return getattr(self, primitive)(*args, **params)
 
     def natives(self) -> Dict[Tuple[str, str], Native]:
@@ -222,7 +226,9 @@ class Emitter:
         return a, b
 
     def placeholder(self, spec: Spec) -> Handle:
-        """Return a handle of an unknown value of this type, inside of `Shim.scratch`. Sizes that are not ints are unknown.
+        """Return a handle of an unknown value of the type `spec`. Sizes that are not ints are unknown.
+
+        The handle is for trials in the context of `Shim.scratch`.
 
         Raises UnsupportedError if the framework cannot hold the type.
         """
@@ -248,7 +254,7 @@ class Emitter:
         yield
 
     def name_value(self, handle: Handle, name: str) -> None:
-        """Receive the name that the model has for the value of a handle, to name a tensor. By default nothing happens."""
+        """Name the tensor of `handle` after `name`, the name of the value in the model. By default do nothing."""
 
     # -- a primitive that the core implements -----------------------------------------------------------------------
     def gradient(
@@ -309,8 +315,8 @@ class Shim(abc.ABC):
     def executor(self, device: Optional[str] = None) -> Optional[Emitter]:
         """Return a new concrete emitter that executes each node at once, for models that cannot be compiled.
 
-        By default None: the framework cannot do so, and such a model is cut into parts instead. Each run uses a new
-        emitter.
+        None, the default: the framework cannot execute nodes one by one, and such a model is cut into parts instead.
+        Each run uses a new emitter. `device`: as for `compile`.
         """
         return None
 
@@ -331,9 +337,10 @@ class Shim(abc.ABC):
 
     @contextmanager
     def scratch(self) -> Iterator[Emitter]:
-        """Return a context that yields an emitter for trials: it leaves no state in the framework. By default `emitter()`.
+        """Return a context that yields an emitter for trials, by default `emitter()`.
 
-        A symbolic emitter executes nothing. The caller must not execute with a concrete emitter.
+        After the context, the framework has no state of the trials. With a concrete emitter, the caller must not
+        execute nodes.
         """
         yield self.emitter()
 
@@ -379,7 +386,7 @@ class Shim(abc.ABC):
     def describe(self, path: str, form: str) -> Description:
         """Return the description of a file of the format `form`; by default its format, inputs and outputs.
 
-        By default, raises ShimError if the framework does not work, and the errors of `load_converted`.
+        Raises by default: ShimError if the framework does not work, and the errors of `load_converted`.
         """
         probe = self.probe()
         if not probe.available:

@@ -11,9 +11,9 @@ __all__ = ["from_port", "to_ports"]
 
 
 def to_ports(values: Mapping[str, Any], ports: Sequence[Port]) -> Dict[str, Any]:
-    """Return a copy of inputs by name, with the dtypes of the ports.
+    """Return a copy of `values` (input name -> array), with arrays converted to the dtypes of the ports:
 
-    - A float array for a port with a quantization: the nearest integers, clipped to the dtype of the port.
+    - A float array for an integer port with a quantization: round(real / scale) + zero point, clipped to the dtype.
     - A float64 array for a float32 port: a float32 array.
     - Any other value, and the value of a name without a port: the value itself.
     """
@@ -34,8 +34,10 @@ def to_ports(values: Mapping[str, Any], ports: Sequence[Port]) -> Dict[str, Any]
 def from_port(value: Any, port: Port, dtype: DType) -> Any:
     """Return the value of an output as `dtype`, the dtype that the model declares.
 
-    Integers of a port with a quantization become the real numbers that they stand for, and float32 becomes float64. Any
-    other value, and a `dtype` that is not floating point, returns the value itself.
+    - `dtype` is floating point, and `value` has the integers of a port with a quantization: the real numbers that they
+      stand for.
+    - `dtype` is float64, and `value` is a float32 array: a float64 array.
+    - Any other case: the value itself.
     """
     if dtype.kind != "f" or not isinstance(value, np.ndarray):
         return value

@@ -47,17 +47,19 @@ class StandardRecurrent(NamedTuple):
 
 
 def directions(attributes: Mapping[str, Any]) -> Tuple[bool, ...]:
-    """Return for each direction whether it reads the sequence backwards: "bidirectional" -> (False, True).
+    """Return for each direction whether it reads the sequence backwards.
 
-    By default the only direction is "forward". Raises KeyError for a direction that ONNX does not have.
+    The attribute `direction` decides: "forward", the default -> (False,), "reverse" -> (True,),
+    "bidirectional" -> (False, True). Raises KeyError for any other value.
     """
     return _DIRECTIONS[attributes.get("direction", "forward")]
 
 
 def activations(operator: str, attributes: Mapping[str, Any]) -> Tuple[Tuple[str, ...], ...]:
-    """Return a tuple with the activations of each direction: a tuple of names in lower case, by default ONNX's.
+    """Return the activations of each direction, in lower case: a GRU of one direction -> (("sigmoid", "tanh"),).
 
-    `operator`: LSTM, GRU or RNN. Surplus names are dropped: ONNX's default for an RNN of one direction lists two.
+    Without the attribute `activations`, the names are ONNX's defaults. `operator`: "LSTM", "GRU" or "RNN". Surplus
+    names are dropped: ONNX's default for an RNN of one direction lists two. Raises KeyError for an unknown direction.
     """
     default = _ACTIVATIONS[operator][0]
     count, size = len(directions(attributes)), len(default)
@@ -73,7 +75,7 @@ def standard_recurrent(
     `inputs` are in ONNX's order; an omitted input is None. None is returned in these cases:
 
     - The node has the input sequence_lens or the attribute `clip`, or lacks x, w or r.
-    - An attribute of `_UNUSUAL` is present, and neither empty nor 0.
+    - The attribute activation_alpha, activation_beta, input_forget or layout is present, and neither empty nor 0.
     - The direction is unknown, or fused kernels lack the activations of a direction.
 
     A kernel may decline further nodes, for a dtype, weights that are computed at run time, peepholes or mixed

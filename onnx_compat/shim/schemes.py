@@ -31,7 +31,7 @@ class Quantization(NamedTuple):
 
     samples: calibration feeds by the names of `Program.inputs`; empty if the scheme is not calibrated.
     block: the number of weights that share a scale; None if the weights of an output channel share a scale.
-    input_type, output_type: the dtype of inputs and of outputs that are float32 in the model; None: float32.
+    input_type, output_type: the dtype in the file of inputs (outputs) that are float32 in the model; None: float32.
     """
 
     scheme: Scheme

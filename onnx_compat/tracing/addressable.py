@@ -14,10 +14,10 @@ MOST_BYTES = 1 << 47
 
 
 def check_addressable(specs: Iterable[Spec], params: Mapping[str, Any]) -> None:
-    """Raise UnsupportedError if a tensor of a type in `specs`, or a padded image, exceeds `MOST_BYTES`.
+    """Raise UnsupportedError if a tensor of a type in `specs`, or the padding of a window, exceeds `MOST_BYTES`.
 
-    `params`: the parameters of the primitive; a `Window` in them has the padding. A symbolic size counts as its least
-    value.
+    `params`: the parameters of the primitive, where "window" may be a `Window`. The padding of [(1, 2), (3, 4)] counts
+    as (1 + 2) * (3 + 4) bytes. A symbolic size counts as the lower bound that `_least` gives, and a size below 1 as 1.
     """
     for spec in specs:
         _check(spec.shape, max(spec.dtype.bits // 8, 1), "a tensor")
@@ -40,7 +40,10 @@ def _check(sizes: Iterable[Any], element_bytes: int, subject: str) -> None:
 
 
 def _least(size: Any) -> int:
-    """Return the least value of a size: 0 for an unknown size, and for a symbolic size that a term can make smaller."""
+    """Return a lower bound of a size: 5 -> 5, and n + 2 -> 2 if n is the length of an axis.
+
+    Return 0 for an unknown size, and for a symbolic size that has a negative factor or an atom that is no length.
+    """
     if not isinstance(size, Dim):
         return size if isinstance(size, int) else 0
     if any(factor < 0 and monomial for monomial, factor in size.terms.items()):

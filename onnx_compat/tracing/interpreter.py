@@ -59,7 +59,7 @@ _UNAVAILABLE = _Unavailable()
 
 
 class _SubgraphFailed(Exception):
-    """An output of a subgraph has no value, because of the error `cause` of a node of the subgraph, or of a node in it."""
+    """Raised if an output of a subgraph has no value. `cause`: the error of a node in the subgraph, at any depth."""
 
     def __init__(self, cause: OnnxCompatError) -> None:
         super().__init__(str(cause))
@@ -70,9 +70,9 @@ class Interpreter:
     """Applies the meanings of the nodes of a graph to traced values, in order.
 
     - natives: (domain, operator) -> `Native`, for the operators that the shim implements as a whole; by default none.
-    - tolerant: whether to go on after a node that raises an OnnxCompatError. An InvalidModelError or LimitError is
-      raised in any case.
-    - watch: called with the name and the value of each input and each node output of the outermost graph.
+    - tolerant: whether to go on after a node that raises an OnnxCompatError. An InvalidModelError, a LimitError and an
+      unexpected error of a custom operator are raised in any case.
+    - watch: called with the name and the value of each input and each named node output of the outermost graph.
 
     A tolerant interpreter fills `failed` (node name -> error) and `unseen`. `unseen` has the names of the nodes that
     were skipped, because they depend on a failed node or on an input without a value.
@@ -101,9 +101,10 @@ class Interpreter:
           nodes that read an input of OMITTED, the input is omitted.
         - outer: value name -> value of the enclosing graph, for a subgraph.
 
-        By default, the OnnxCompatError of the first node that fails is raised, or a KeyError if a node reads an input
-        without a value. A tolerant interpreter returns a placeholder for an output that it cannot compute. It raises
-        InvalidModelError and LimitError only.
+        By default, the OnnxCompatError of the first node that fails is raised. A tolerant interpreter returns a
+        placeholder for an output that it cannot compute. It goes on after errors, except those that `Interpreter`
+        names. An input without a value gives an UnexpectedError if a node reads the input, and a KeyError if it is an
+        output.
         """
         scope: Scope = dict(outer or {})
         given = [(port.name, value) for port, value in zip(graph.inputs, inputs) if value is not None]
@@ -136,8 +137,8 @@ class Interpreter:
     def run_subgraph(self, graph: Graph, inputs: Sequence[Any], outer: Scope) -> List[Any]:
         """Return the values of a subgraph's outputs, as `run` does.
 
-        A tolerant interpreter raises `_SubgraphFailed` if it cannot compute an output. Its cause is the error of a node
-        that needs the fallback; without such a node, the error of a node that needs a known value.
+        A tolerant interpreter raises `_SubgraphFailed` if it cannot compute an output. The cause is the first error of
+        a node in the subgraph that is no NeedsKnownError. Without such an error, it is the first NeedsKnownError.
         """
         count = len(self.read)
         values = self.run(graph, inputs, outer)
@@ -234,10 +235,10 @@ class Interpreter:
         `composed` itself is returned in these cases:
 
         - The shim has no native for the operator, or the native does not accept the node.
-        - A result in `composed` is known, or is not a Tensor.
+        - A result in `composed`, up to the last output that is read, is known or is not a Tensor.
 
-        A symbolic size that depends on nodes of the meaning is replaced by a size of the native's result. The cause:
-        dead code elimination drops those nodes.
+        A symbolic size that depends on nodes of the meaning is replaced by a size of the native's result. Dead code
+        elimination drops the nodes of the meaning.
         """
         native = self.natives.get((node.domain, node.operator))
         if native is None:
@@ -273,7 +274,7 @@ def _note_stored_elements(graph: Graph, outer: Optional[Scope]) -> None:
 
 
 def _mark_weight(value: Any, name: str) -> None:
-    """Set the name of a weight in place: of a known float tensor with an axis. Any other value has no name.
+    """Store `name` as the weight name of a known float tensor of rank 1 or more, in place. Leave any other value alone.
 
     A tensor without axes is a number of the architecture, such as an epsilon or an exponent.
     """

@@ -59,14 +59,14 @@ def permute_shape(values: Sequence[Extent], order: Order) -> Tuple[Extent, ...]:
 def common_order(tensors: Sequence[Tensor], rank: int) -> Order:
     """Return the order of axes in which an operation works on these operands: a pending order, or None (logical).
 
-    Only run-time operands of rank `rank` count. The result is the pending order of the largest of them. It has the
-    value None in these cases:
+    Only run-time operands of rank `rank` count. Return the pending order of the largest operand that has a pending
+    order. Return None in these cases:
 
     - No operand has a pending order.
-    - The order is not channels-last, and an operand in logical order has at least as many elements. Such orders come
-      from matrix products, which need logical order.
+    - The pending order is not channels last, and an operand in logical order has at least as many elements. Pending
+      orders other than channels last come from matrix products, which need the logical order.
 
-    A symbolic size counts as 64 elements.
+    A symbolic size counts as 64 for the number of elements.
     """
     whole = [t for t in tensors if t.ref is not None and t.rank == rank]
     pending = [t for t in whole if t.order is not None]
@@ -91,10 +91,11 @@ def _element_count(tensor: Tensor) -> int:
 def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
     """Return `tensor` as an argument, stored in `order`, for an operation that broadcasts to the rank `rank`.
 
-    - A known operand of one element and lower rank becomes a scalar.
-    - Any other operand of lower rank gets leading axes of size 1. If `order` is None, it keeps its shape.
+    - A known operand of one element and of a rank below `rank` becomes a scalar.
+    - Any other operand of a rank below `rank` gets leading axes of size 1 if `order` is not None. If `order` is None,
+      the operand keeps its shape, in logical order.
 
-    A transpose or a reshape is recorded if it is needed.
+    A transpose or a reshape of a run-time operand is recorded if it is needed.
     """
     if tensor.known and tensor.value is not None:
         array = tensor.value
@@ -115,7 +116,7 @@ def broadcast_operand(tensor: Tensor, order: Order, rank: int) -> Arg:
 def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
     """Return the order after removal of the logical axes `axes`, renumbered: (0, 3, 1, 2) without 1 -> (0, 2, 1).
 
-    The axes count from the front. None if the logical order is left.
+    The axes count from the front. Return None if `order` is None, or if the logical order is left.
     """
     if order is None:
         return None
@@ -126,9 +127,11 @@ def order_without_axes(order: Order, axes: Sequence[int]) -> Order:
 def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
     """Return the order of a tensor that is stored in `order`, after new axes of length one are inserted.
 
+    Example: the order (0, 2, 1) with the new axis 1 and the rank 4 -> (0, 3, 1, 2).
+
     `axes` are the logical axes of the result that are new, counted from the front; `rank` is the rank of the result. A
-    new axis is stored directly before the next logical axis, or last without a next axis. None stays None, and a result
-    in logical order gives None.
+    new axis is stored directly before the next logical axis, or last without a next axis. Return None if `order` is
+    None, or if the result is in logical order.
     """
     if order is None:
         return None
@@ -143,12 +146,14 @@ def order_with_axes(order: Order, axes: Sequence[int], rank: int) -> Order:
 def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Extent]) -> Tuple[Order, Order]:
     """Return (order in which a reshape reads its operand, order in which its result is stored).
 
-    `before` and `after` are the shapes, and `order` is the storage order of the operand. The axes are divided into
-    groups with equal products: [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N; C -> g, C/g; H, W -> H*W.
+    `before` and `after` are the shapes, with equal numbers of elements. `order` is the storage order of the operand.
+    The axes are divided into groups with equal products. [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N;
+    C -> g, C/g; H, W -> H*W.
 
-    - The axes of each group are contiguous in storage: both orders keep the storage order of the groups.
-    - Otherwise: both are None (logical), or a pair that `_image_orders` finds.
-    - `order` is None, or the products differ: both are None.
+    - `order` is None: both results are None, the logical order.
+    - The axes of `before` in each group are contiguous in storage: both results keep the storage order of the groups.
+      Inside a group, the axes are in logical order.
+    - Otherwise: the pair that `_image_orders` returns.
     """
     if order is None:
         return None, None
@@ -175,15 +180,18 @@ def _image_orders(
     before: Sequence[Extent],
     after: Sequence[Extent],
 ) -> Tuple[Order, Order]:
-    """Return two orders, as `reshape_orders` does, for groups of axes that are not contiguous in storage.
+    """Return (order in which a reshape reads its operand, order of its result) if axes of a group are not contiguous.
 
-    The data moves in any case: blocks of channels become pixels, or pixels become channels. So the result is stored
-    channels last, for the next convolution. The operand is read in the order of the groups in that result. The pair is
-    (None, None) unless
+    The reshape moves data in any case: blocks of channels become pixels, or pixels become channels. The second order is
+    (0, 2, 3, 1), channels last, for the next convolution. The first order has the groups in the same sequence: the axes
+    of `before` for the batch, the height, the width and the channels of the result.
 
-    - the target has channels last, and `after` has rank 4;
-    - each group has a single axis of `after`;
-    - batch and pixels are already stored in that order.
+    Return (None, None) unless all of these conditions hold:
+
+    - The target has channels last, and `after` has rank 4.
+    - Each group has a single axis of `after`.
+    - The operand stores the groups in the same sequence. The first stored axis of a group counts, and for the group of
+      the channels the last stored axis.
 
     `physical` has the axes of `before` in storage order, without axes of length one.
     """
@@ -251,7 +259,8 @@ def _axis_groups(before: Sequence[Extent], after: Sequence[Extent]) -> List[Tupl
 def _can_grow_to(part: Extent, whole: Extent) -> bool:
     """Whether `part` times the sizes of further axes can be `whole`.
 
-    Static sizes: `part` is above 0 and below `whole`. Else: `part` provably divides `whole`.
+    Two static sizes: whether `part` is above 0 and below `whole`. With a symbolic size: whether `part` provably divides
+    `whole`.
     """
     if is_static(part) and is_static(whole):
         return 0 < int(part) < int(whole)

@@ -27,10 +27,14 @@ def record_program(
 ) -> Program:
     """Call `function` with a Tensor for each port of `inputs`, and return the program that computes its results.
 
-    `output_names`: the names of the outputs, in order; by default output_0, output_1, … `trace` records the program; by
-    default a new trace for `emitter`. In the output ports of the program, a symbolic size is None.
+    - output_names: the names of the outputs, in order; by default output_0, output_1, …
+    - trace: the trace that records the program; by default a new trace for `emitter`.
 
-    Raises LimitError if an input exceeds the limit `tensor_elements`. Raises VerificationError if the program has a defect (see `check_program`). Errors of `function` pass.
+    In the output ports of the program, a symbolic size is None.
+
+    - Raises LimitError if an input exceeds the limit `tensor_elements`.
+    - Raises VerificationError if the program has a defect, with ONNX_COMPAT_VERIFY=1.
+    - Errors of `function` pass.
     """
     for port in inputs:
         check_tensor_size(port.shape, "the input '%s'" % port.name)

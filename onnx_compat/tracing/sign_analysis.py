@@ -20,7 +20,7 @@ def is_nonnegative_tensor(x: Tensor) -> bool:
     """Whether no element of a tensor can be negative: by its values, its sizes, or the primitives that compute it.
 
     The elements must be numbers. True for a known tensor without elements, and for unsigned and bool dtypes. False also
-    if no proof was found: for a run-time float, and after more than 64 values.
+    if no proof was found. No proof is found for a run-time float, or if it needs more than 64 run-time values.
     """
     if x.value is None:
         return _is_nonnegative(x.ref, {})
@@ -71,8 +71,8 @@ def _gives_nonnegative(node: Node, known: Dict[Ref, bool]) -> bool:
 def _is_widening(before: Arg, after: Ref) -> bool:
     """Whether a cast of a run-time value provably keeps every integer that is not negative.
 
-    That is a cast of an integer or bool to a wider type, or to a type of the same width and kind. False if `before` is a
-    constant.
+    True if an integer or bool is cast to a dtype with more bits, or with as many bits and the same kind. False if
+    `before` is a constant.
     """
     if not isinstance(before, Ref) or before.spec.dtype.kind not in "iub":
         return False

@@ -62,7 +62,7 @@ class Trace:
 
     @contextmanager
     def active(self) -> Iterator["Trace"]:
-        """Make this trace the current trace of the thread inside the block, and yield the trace. Blocks can be nested."""
+        """Make this trace the current trace of the thread inside the block. Yield the trace. Blocks can be nested."""
         stack = _STATE.__dict__.setdefault("stack", [])
         stack.append(self)
         try:
@@ -83,7 +83,7 @@ class Trace:
         return region
 
     def extend(self, region: Region, specs: Sequence[Spec], body: Callable[..., Sequence[Tensor]]) -> None:
-        """Append inputs and nodes to a region that is recorded, but not yet used. The results of `body` are its outputs.
+        """Append inputs and nodes to a recorded region that is not used yet. The results of `body` are its outputs.
 
         `specs` are the types of the new inputs. `body` gets the list of the outputs so far, and the list of the new
         inputs, both as Tensors.
@@ -118,8 +118,11 @@ class Trace:
         """Record a node that applies a primitive to physical arguments. Return its results, in order.
 
         `specs` are the physical types of the results. A size of None becomes symbolic: the length of the result's own
-        axis. An immediate trace executes the node instead, and the results have their actual sizes. Raises UnsupportedError
-        for a result that no process can address.
+        axis. An immediate trace executes the node instead, and the results have their actual sizes.
+
+        - Raises UnsupportedError for a result or a padding that no process can address, and if an immediate trace
+          cannot execute the node.
+        - Raises LimitError if the program has too many nodes, or a result exceeds the limit `tensor_elements`.
         """
         check_addressable(specs, params)
         node = Node(primitive, args, params, specs, self.origin or _producer_origin(args), regions)
@@ -183,12 +186,13 @@ class Trace:
         return self.record("extents", (sizes,), {"shape": spec.shape, "dtype": spec.dtype}, [spec])[0]
 
     def remember(self, result: Tensor, source: Tensor) -> None:
-        """Remember that a reshape of `source` gave `result`, if the reshape recorded a transpose.
+        """Remember `source` as the operand of the reshape that gave `result`, for the method `source`.
 
         A later reshape of `result` to the shape of `source` can then return `source`. Nothing is remembered in these
         cases:
 
-        - `source` has no pending order, or `result` has one.
+        - `source` has no pending order, or `result` has a pending order: the reshape recorded no transpose.
+        - `result` is not a run-time value.
         - The trace executes at once: the transpose is executed already.
         """
         if self.immediate is None and result.ref is not None and source.order is not None and result.order is None:
@@ -268,9 +272,9 @@ def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
 
 
 def check_tensor_size(shape: Sequence[Any], subject: Optional[str] = None) -> None:
-    """Raise LimitError if the product of the static sizes exceeds `tensor_elements`, and no size is 0.
+    """Raise LimitError if the product of the static sizes exceeds the limit `tensor_elements`.
 
-    Where no size is 0, an open size is at least 1. `subject` names the tensor in the error.
+    A size of None, a name or a symbolic size counts as 1. `subject` names the tensor in the error.
     """
     count = 1
     for extent in shape:

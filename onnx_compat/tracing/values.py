@@ -121,7 +121,7 @@ TensorLike = Union[Tensor, np.ndarray, int, float, bool, str, Sequence[Any]]
 
 
 class SequenceValue(NamedTuple):
-    """An ONNX sequence of Tensors or other values. Its length is known while tracing. `dtype` is that of its tensors."""
+    """An ONNX sequence of Tensors or other values. Its length is known while tracing. `dtype` is the tensors' dtype."""
 
     dtype: DType
     items: Tuple[Any, ...]
@@ -160,12 +160,14 @@ OMITTED = _Omitted()
 
 
 def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
-    """Convert an array, a number, a text, a size or a list to a Tensor with a `value`. A Tensor stays unchanged.
+    """Convert an array, a number, a text, a size or a list to a Tensor with a `value`.
+
+    A Tensor is returned unchanged, also with another `dtype`.
 
     `dtype`: the dtype of the result. By default, an array keeps its dtype, symbolic sizes get int64, and Python numbers
     get numpy's default: int64, float64 or bool. A list of symbolic sizes must be flat.
 
-    Raises UnsupportedError if ONNX has no such dtype.
+    Raises UnsupportedError if ONNX lacks the dtype of an array or a number.
     """
     if isinstance(value, Tensor):
         return value
@@ -209,8 +211,9 @@ def as_sizes(tensor: Tensor, length: Optional[Extent] = None) -> List[Extent]:
     A tensor with a `value` may have a higher rank: it is flattened. For a run-time tensor, a higher rank raises
     InvalidModelError, and a number of elements above the limit `sequence_items` raises LimitError.
 
-    `length`: the number of elements that another input or attribute of the node requires, or None. It counts for a
-    run-time vector of unknown length. Without a static `length`, such a vector raises NeedsKnownError.
+    `length`: the number of elements that another input or attribute of the node requires, or None. For a run-time
+    vector of symbolic length, `length` gives the number of elements. If `length` is not static either, NeedsKnownError
+    is raised.
     """
     if tensor.value is not None:
         return [v if isinstance(v, Dim) else int(v) for v in tensor.value.reshape(-1)]

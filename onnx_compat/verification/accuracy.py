@@ -98,10 +98,11 @@ def _to_decibels(signal: float, noise: float) -> float:
 
 
 def judge_accuracy(comparison: Comparison, fidelity: float) -> Comparison:
-    """Return the comparison with the verdict "match" or "mismatch", judged by its accuracy. No accuracy: no change.
+    """Return the comparison with the verdict "match" or "mismatch", judged by its accuracy.
 
-    - A share of equal elements matches from 90 % on.
-    - Otherwise, an SNR of at least `fidelity` dB matches.
+    - The accuracy has a share of equal elements: 90 % or more is a match.
+    - The accuracy has an SNR: `fidelity` dB or more is a match.
+    - The comparison has no accuracy: it is returned unchanged.
     """
     accuracy = comparison.accuracy
     if accuracy is None:

@@ -18,7 +18,8 @@ __all__ = ["Bisection", "bisect_passes", "bisect_verification"]
 class Bisection(NamedTuple):
     """The result of a search for a wrong pass: its name (`culprit`, or None) and a text (`verdict`).
 
-    `trials` maps the names of the passes that a trial left out, joined by commas, to whether the outputs agreed.
+    `trials` has an entry for each trial. Key: the names of the passes that were left out, joined by commas; "" for
+    none. Value: whether the outputs agreed.
     """
 
     culprit: Optional[str]
@@ -37,17 +38,19 @@ def bisect_verification(
     channels_last: Sequence[str] = (),
     **options: Any,
 ) -> Bisection:
-    """Find the pass with which `verify` fails: verify with fewer passes. The arguments are those of `verify`.
+    """Find the pass that makes `verify` fail, by trials with fewer passes. Return a `Bisection`.
 
-    `converted`: a file that was converted from the model. Each trial converts the model to this format again, without
-    quantisation, `shapes` and `values`. None: each trial compiles the model for the shim. `options`: other arguments of
-    `verify`.
+    The arguments are those of `verify`. `options`: all arguments of `verify` that are not named here.
 
-    A trial that raises an OnnxCompatError counts as different. Exception: an InputError is raised. The errors:
+    - `converted` is a file that was converted from the model: each trial converts the model to its format again,
+      without quantisation, `shapes` and `values`.
+    - `converted` is None: each trial compiles the model for the shim.
+
+    In a trial, an OnnxCompatError other than InputError counts as outputs that differ. Raises:
 
     - InputError for a bundle, and for inputs that do not fit.
     - ConversionError if no shim writes the format.
-    - ShimError if the shim does not work.
+    - ShimError if the shim is not found or does not work.
     """
     if converted is None:
         target = selection.find(selection.decide(shim).name)
@@ -79,13 +82,13 @@ def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisecti
     """Find the first pass with which `agrees` becomes False, by binary search. Return a `Bisection`.
 
     - passes: in the order in which they run. Passes that the user leaves out run in no trial.
-    - agrees: a function that converts and verifies with the passes that are not left out.
+    - agrees: converts and verifies with the passes that are not left out; returns whether the outputs agree.
 
     There is no culprit if the outputs agree with all passes, or differ in every trial. The search assumes that the
     outputs stay wrong with every further pass.
 
-    Passes that legalize run in every trial of the binary search. If the outputs differ without all other passes, each
-    legalizing pass is left out in a trial of its own.
+    Passes that legalize run in every trial of the binary search. If the outputs differ even with legalizing passes
+    only, further trials each leave out one legalizing pass too, until the outputs agree.
     """
     search = _Search(agrees)
     candidates = [pass_.name for pass_ in passes if pass_.name not in search.base]

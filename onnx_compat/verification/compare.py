@@ -57,10 +57,11 @@ def format_verdict(comparison: Comparison) -> str:
 
 
 def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: float) -> Iterator[Comparison]:
-    """Compare an output with the expected output.
+    """Compare the output `got` with the expected output `want`. Yield comparisons:
 
-    Yield one comparison; for two sequences, the comparisons of each pair of elements, named `name[i]`. Sequences of
-    different lengths, two empty sequences, and two values of None also give a single comparison.
+    - Two sequences of one length, not empty: the comparisons of each pair of elements, named `name[i]`.
+    - Any other two values: one comparison, named `name`. Its verdict is "shape" for sequences of different lengths, and
+      "kind" for two of tensor, sequence and None.
     """
     if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)):
         if len(got) != len(want):

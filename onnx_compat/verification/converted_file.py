@@ -48,11 +48,12 @@ class ConvertedFile:
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """Run the file. Return its outputs by name; a sequence `s` is a list, and its items are `s.0`, `s.1`, …
 
-        inputs: a dict of arrays by name, or a list in the order of the file. In a dict, a sequence is a list. Names
-        that the file lacks are ignored, because a converter removes inputs that no output depends on. None values in a
-        dict are ignored.
+        inputs: a dict of arrays by name, or a list of arrays in the order of the file. In a dict, a sequence is a list.
+        A dict may have None values and names that the file lacks, which are ignored: a converter removes inputs that no
+        output depends on.
 
-        Raises `InputError` if an input is missing or does not fit.
+        Raises `InputError` if an input is missing or does not fit. Raises `UnsupportedError` for an array of a dtype
+        that ONNX lacks.
         """
         names = [info.name for info in self.inputs]
         if isinstance(inputs, Mapping):
@@ -71,12 +72,12 @@ def open_converted(
 ) -> Union[ConvertedFile, Bundle]:
     """Open a converted file on a shim. Return a `ConvertedFile`, or a `Bundle` if the file is a bundle.
 
-    - shim: None selects the first installed shim that reads the format and works.
+    - shim: the name of a shim. None selects the first installed shim that reads the format and works.
     - signature: the signature to run; None: the default signature.
 
     Raises `InputError` in these cases:
 
-    - The file does not exist, or lacks the signature.
+    - The file does not exist or cannot be read, or it lacks the signature.
     - A signature is given for a bundle.
     - The file is named .tflite and has another format.
 

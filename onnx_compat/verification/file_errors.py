@@ -24,10 +24,11 @@ Shape = Tuple[Any, ...]
 
 
 def add_refused_operator(error: OnnxCompatError, path: StrPath, shim: str) -> None:
-    """Append to `error`, in place, the operator that the runtime refused, and its output tensors; replace the hint.
+    """Append the operator that the runtime refused to the reason of `error`, in place, and replace the hint.
 
-    The operator is found in LiteRT's message, in the error or its cause. Without such a message the error stays
-    unchanged. `path`: the file that ran. `shim`: the name of the shim that ran it.
+    The names of the operator's output tensors are appended too, if they are found in the file. LiteRT's message, in the
+    error or its cause, names the operator. Without such a message the error stays unchanged. `path`: the file that ran.
+    `shim`: the name of the shim that ran it.
     """
     match = _REFUSED.search("%s\n%s" % (error.reason, error.__cause__))
     if match is None:
@@ -63,8 +64,8 @@ def input_hint(
 ) -> Optional[str]:
     """Return a hint for a file that refuses the shapes of its inputs. Return None if there is no hint.
 
-    The hint is to give other sizes, or says that the file is of another model. There is no hint if the file accepts
-    every shape, or if an input does not fit the model.
+    The hint says which sizes to give, or says to check the file's model and `channels_last`. Return None if the file
+    accepts every shape, or if an input that the file refuses does not fit the model either.
 
     - declared: the inputs of the model.
     - inputs: the inputs of the file.

@@ -43,7 +43,10 @@ def write_html(
     model: ModelSource,
     converted: Union[str, "os.PathLike[str]", None] = None,
 ) -> Path:
-    """Write the page of a report on `model`, or on the file `converted` from it, atomically. Return the page's path."""
+    """Write the page of a report on `model`, or on the file `converted` from it, atomically. Return the page's path.
+
+    If no shim can describe `converted`, the page has no section on the file.
+    """
     from onnx_compat import load
     from onnx_compat.inspection.describe import describe
 
@@ -111,7 +114,8 @@ def _render_table(
 ) -> str:
     """Return an HTML table in a box that scrolls. A title in `columns` that begins with ">" right-aligns its column.
 
-    `attributes`: for each row, a text of HTML attributes. A cell of None is empty.
+    `attributes`: for each row, a text of HTML attributes that begins with a space; empty: no attributes. A cell of None
+    is empty.
     """
     right = [column.startswith(">") for column in columns]
     head = "".join(
@@ -321,9 +325,10 @@ def _render_operators(subject: _Subject) -> str:
 
 
 def _render_sizes(subject: _Subject) -> str:
-    """Return the section of the largest tensors of the converted file; if unknown, the model's 15 largest weights.
+    """Return the section of the largest tensors of the converted file, as its description lists them.
 
-    "" without tensors.
+    Without a description that lists tensors, the section has the model's 15 largest weights. Return "" if the model has
+    no weights either.
     """
     tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
     if tensors:

@@ -168,7 +168,11 @@ class InBundle:
 
 
 class InFile:
-    """A converted file, as a subject. The tensor that has the name of a value of the model holds that value."""
+    """A converted file, as a subject. The tensor that has the name of a value of the model holds that value.
+
+    `channels_last`: the names of the inputs that the file has as [N, H, W, C]. Raises `InputError` if the shim does not
+    read the format of `path`.
+    """
 
     def __init__(
         self, model: Model, path: Union[str, "os.PathLike[str]"], shim: str, channels_last: Sequence[str] = ()
@@ -231,7 +235,9 @@ class InFile:
         return _restore_infinities(got.transpose(order), want)
 
     def _to_file_order(self, name: str, value: OutputValue) -> np.ndarray:
-        """Return a value of the model as an array in the file's order of axes. An unknown order changes nothing.
+        """Return a value of the model as an array in the file's order of axes.
+
+        If the file's order is unknown, the array keeps the model's order.
 
         Raises `UnsupportedError` for a sequence or None.
         """
@@ -249,8 +255,8 @@ class InFile:
     def _steps(self, name: str) -> List[Step]:
         """Return the operators of the file that compute the tensor `name` from held values, in running order.
 
-        Held values are values of the model that the file has as tensors. Operators that are only needed to compute a
-        held value are left out.
+        Held values are values of the model that the file has as tensors. Operators that are only needed to compute
+        another held value are left out.
         """
         needed, pending = set(), [name]
         while pending:
@@ -324,9 +330,10 @@ def _can_transpose(got: np.ndarray, want: np.ndarray, order: Sequence[int]) -> b
 
 
 def _measure_distance(got: np.ndarray, want: np.ndarray) -> float:
-    """Return the sum of the absolute differences of two arrays of one shape, where NaN counts as 0 and the most is 1e30.
+    """Return the sum of the absolute differences of the elements of two arrays of one shape.
 
-    For dtypes other than float16, float32, float64, integers and bool: the number of different elements.
+    A difference of NaN counts as 0, and a difference above 1e30 as 1e30. If `want` has no float, integer or bool
+    dtype of numpy, return the number of different elements.
     """
     if want.dtype.kind not in "fiub":
         return float(np.count_nonzero(got != want))

@@ -43,7 +43,8 @@ class Layer(NamedTuple):
 class Layers(NamedTuple):
     """The comparison of every node of a model: a layer for each output value that could be compared.
 
-    `gone`: the values that a file does not hold. `culprit`: the name of a node, or None. `verdict`: a text on the culprit.
+    `gone`: the values that a file does not hold. `culprit`: the name of a node, or None. `verdict`: a text about the
+    culprit.
     """
 
     layers: List[Layer]
@@ -66,7 +67,7 @@ Comparing = Callable[[str, Any, Any], Iterator[Comparison]]
 def examine_layers(
     model: Model, inputs: Dict[str, Any], subject: Subject, oracle: Optional[str], comparing: Comparing
 ) -> Layers:
-    """Compare the values of all nodes of a subject with the oracle's values, and find the culprit.
+    """Compare the values of all nodes of a subject with the oracle's values, and find the culprit. Return `Layers`.
 
     Values that the subject does not hold are listed in `Layers.gone`. `oracle`: as for `verify`. `comparing`: see
     `Comparing`. A sequence has a single layer: its first element that differs, else its first element.
@@ -191,10 +192,10 @@ def _first_mismatch(name: str, items: List[Comparison]) -> Comparison:
 
 
 def _snr(got: OutputValue, want: OutputValue) -> Optional[float]:
-    """Return the signal-to-noise ratio in dB over the elements that are finite in both values, or None.
+    """Return the signal-to-noise ratio in dB. Only elements that are finite in both values count.
 
-    - The elements are equal: infinity.
-    - They differ, and all expected elements are 0: -infinity.
+    - These elements are equal, or no element is finite in both values: infinity.
+    - These elements differ, and all of them are 0 in `want`: -infinity.
     - The values are no arrays of one shape, have no elements, or have a dtype other than integer or float: None.
     """
     if not isinstance(got, np.ndarray) or not isinstance(want, np.ndarray) or got.shape != want.shape:

@@ -8,7 +8,10 @@ __all__ = ["MissingValue", "MissingValues"]
 
 
 class MissingValue(NamedTuple):
-    """A value of the model that the file does not hold: its name, its node's name and operator, the reason (`why`)."""
+    """A value of the model that the converted file does not hold.
+
+    `node` and `operator` are the name and operator of the node that computes it. `why` is the reason.
+    """
 
     value: str
     node: str
@@ -17,9 +20,12 @@ class MissingValue(NamedTuple):
 
 
 class MissingValues:
-    """Explains which values of a model a converted file does not hold. `held`: the names of the values that it holds.
+    """Find the values of a model that a converted file does not hold, and the reason for each value.
 
-    `gone` is a list of `MissingValue` records, one for each value that a node computes and the file lacks.
+    `held`: the names of the values that the file holds.
+
+    `gone` is a list of `MissingValue` records: one for each value that a node of the main graph computes and the file
+    lacks. Values inside of subgraphs are not listed.
     """
 
     def __init__(self, model: Model, held: Set[str]) -> None:
@@ -38,9 +44,9 @@ class MissingValues:
         ]
 
     def fused_nodes(self, node: GraphNode) -> List[str]:
-        """Return a list of names: the node, then the earlier nodes that the file computes together with it (fused).
+        """Return the names of the nodes that the file computes in one op: `node` first, then the nodes fused with it.
 
-        The earlier nodes are the direct and indirect producers of the node's inputs. The search stops at values that
+        The fused nodes are the direct and indirect producers of the inputs of `node`. The search stops at values that
         the file holds, and at values that are known before the model runs.
         """
         fused: Dict[str, None] = {node.name: None}
@@ -57,7 +63,8 @@ class MissingValues:
     def _known_values(self) -> Set[str]:
         """Return the names of the values that are known before the model runs: constants, sizes, and functions of them.
 
-        Initializers that are also inputs do not count. Every Shape and Size counts, as does every node without inputs.
+        An initializer that is also an input does not count. The outputs of every Shape, of every Size and of every node
+        without inputs count.
         """
         fed = {port.name for port in self._graph.inputs}
         known = set(self._graph.initializers) - fed
@@ -67,11 +74,11 @@ class MissingValues:
         return known
 
     def _reason(self, name: str) -> str:
-        """Return why the file does not hold the value `name`. The first that holds:
+        """Return the reason why the file does not hold the value `name`: the first of these that applies.
 
         - "known before the model runs"
-        - "fused into …", with up to three of the nearest later nodes whose outputs the file holds
-        - "lost", for an output of the model
+        - "fused into 'a', 'b'": the nearest later nodes with an output that the file holds, at most three
+        - "lost": the value is an output of the model
         - "not needed"
         """
         if name in self._known:

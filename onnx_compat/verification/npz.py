@@ -26,8 +26,11 @@ _UNPACKED_BYTES, _UNPACKED_RATIO = 1 << 30, 100
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     """Return the values of a .npz file by name: an array, or for the arrays `s[0]`, `s[1]`, … a list named `s`.
 
-    Raise `InputError` if the file does not exist, is no .npz file or is truncated. Raise `InputError` too for pickled
-    objects and for a sequence that lacks an element.
+    Raise `InputError` in these cases:
+
+    - The file does not exist, or is no readable .npz file: a .npy file, a truncated file, a folder or a pipe.
+    - It has pickled objects, or unpacks to far more than its size.
+    - A sequence lacks an element: `s[0]` and `s[2]` without `s[1]`.
     """
     if not os.path.exists(os.fspath(path)):
         raise InputError("there is no file '%s'" % path, hint="give the .npz file that holds the inputs")
@@ -40,8 +43,11 @@ def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
 def load_arrays(path: Union[str, "os.PathLike[str]"], suffix: str, hint: str) -> Any:
     """Return the array of a .npy file, or the arrays of a .npz file as a dict by name.
 
-    Raise `InputError` with the hint `hint` if the path is no readable file of this kind. `suffix` names the expected
-    kind in the error. Pickled objects, pipes and archives that unpack to far more than their size are refused.
+    The first bytes of the file decide between the two formats. `suffix` only names the expected kind in errors.
+
+    Raise `InputError` with the hint `hint` for a file of another format, a damaged file, a folder and pickled objects.
+    Raise `InputError` with another hint if the path does not exist, or is a device or a pipe. The same holds for an
+    archive that unpacks to far more than its size (see `_check_unpacked_size`).
     """
     check_readable(path)
     try:
@@ -61,7 +67,7 @@ def load_arrays(path: Union[str, "os.PathLike[str]"], suffix: str, hint: str) ->
 
 
 def _check_unpacked_size(path: Union[str, "os.PathLike[str]"], members: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise `InputError` if the members of an archive unpack to over 1 GB and to over 100 times the archive's size."""
+    """Raise `InputError` if the members of an archive unpack to over 1 GiB and to over 100 times the archive's size."""
     unpacked, packed = sum(info.file_size for info in members), os.path.getsize(path)
     if unpacked > max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed):
         raise InputError(
@@ -73,8 +79,11 @@ def _check_unpacked_size(path: Union[str, "os.PathLike[str]"], members: Sequence
 def load_inputs(path: Union[str, "os.PathLike[str]"], required: Sequence[str]) -> Dict[str, Any]:
     """Return the values of a .npz file, as `load_npz` does.
 
-    Raises `InputError` if a name in `required` is missing in the file. Exception: the file has a name that is not in
-    `required`. Then nothing is raised, because the run reports that name, and suggests the nearest one.
+    Raises `InputError` as `load_npz` does. Raises `InputError` if the file lacks a name in `required`, and all names of
+    the file are in `required`.
+
+    If the file lacks a name in `required` and has another name, nothing is raised here. The run then reports the error,
+    and can suggest the nearest name for a misspelt one.
     """
     values = load_npz(path)
     missing = [name for name in required if name not in values]
@@ -100,7 +109,8 @@ _HINT = "write it with numpy.savez(path, **{input_name: array}), of numbers, boo
 def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Path:
     """Write values by name to a .npz file, atomically. Return the path of the file.
 
-    None values and empty sequences are left out. Raise `InputError` if the path may not be written.
+    A sequence `s` is written as `s[0]`, `s[1]`, …. None values and empty sequences are left out. Raise `InputError` if
+    the path may not be written.
     """
     target = Destination(path)
     with target.scratch() as scratch:
@@ -115,9 +125,9 @@ def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Pa
 
 
 def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
-    """Yield (name, array) for each value; each element of a sequence is an entry `name[i]`. Leave out None values.
+    """Yield (name, array) for each tensor, and (`name[i]`, array) for each element of a sequence.
 
-    The arrays are carrier arrays; strings have numpy's fixed-width text dtype.
+    None values are left out. The arrays are carrier arrays; strings have numpy's fixed-width text dtype.
     """
     for name, value in values.items():
         if isinstance(value, (list, tuple)):
@@ -129,9 +139,10 @@ def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]
 
 
 def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the values with the entries `s[0]`, `s[1]`, …, which may be in any order, replaced by a list `s`.
+    """Return a new dict, in which a list `s` replaces the entries `s[0]`, `s[1]`, …, given in any order.
 
-    The lists come after all other values. Raise `InputError` if an index is missing.
+    Example: {"s[1]": b, "s[0]": a} -> {"s": [a, b]}. The lists come after all other values. Raise `InputError` if an
+    index is missing.
     """
     result: Dict[str, Any] = {}
     elements: Dict[str, List[Tuple[int, Any]]] = {}

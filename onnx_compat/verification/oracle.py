@@ -18,7 +18,7 @@ REFERENCE = "reference"
 class Answer(NamedTuple):
     """The answer of the oracle: its name, the expected outputs, and notes on the choice of the oracle.
 
-    The name is "onnxruntime" with its version, or "shim" with the name of the shim.
+    Examples of the name: "onnxruntime 1.31.1", "shim reference".
     """
 
     oracle: str
@@ -29,9 +29,11 @@ class Answer(NamedTuple):
 def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
     """Run the model on an oracle, and return the oracle's answer. `oracle`: "onnxruntime", the name of a shim, or None.
 
-    - None: onnxruntime, or the reference if onnxruntime is not installed or cannot run the model. A note then says why.
-    - "onnxruntime": raises MissingDependencyError if it is not installed, UnsupportedError if it cannot run the model.
-    - A shim: raises its own errors.
+    - None: onnxruntime, or the reference if onnxruntime cannot be imported or cannot run the model. A note of the
+      answer then says why. The errors of the reference pass.
+    - "onnxruntime": raises MissingDependencyError if it cannot be imported, UnsupportedError if it cannot run the
+      model.
+    - The name of a shim: the errors of `prepare` and of the run pass.
     """
     if oracle is not None and oracle != ONNXRUNTIME:
         return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])
@@ -54,7 +56,8 @@ def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
 def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
     """Run the model in onnxruntime on the CPU. Inputs that the session does not have are ignored.
 
-    A model that is not sound (see `is_sound`), and a model with an empty input, runs in a child process.
+    The model runs in a child process if it is not sound (see `is_sound`), or if an input has no elements. If no child
+    process can be started, it runs in this process.
 
     Raise MissingDependencyError if onnxruntime cannot be imported, UnsupportedError for any failure of onnxruntime.
     """
@@ -90,9 +93,11 @@ def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
 
 
 def _session_source(source: object) -> Union[str, bytes]:
-    """Return the source of a model as onnxruntime takes it: bytes of a ModelProto or bytes, else a path as text.
+    """Return the source of a model in a form that onnxruntime accepts.
 
-    From a path, onnxruntime finds external data.
+    - A ModelProto: its serialised bytes.
+    - Bytes: the same bytes.
+    - A path: the path as text. onnxruntime finds external data relative to this path.
     """
     serialize: Optional[Callable[[], bytes]] = getattr(source, "SerializeToString", None)
     if serialize is not None:

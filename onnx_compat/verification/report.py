@@ -30,11 +30,12 @@ class Report(NamedTuple):
         atol: The absolute tolerance.
         seed: The seed of the generated inputs; None if they were given.
         inputs: The name, dtype and shape of each input.
-        outputs: The comparison of each output.
+        outputs: The comparison of each output; for a sequence, a comparison of each element.
         notes: Remarks on the verdict, such as why onnxruntime was not the oracle.
-        layers: The comparison of every node, if it was requested.
-        fallbacks: The nodes that ran outside the framework, with the reason.
-        fidelity: The lowest accepted signal-to-noise ratio in dB, if a quantised file is judged by its accuracy.
+        layers: The comparison of every node; None if it was not requested.
+        fallbacks: A dict from the name of each node that ran outside the framework to the reason.
+        fidelity: The lowest accepted signal-to-noise ratio in dB, if a quantised file is judged by its accuracy. None
+            if the tolerance decides.
 
     Examples:
         >>> report = onnx_compat.verify("digits.onnx", shim="reference", oracle="reference")
@@ -71,7 +72,10 @@ class Report(NamedTuple):
         )  # fmt: skip
 
     def _outcome(self) -> str:
-        """Return "OK" or "FAILED"; if the outputs agree and the layers have a culprit, "OK, but the node … departs …"."""
+        """Return "OK" if the report is OK, else "FAILED".
+
+        If the report is OK and the layers have a culprit, return "OK, but the node '…' departs … (see the layers)".
+        """
         if not self.ok or self.layers is None or self.layers.culprit is None:
             return "OK" if self.ok else "FAILED"
         culprit = self.layers.culprit
@@ -79,10 +83,12 @@ class Report(NamedTuple):
         return "OK, but the node '%s' departs%s (see the layers)" % (culprit, " by itself" if was_alone else "")
 
     def _criterion(self, failed: List[Comparison]) -> str:
-        """Format the criterion of the verdict: the tolerance; with a `fidelity`, the lowest accuracy and its limit.
+        """Format the criterion of the verdict for the summary. `failed`: the outputs that do not agree.
 
-        If the report is OK and no output has elements, say that nothing was compared. `failed`: the outputs that do not
-        agree; without any, the lowest accuracy of all outputs is given.
+        - The report is OK and every output is an empty tensor: nothing but dtypes and shapes was compared.
+        - `fidelity` is None: the tolerance.
+        - Otherwise: the lowest SNR and the lowest share of equal elements, each with its limit. Both are those of
+          `failed`, or of all outputs if `failed` is empty. The text is empty if no accuracy was measured.
         """
         if self.ok and all(_is_empty(output) for output in self.outputs):
             return ": the outputs have no elements: nothing was compared but dtypes and shapes"
@@ -131,11 +137,14 @@ def _is_empty(output: Comparison) -> bool:
 
 
 def explain(output: Comparison) -> str:
-    """Return the verdict on an output as text: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`.
+    """Return the verdict on an output as text.
 
-    For a wrong dtype, shape or kind: `wrong shape float32[3], expected float32[2, 3]`. With an accuracy: the verdict and
-    the figures of `format_accuracy`. Without an accuracy: "match" if the output agrees. The largest errors are appended
-    if they are defined.
+    - The dtype, shape or kind is wrong: `wrong shape float32[3], expected float32[2, 3]`.
+    - The output has an accuracy: the verdict and the figures of `format_accuracy`.
+    - The output agrees: `match`.
+    - Otherwise: `2 of 10 elements differ, first at [3]: 1.0, expected 1.5`.
+
+    The last three end with the largest absolute and relative error, if both are defined.
     """
     if output.verdict in WRONG_TYPE:
         expected = "%s%s" % (output.expected_dtype, list(output.expected_shape))
@@ -179,9 +188,9 @@ def _output_to_dict(output: Comparison) -> Dict[str, Any]:
 
 
 def _replace_non_finite(fields: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return a copy of the fields with infinities and NaN replaced by strings, because JSON lacks these numbers.
+    """Return a copy of the fields in which "inf", "-inf" and "nan" replace the numbers that JSON lacks.
 
-    Numbers inside of lists and dicts stay.
+    Numbers inside of lists and dicts are not replaced.
     """
     return {
         key: str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -58,26 +58,30 @@ def verify(
     Args:
         model: A path, bytes, a ModelProto or a Model.
         inputs: Arrays by name or in the order of the graph, or the path of a .npz file. None generates them.
-        shim: The shim to run on. None selects the first that works.
+        shim: The shim to run on. None selects the first that works, and that reads the format of `converted`.
         converted: A file or folder that was converted from the model, and runs instead of it.
-        rtol: The relative tolerance. None: 0.001. Without rtol and atol, a quantised file is judged by the accuracy that
-            its kind declares.
+        rtol: The relative tolerance. None: 0.001. Without rtol and atol, a quantised file is judged by the accuracy
+            that its kind declares.
         atol: The absolute tolerance. None: 0.001.
         oracle: "onnxruntime" or the name of a shim. None selects onnxruntime if it is installed and can run the model,
             else the reference; a note of the report then says why.
         seed: The seed of generated inputs.
         dims: Sizes of open dimensions of generated inputs: {"batch": 4}. Other open sizes are small.
         layers: Whether the value of every node is compared too (`Report.layers`).
-        channels_last: The `channels_last` of the conversion. Inputs keep the layout of the model.
-        signature: The model in the file that runs, of a file that holds several. None selects the first.
+        channels_last: The `channels_last` of the conversion; requires `converted`. Inputs keep the layout of the model.
+        signature: The signature to run, if `converted` holds several models. None selects the default signature. Cannot
+            be combined with `layers`.
 
     Returns:
         The report: `ok`, `summary`, and a comparison for each output.
 
     Raises:
-        InputError: An input does not fit the model, or the file was converted from another model.
-        ShimError: The shim or the oracle is not installed or does not work.
-        UnsupportedError: The shim, the file or the requested oracle cannot run the model, or inputs cannot be generated.
+        InputError: An input does not fit the model or the file; `converted` is missing; or arguments contradict.
+        InvalidModelError: The model is missing or not valid.
+        ShimError: A shim is not installed or does not work.
+        MissingDependencyError: The requested oracle onnxruntime is not installed.
+        UnsupportedError: The shim, the file or the requested oracle cannot run the model. Or inputs cannot be
+            generated.
 
     Examples:
         >>> report = onnx_compat.verify("digits.onnx", shim="reference", oracle="reference")
@@ -168,9 +172,13 @@ def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence
 def _check_channels_last(
     model: Model, names: Sequence[str], converted: Union[str, "os.PathLike[str]", None]
 ) -> Sequence[str]:
-    """Return the checked `names`; an empty tuple for no names.
+    """Return `names` as a tuple, after a check.
 
-    Raise `InputError` for a name that is no input or output of rank 3 or more, and for names without a converted file.
+    Raise `InputError` in these cases:
+
+    - There are names, but no converted file.
+    - A name is neither an output nor an input without a default.
+    - Its declared type is no tensor, or its declared rank is below 3.
     """
     if names and converted is None:
         raise InputError(
@@ -198,13 +206,16 @@ def _run_subject(
     channels_last: Sequence[str],
     converted: Union[str, "os.PathLike[str]", None],
 ) -> Union[Outputs, Mapping[str, Any]]:
-    """Run the shim or the converted file, and return its outputs. Those of a converted file are a dict by name.
+    """Run the shim or the converted file, and return its outputs.
 
-    The inputs named in `channels_last` are transposed to the layout of the file, and the outputs are transposed back.
-    Inputs get the dtypes of the file, and outputs those of the model (see `to_ports`).
+    The result is a dict by name for a `ConvertedFile`, and for a `Bundle` if `channels_last` has names. Otherwise it
+    is an `Outputs`.
 
-    An InputError of a converted file gets the hint of `input_hint`. An UnsupportedError gets the text of
-    `add_refused_operator`. Both are raised again.
+    The inputs named in `channels_last` are transposed to the layout of the file. The outputs are transposed back. For a
+    `ConvertedFile`, inputs are converted to the dtypes of the file (`to_ports`), and outputs to those of the model.
+
+    Errors of the run pass. For a `ConvertedFile`, an InputError gets the hint of `input_hint`, if there is a hint. An
+    UnsupportedError gets the text of `add_refused_operator`.
     """
     feed = port_layout.move_channels(feeds.values, channels_last, "last")
     if isinstance(runnable, ConvertedFile):
@@ -240,11 +251,13 @@ class _Feeds(NamedTuple):
 def _select_inputs(inputs: Inputs, model: Model, seed: int, dims: Optional[Mapping[str, int]]) -> _Feeds:
     """Return the inputs of a verification: as given, read from a .npz file, or generated from the seed.
 
-    Raises `InputError` in these cases. Errors of `generate` pass.
+    Raises `InputError` in these cases:
 
-    - `dims` is given together with inputs.
-    - A sequence is longer than the list of the model's inputs.
-    - A .npz file is not readable, or lacks a required input.
+    - `dims` and `inputs` are both given.
+    - `inputs` is a sequence that is longer than the list of the model's inputs.
+    - The .npz file is not readable, or lacks a required input (see `load_inputs`).
+
+    Errors of `generate` pass.
     """
     if inputs is None:
         return _Feeds(generate(model.inputs, seed, dims), seed)
@@ -264,9 +277,11 @@ def _compare_output(
     quantised: bool,
     fidelity: Optional[float],
 ) -> Iterator[Comparison]:
-    """Compare an output with the expected output within the tolerance; yield a comparison, for a sequence several.
+    """Compare an output with the expected output. Yield a comparison, or one for each element of a sequence.
 
-    For a quantised file, the accuracy is measured. With a `fidelity` in dB, the accuracy decides, not the tolerance.
+    `quantised`: measure the accuracy of a tensor too. `fidelity`: the lowest accepted SNR in dB, or None. With a
+    `fidelity`, the accuracy decides the verdict on a tensor (see `judge_accuracy`). The tolerance decides otherwise,
+    and for the elements of a sequence.
     """
     for comparison in compare(name, got, want, rtol, atol):
         measured = measure_accuracy(comparison, got, want) if quantised else comparison
@@ -278,8 +293,8 @@ def _order_outputs(
 ) -> List[OutputValue]:
     """Return the outputs as a list in the order of `names`, the outputs of the model.
 
-    `by_name`: look up each name, because a format may change the order; None for an output that the file lacks. Else
-    `outputs` must have the order of the model already.
+    `by_name`: look up each name, because a file may have another order. An output that the file lacks becomes None.
+    Without `by_name`, `outputs` must already have the order of the model.
     """
     if not by_name:
         return list(outputs)

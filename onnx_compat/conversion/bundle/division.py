@@ -38,8 +38,8 @@ class Division(NamedTuple):
 
     - model: the given model without the nodes whose results are constants.
     - parts: in the order in which they run.
-    - types: value name -> type; None or no entry if the type is unknown. Inputs and outputs of parts for the shim have
-      one.
+    - types: value name -> type; None or no entry if the type is unknown. The type of each input and output of a part
+      for the shim is known.
     - reasons: node name -> why a file cannot hold the node, for nodes of the model and of its subgraphs.
     """
 
@@ -89,10 +89,12 @@ def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatEr
     - the nodes in `refused` (node name -> error), because the caller knows that the format cannot hold them
     - nodes with an input or result whose dtype or rank is unknown, at the border of a part (see `_find_failed`)
     - nodes that have one of these nodes in a subgraph
-    - all nodes of an indivisible graph, if it has one of these nodes
+    - all nodes of an indivisible graph (see `is_indivisible`), if it has one of these nodes
 
-    Nodes whose results are constants become initializers. Parts whose results nothing reads are dropped. A node that
-    the fallback cannot run raises no error here: see `Division.impossible`.
+    Nodes whose results are constants become initializers (see `_fold_known`). Parts whose results nothing reads are
+    dropped. A node that the fallback cannot run raises no error here: see `Division.impossible`.
+
+    Raises InvalidModelError for an invalid node.
     """
     recorder = _TypeRecorder(model)
     failed = dict(refused or {})
@@ -120,8 +122,8 @@ def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatEr
 def _fallback_names(graph: Graph, failed: Mapping[str, OnnxCompatError]) -> Set[str]:
     """Return the names of the nodes of `graph` that go to the fallback.
 
-    These are the nodes named in `failed`, and the nodes with such a node in a subgraph. If there are any and the graph is
-    indivisible, return the names of all its nodes.
+    A node goes to the fallback if it is named in `failed`, or has a node named in `failed` in a subgraph. If there is
+    such a node and the graph is indivisible, return the names of all nodes of the graph.
     """
     names = enclosing_nodes(graph, failed)
     return {node.name for node in graph.nodes} if names and is_indivisible(graph) else names
@@ -137,7 +139,7 @@ def _find_failed(model: Model, part: Part, shim: Shim, types: Types) -> Dict[str
     - nodes that compute an output of the part which is not a tensor of known dtype and rank
 
     `types` maps value names to types. If the shim can run all nodes, the types that the trace found are added to
-    `types`.
+    `types`, in place, for the values without an entry.
     """
     undeclared = {name for name in part.inputs if not _is_declared_tensor(types.get(name))}
     failed = {node.name: _undeclared_error(name) for node in part.nodes for name in _reads(node) if name in undeclared}
@@ -184,9 +186,9 @@ def _undeclared_error(name: str) -> OnnxCompatError:
 class _TypeRecorder:
     """Records the type of each value in `types` and each known value in `known`, while a model is traced.
 
-    `types` and `known` map a value name to its type and its Tensor. `survey` calls the object with the name and the
-    traced value of each input and result. Equal symbolic sizes get equal names in the types. An input that is no tensor
-    keeps the type that the model declares.
+    `types` maps a value name to the type. `known` maps the name of a known value to its Tensor. `survey` calls the
+    object with the name and the traced value of each input and result, except in subgraphs. Equal symbolic
+    sizes get equal names in the types. An input that is no tensor keeps the type that the model declares.
     """
 
     def __init__(self, model: Model) -> None:
@@ -221,9 +223,10 @@ class _TypeRecorder:
             self.types[name] = OptionalType(None)
 
     def size_nodes(self, graph: Graph) -> Set[str]:
-        """Return the names of the nodes of `graph` that only compute sizes: a Shape, or a sum of its elements.
+        """Return the names of the nodes of `graph` that only compute sizes, such as a Shape, or an Add of its elements.
 
-        The elements of each result are sizes, and at least one size in each is symbolic: constants do not count.
+        The elements of each result are sizes, and at least one size in each result is symbolic. Nodes whose results are
+        constants do not count.
         """
         return {
             node.name
@@ -234,8 +237,9 @@ class _TypeRecorder:
     def _size(self, size: Extent, declared: Dim) -> Dim:
         """Return a size for a type: an int unchanged, a name for a symbolic size. Equal symbolic sizes get equal names.
 
-        `declared`: the size of this axis in the model: an int, a name or None. If it is a name, a symbolic size without
-        a name gets that name. Otherwise the name is "size.<count>", with dots appended until the model does not use it.
+        `declared`: the size of this axis in the model: an int, a name or None. A symbolic size that was named before
+        keeps its name. A new symbolic size gets the name in `declared`. If `declared` is no name, the size gets the
+        name "size.<count>", with dots appended until the model does not use the name.
         """
         if isinstance(size, int):
             return size

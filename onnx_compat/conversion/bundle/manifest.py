@@ -39,7 +39,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class Member(NamedTuple):
-    """A file in the archive: its path there, its size in bytes, and the SHA-256 of its content in hexadecimal digits."""
+    """A file in the archive: its path there, its size in bytes, and the SHA-256 of its content in hexadecimal."""
 
     name: str
     bytes: int
@@ -77,9 +77,13 @@ class FallbackNode(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """The contents of a bundle. `format`: the format of the parts that a shim runs, such as 'tflite'.
+    """The contents of a bundle.
 
-    `name`: the name of the model's graph. `parts`, `fallback`: in running order.
+    - name: the name of the model's graph.
+    - format: the format of the parts that a shim runs, such as 'tflite'.
+    - inputs, outputs: the names and types of the model's ports.
+    - parts: in running order.
+    - fallback: the nodes that run in the fallback, in running order.
     """
 
     name: str
@@ -259,10 +263,10 @@ def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[
 
     `size`: the size of the archive in bytes. Raises InvalidModelError in these cases:
 
-    - A file is compressed or encrypted, or two files have one name.
+    - A file is compressed or encrypted, or its two sizes in the archive differ, or two files have one name.
     - All files together are larger than the archive: an archive must not expand when it is unpacked.
     - The manifest is missing, too large or invalid.
-    - Two parts share a file.
+    - Two parts share a file, or a part lists a file twice.
     - A file of a part is missing, or its size differs from that in the manifest.
 
     Errors of `parse_manifest` and of zipfile pass.

@@ -29,7 +29,7 @@ _BROKEN = (*DAMAGED, NotImplementedError, RuntimeError, ValueError, KeyError, In
 def read_manifest(path: StrPath) -> Manifest:
     """Return the manifest of a bundle, without unpacking the parts.
 
-    Only the presence and the size of the parts' files are checked.
+    The manifest and the archive are checked as by `locate_members`. The contents of the parts' files are not checked.
 
     - Raises InputError if the file cannot be read.
     - Raises InvalidModelError if the file is no bundle, or is damaged.
@@ -106,10 +106,12 @@ class _FallbackPart(NamedTuple):
 class Bundle:
     """A loaded bundle; `run` computes the outputs of the model. The parts are unpacked into a temporary folder.
 
-    `find` takes a format and returns the shim that loads it. It is not called if every part runs in the fallback.
+    `find` takes a format and returns the shim that loads files of this format. `find` is not called if every part runs
+    in the fallback.
 
     - Raises InputError if the file cannot be read.
     - Raises InvalidModelError if the bundle is damaged.
+    - Raises UnsupportedError for an unknown dtype in the manifest.
     - An OnnxCompatError of `find`, or of loading a part, passes with the path in its reason.
     """
 
@@ -146,9 +148,12 @@ class Bundle:
 
     @typed_errors
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """Compute the outputs of the model. `inputs`: a dict by name, or a list or tuple in the order of the model's inputs.
+        """Compute the outputs of the model. Return the outputs, by index and by name.
 
-        Raises InputError if an input is missing, unknown, or does not fit its declared type. Errors of a part pass.
+        `inputs`: a dict by name, or a list or tuple in the order of the model's inputs. All inputs are needed.
+
+        Raises InputError if an input is missing, unknown, or does not fit its declared type. Raises UnsupportedError
+        for an array of a dtype that ONNX lacks. An error of a part is raised as an OnnxCompatError.
         """
         values = self.values(inputs)
         names = [port.name for port in self.outputs]
@@ -160,7 +165,7 @@ class Bundle:
         """Run every part. Return value name -> value, for the inputs of the model and the outputs of all parts.
 
         `inputs` has the form that `run` takes. The values have the form that `run` returns. The errors are those of
-        `run`.
+        `run`, except that an error of a part passes unchanged.
         """
         values: Dict[str, Any] = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
         for part in self._parts:
@@ -175,6 +180,7 @@ class Bundle:
         - Raises KeyError if an input of the part is missing in `given`.
         - Raises InputError if a value does not fit its input.
         - Raises StopIteration if no part has the output.
+        - Errors of the part pass.
         """
         part = next(part for part in self._parts if name in self.made_by(part.entry))
         names = [port.name for port in part.entry.inputs]
@@ -189,8 +195,8 @@ class Bundle:
     def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
         """Unpack the files of a part, load them, and return an object that runs the part.
 
-        Raise InvalidModelError if the inputs and outputs of the file contradict the manifest. Errors of `unpack` and of
-        loading pass.
+        Raise InvalidModelError if the names of the file's inputs and outputs contradict the manifest (see
+        `_check_names`). Errors of `unpack` and of loading pass.
         """
         paths = [unpack(member) for member in part.files]
         if part.kind == "onnx":
@@ -207,7 +213,7 @@ class Bundle:
 
 
 def _check_order(manifest: Manifest) -> None:
-    """Raise InvalidModelError if the parts cannot run in the order of the manifest. Otherwise do nothing.
+    """Check that the parts can run in the order of the manifest. Raise InvalidModelError in these cases:
 
     - A part reads a value that is no input of the model and no output of an earlier part.
     - An output of the model is neither an input of the model nor an output of a part.

@@ -27,16 +27,19 @@ _ZIP64 = 1 << 31
 
 
 def write(model: Model, shim: Shim, file_format: str, path: str, export: Export) -> Manifest:
-    """Write a bundle to `path`, and return its manifest. A file at the path is overwritten, also if an error follows.
+    """Write a bundle to `path`, and return its manifest. After an error, `path` may have an incomplete file.
 
-    `export` writes a part for the framework, in the format `file_format`. If `export` raises an UnsupportedError for a
-    node of the part, this node and those of its `other_errors` go to the fallback. Everything is divided and written again.
+    An existing file at the path is overwritten. `export` writes a part for the framework, in the format `file_format`.
 
-    Raises a ConversionError in these cases. Other errors of `export`, and errors of preparing a part for the fallback,
-    pass.
+    If `export` raises an UnsupportedError for a node of a part, this node goes to the fallback. The nodes in the
+    error's `other_errors` go to the fallback too. Then the model is divided and written again.
+
+    Raises ConversionError in these cases:
 
     - Neither the shim nor the fallback can run a node.
     - A part for the fallback has 2 GB or more.
+
+    Other errors of `export` pass, as do errors of `divide` and of preparing a part for the fallback.
     """
     refusals: Dict[str, OnnxCompatError] = {}
     while True:
@@ -133,8 +136,8 @@ def _member_names(path: str, name: str) -> List[str]:
 def _add_member(archive: zipfile.ZipFile, part_path: str, name: str) -> Member:
     """Store a file of a part in the archive, uncompressed. Return its entry for the manifest.
 
-    `part_path`: the file or folder of the part on disk. `name`: the path of the stored file in the archive. On disk, the
-    file has the same path below the parent folder of `part_path`.
+    `part_path`: the file or folder of the part on disk. `name`: the path of the stored file in the archive. On disk,
+    the file has the same path below the parent folder of `part_path`.
     """
     path = os.path.join(os.path.dirname(part_path), *name.split("/"))
     size = os.path.getsize(path)

@@ -15,10 +15,16 @@ VARIABLE = "KERAS_BACKEND"
 
 
 def choose_back_end() -> None:
-    """Set the variable KERAS_BACKEND to the only installed back end, if Keras would take one that is not installed.
+    """Set the environment variable KERAS_BACKEND to the only installed back end, if Keras would use another.
 
-    Does nothing if the variable is set, or if Keras is imported already. Does nothing if the back end of `keras.json` is
-    installed, or unless a single other back end is. Keras reads the variable once, when it is imported; child processes inherit it.
+    Does nothing in these cases:
+
+    - The variable is set.
+    - Keras is imported already. Keras reads the variable only when it is imported.
+    - The back end that Keras would use (see `_read_configured`) is installed.
+    - None or several of `NAMES` are installed.
+
+    Child processes inherit the variable.
     """
     if VARIABLE in os.environ or "keras" in sys.modules:
         return
@@ -36,9 +42,9 @@ def only_installed(configured: str, is_installed: Callable[[str], bool]) -> Opti
 
 
 def _read_configured() -> str:
-    """Return the back end that Keras takes without the variable: that of its file keras.json, else "tensorflow".
+    """Return the back end that Keras uses without the variable: the one in its file keras.json, else "tensorflow".
 
-    Keras writes the file when it is first imported, so the file does not always have a choice of the user.
+    Keras writes the file at its first import, so the back end in the file is not always a choice of the user.
     """
     home = os.environ.get("KERAS_HOME") or str(Path.home() / ".keras")
     try:

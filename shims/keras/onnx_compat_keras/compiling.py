@@ -75,8 +75,8 @@ def build_model(program: Program, body: Emitted) -> KerasModel:
 def compile_program(program: Program, device: Optional[str] = None) -> Compiled:
     """Return a runner of a program on the back end of Keras and on `device`. For None, the back end chooses the device.
 
-    TensorFlow traces the program at once, JAX compiles it in the first run, and torch executes it eagerly. For inputs
-    without elements, the runner builds a second runner when it is needed.
+    TensorFlow traces the program at once, JAX compiles it in the first run, and torch executes it eagerly. In the first
+    run with an empty input, the runner builds a second runner for such inputs.
 
     Raises UnsupportedError if TensorFlow cannot express a node. Raises UnsupportedError if an input or output has
     strings, and the back end is not TensorFlow.

@@ -121,7 +121,7 @@ def build_on(device: Optional[str], build: Callable[[], Any]) -> KerasModel:
 
 
 def _commit(model: KerasModel, device: BackEndDevice) -> None:
-    """Move the variables of a model, in place, to a JAX device, so that JAX runs functions of them there: `model.fit`."""
+    """Move the variables of a model, in place, to a JAX device. JAX then runs functions of them there: `model.fit`."""
     import jax
 
     with wide():
@@ -130,5 +130,8 @@ def _commit(model: KerasModel, device: BackEndDevice) -> None:
 
 
 def _infers_shapes(inputs: Sequence[Array]) -> bool:
-    """Whether Keras on torch calls a model only to infer shapes: an input is then on the device "meta". Else False."""
+    """Whether Keras on torch calls a model only to infer shapes: a tensor of `inputs` is then on the device "meta".
+
+    Returns False on other back ends.
+    """
     return back_end() == "torch" and any(getattr(tensor, "is_meta", False) for tensor in keras.tree.flatten(inputs))

@@ -17,7 +17,7 @@ _LARGE = 256  # elements; a smaller constant is part of the compiled function
 
 
 def emitter(device: Optional[str] = None) -> Emitter:
-    """Return a new emitter for compiled programs: of JAX tracers, torch tensors or TensorFlow graph tensors.
+    """Return a new emitter for compiled programs, whose handles are tracers (JAX), tensors (torch) or graph tensors.
 
     `device` has an effect on torch only. On torch, None means the device on which Keras creates its variables.
     """
@@ -37,7 +37,7 @@ def emitter(device: Optional[str] = None) -> Emitter:
 
 
 def executor(device: Optional[str] = None) -> Emitter:
-    """Return a new emitter that executes each primitive eagerly on a device of the back end; None: its default device."""
+    """Return a new emitter that executes each primitive eagerly on `device`; None: the back end's default device."""
     name = back_end()
     if name == "jax":
         from onnx_compat_keras.on_jax import JaxExecutor
@@ -52,10 +52,10 @@ def executor(device: Optional[str] = None) -> Emitter:
 
 @contextmanager
 def open_scratch() -> Iterator[Emitter]:
-    """Return a context manager, which gives an emitter for trials: it tells whether nodes are supported.
+    """Return a context manager that yields an emitter for trials, which tell whether nodes are supported.
 
     A method of the emitter raises UnsupportedError if a node is not supported. On JAX and torch, the handles are specs.
-    On TensorFlow, they are tensors of a new graph, which is the default graph in the block.
+    On TensorFlow, the handles are tensors of a new graph, which is the default graph in the block.
     """
     emits = emitter()
     if isinstance(emits, Arrays):

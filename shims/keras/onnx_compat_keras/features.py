@@ -44,7 +44,10 @@ def tensorflow_emitter() -> Optional[Any]:
 
 
 def features() -> Dict[str, Any]:
-    """Return {feature: value}, such as {"back_end": "jax"}, for `onnx_compat.shims()` and `onnx-compat doctor`.
+    """Return {feature: value} for `onnx_compat.shims()` and `onnx-compat doctor`.
+
+    Example: {"back_end": "jax", "back_end_version": "0.4.30", "text": False, "dynamic_sizes": False}. `text`: whether
+    strings are supported.
 
     Raises KeyError if `BACK_ENDS` lacks the back end.
     """
@@ -75,13 +78,16 @@ def find_obstacle() -> Optional[str]:
 
 
 def is_exact(name: str, dtype: str) -> bool:
-    """Whether keras.ops.<name> computes a 64-bit dtype in 64 bits.
+    """Whether keras.ops.<name> computes a 64-bit dtype in 64 bits. The answer is cached.
 
-    It is tried on a 2x2 matrix (or two of them), once. It is exact if the dtype of the result has 64 bits or is bool.
-    For `tile`, the answer tells whether it accepts the dtype.
+    The operation is tried on a 2x2 matrix, and, if it does not accept one, on two. It is exact if the result has a
+    64-bit dtype or is bool. Returns True without regard to the result for
 
-    Returns True for dtypes of fewer bits, and for an operation that accepts neither one matrix nor two. Returns True
-    for a name that keras.ops lacks, such as a layer's.
+    - a dtype of fewer bits,
+    - an operation that accepts neither one matrix nor two,
+    - a name that keras.ops lacks, such as a layer's.
+
+    Exception: for "tile", returns whether `keras.ops.tile` accepts the dtype. float32, int32 and bool always give True.
     """
     if (name, dtype) not in _EXACT:
         _EXACT[name, dtype] = dtype in _PLAIN or _probe(name, dtype)
@@ -162,7 +168,7 @@ _KEYS: Dict[str, bool] = {}
 def loads_while_loops() -> bool:
     """Whether this Keras can save and load `ops.switch` over `ops.while_loop` and models. The answer is cached.
 
-    JAX accepts no models as operands of a switch.
+    True if keras.ops has both operations, except on JAX, which accepts no models as operands of a switch.
     """
     if "while" not in _LOOPS:
         import keras

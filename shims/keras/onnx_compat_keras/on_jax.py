@@ -48,10 +48,10 @@ class _Namespace:
 
     @staticmethod
     def power(x: Array, y: Array) -> Array:
-        """Return x ** y. For integers, y must not be negative.
+        """Return x ** y. If x has integers, y must not be negative.
 
-        Integers are multiplied in a loop, because jnp.power of integers reads only the low six bits of y. jnp.power is
-        used if y is a numpy array with all y < 64.
+        jnp.power reads only the low six bits of an integer y. So integers are multiplied in a loop, unless y is a numpy
+        array with all elements below 64.
         """
         is_small = isinstance(y, np.ndarray) and (not y.size or y.max() < 64)
         return jnp.power(x, y) if is_small or not jnp.issubdtype(x.dtype, jnp.integer) else _power_by_squaring(x, y)
@@ -79,9 +79,10 @@ class _Namespace:
 
 
 class JaxArrays(Arrays):
-    """An emitter whose handles are JAX arrays, or numpy arrays for constants.
+    """An emitter whose handles are JAX arrays, or numpy arrays for constants. The caller enters `wide()`.
 
-    With `concrete`, the handles have values (execution). Otherwise inputs and computed handles are tracers (compilation).
+    `concrete`: True to execute eagerly, so that each handle has values. False to compile with jax.jit: a handle that
+    depends on an input is a tracer, without values.
     """
 
     xp = _Namespace()
@@ -187,7 +188,8 @@ class JaxArrays(Arrays):
     ) -> Array:
         """Convolve x [batch, spatial..., channels] by w [spatial..., input channels of a group, output channels].
 
-        `spread`: factors by which zeros first spread the elements of x along each spatial axis (lhs dilation). None: no zeros.
+        `spread`: the lhs dilation of each spatial axis: a factor of 2 first changes the elements [a, b] of x to [a, 0,
+        b]. None: x is not changed.
         """
         space = "012345678"[: x.ndim - 2]
         numbers_of = ("N%sC" % space, "%sIO" % space, "N%sC" % space)
@@ -282,11 +284,13 @@ class JaxArrays(Arrays):
         return (*state, *ys)
 
     def gradient(self, *xs: Array, bodies: Bodies, captures: Sequence[Array], refusal: str) -> Tuple[Array, ...]:
-        """Return, for each of `xs`, the gradient of the sum of the output of `bodies[0]`, computed by jax.grad.
+        """Return, for each of `xs`, the gradient of the sum of the first output of `bodies[0]`, computed by jax.grad.
 
-        The gradient of an x that is no float is 0. If jax.grad raises ValueError, as for a loop of unknown length, the
-        derivatives of `onnx_compat.autodiff` compute the result. These raise UnsupportedError with the reason
-        `refusal`, if `refusal` is not empty.
+        The gradient of an x that is no float is 0. If jax.grad raises ValueError, as for a loop of unknown length,
+        `composed_gradient` of the core computes the gradients.
+
+        `refusal`: why the core cannot compute the gradients; "" if it can. Raises UnsupportedError with this reason if
+        jax.grad raises ValueError and `refusal` is not "".
         """
         xs = tuple(map(jnp.asarray, xs))
         floats = [k for k, x in enumerate(xs) if jnp.issubdtype(x.dtype, jnp.floating)]
@@ -334,7 +338,10 @@ class JaxArrays(Arrays):
 
 
 def _power_by_squaring(x: Array, y: Array) -> Array:
-    """Return x ** y for integers, broadcast, by exponentiation by squaring. y must be >= 0: else the loop does not end."""
+    """Return x ** y for integers, broadcast, by exponentiation by squaring.
+
+    If any y is negative, the loop does not end.
+    """
 
     def step(state: Tuple[Array, Array, Array]) -> Tuple[Array, Array, Array]:
         total, factor, left = state
@@ -345,10 +352,10 @@ def _power_by_squaring(x: Array, y: Array) -> Array:
 
 
 def _keep_rounding(x: Array) -> Array:
-    """Return x unchanged, but through a jnp.where, so that XLA rounds its values before a later subtraction.
+    """Return the mean x unchanged, as the result of a jnp.where: XLA then does not fuse x with a later subtraction.
 
-    XLA rewrites the division of a mean as a product, and may fuse the product with the subtraction without rounding.
-    For huge numbers, the difference is then arbitrary.
+    XLA computes a mean as a product. In a fusion with the subtraction, the product is not rounded. For huge numbers,
+    the difference is then arbitrary.
     """
     return jnp.where(jnp.isnan(x), jnp.asarray(jnp.nan, x.dtype), x)
 
@@ -367,7 +374,7 @@ def _in_wide(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JaxExecutor(JaxArrays):
-    """Execute each primitive eagerly on `device`. For None, JAX chooses the device.
+    """An emitter that executes each primitive eagerly. `device_context` selects `device`; None: JAX chooses the device.
 
     Each call of a public method runs inside `wide()`: 64-bit dtypes are enabled during the call only.
     """

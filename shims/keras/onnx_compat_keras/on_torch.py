@@ -178,8 +178,8 @@ class _Tensors(Windows):
     def bitcast(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
         """Reinterpret the bits of x, the first argument of the current node, as another dtype of the same width.
 
-        Some dtypes are stored in a wider dtype, such as uint16 in int32. An x of these dtypes is first cast to its own
-        width. A result of these dtypes is then cast to its storage dtype.
+        Handles store uint16 in int32, and uint32 in int64. An x of such a dtype is first cast to the width of the
+        dtype. A result of such a dtype is last cast to its storage dtype.
         """
         (source,) = self.node.args
         assert isinstance(source, (Ref, Const))
@@ -187,9 +187,10 @@ class _Tensors(Windows):
         return narrow.view(_same_width(dtype)).to(_storage(dtype))
 
     def reduce_mean(self, x: torch.Tensor, axes: Sequence[int], keepdims: bool = False) -> torch.Tensor:
-        """Return the mean over axes. If `axes` lacks the last axis, a float32 mean is computed in float64, except on "mps".
+        """Return the mean over axes, in the dtype of x. `axes` are not negative.
 
-        In float32, torch sums adjacent columns in different orders, so that equal columns would have different means.
+        For float32, and `axes` without the last axis, the mean is computed in float64, except on the device "mps". In
+        float32, torch sums adjacent columns in different orders, so that equal columns would have different means.
         """
         if x.dtype is torch.float32 and x.ndim - 1 not in axes and x.device.type != "mps":
             return torch.mean(x, tuple(axes), keepdim=keepdims, dtype=torch.float64).to(torch.float32)
@@ -277,13 +278,15 @@ class _Tensors(Windows):
     def gradient(
         self, *xs: torch.Tensor, bodies: Bodies, captures: Sequence[torch.Tensor], refusal: str
     ) -> Tuple[torch.Tensor, ...]:
-        """Return, for each of `xs`, the gradient of the sum of the output of `bodies[0]`, computed by torch.autograd.
+        """Return, for each of `xs`, the gradient of the sum of the first output of `bodies[0]`, by torch.autograd.
 
         The gradient is 0 for an x that is no float, or on which the output does not depend. If torch raises
-        RuntimeError, as for a kernel without a gradient, the derivatives of `onnx_compat.autodiff` compute the result.
+        RuntimeError, as for a kernel without a gradient, `composed_gradient` of the core computes the gradients.
 
-        These raise UnsupportedError with the reason `refusal`, if `refusal` is not empty. The tensors are cloned
-        because torch does not differentiate tensors created in inference mode.
+        `refusal`: why the core cannot compute the gradients; "" if it can. Raises UnsupportedError with this reason if
+        torch raises RuntimeError and `refusal` is not "".
+
+        The tensors are cloned, because torch does not differentiate tensors created in inference mode.
         """
         with torch.inference_mode(False), torch.enable_grad():
             variables = [x.clone().requires_grad_(x.is_floating_point()) for x in xs]
@@ -353,10 +356,18 @@ class TorchArrays(Unsigned64, _Tensors):
 
 
 def _same_width(dtype: DType) -> DTypeOfBackEnd:
-    """Return a torch dtype of the width of an ONNX dtype: intN for uint16, uint32, uint64 and bool, else the same dtype."""
+    """Return a torch dtype with the width of a native ONNX dtype: int16 for uint16, int8 for bool, float32 for float32.
+
+    For uint16, uint32, uint64 and bool, it is the signed integer of this width; for any other dtype, the dtype itself.
+    """
     return getattr(torch, "int%d" % dtype.bits if dtype.name in _STORAGE else dtype.numpy.name)
 
 
 def _storage(dtype: DType) -> DTypeOfBackEnd:
-    """Return the torch dtype in which handles store an ONNX dtype: by `_STORAGE` (uint16 in int32), else the same dtype."""
+    """Return the torch dtype in which handles store an ONNX dtype.
+
+    - uint16 is stored in int32, uint32 and uint64 in int64.
+    - A carried dtype is stored in its carrier, except bfloat16, which is stored as bfloat16.
+    - Any other dtype is stored as itself.
+    """
     return torch.bfloat16 if dtype.name == "bfloat16" else _STORAGE.get(dtype.name) or getattr(torch, dtype.numpy.name)

@@ -31,7 +31,10 @@ def _is_below(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _unsigned_divmod(x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Return (quotient, remainder) of the uint64 numbers that the int64 tensors x and y store; a divisor of 0 counts as 1."""
+    """Return (quotient, remainder) of uint64 numbers, which x, y and the results store as int64.
+
+    A divisor of 0 counts as 1.
+    """
     y = torch.where(torch.eq(y, 0), 1, y)
     small = torch.where(torch.lt(y, 0), 1, y)
     near = torch.bitwise_left_shift(torch.div(_half(x), small, rounding_mode="floor"), 1)  # at most 1 too small
@@ -42,8 +45,9 @@ def _unsigned_divmod(x: torch.Tensor, y: torch.Tensor) -> Tuple[torch.Tensor, to
 
 
 class Unsigned64(Windows):
-    """Emitter methods that depend on magnitude, for uint64 stored in int64. For other dtypes they call the base class.
+    """Emitter methods that depend on the magnitude of uint64 numbers, which int64 tensors store.
 
+    A method computes uint64 if the first argument of the current node is uint64. Otherwise it calls the base class.
     `cast` also converts floats to uint64.
     """
 

@@ -33,7 +33,7 @@ def _channels_last(x: torch.Tensor) -> torch.Tensor:
 def _pad_space(x: torch.Tensor, pads: Pads, value: float) -> torch.Tensor:
     """Pad the spatial axes of a channels-first tensor with `value`; `pads` has (before, after) for each spatial axis.
 
-    If all counts are 0, x itself is returned. `value` passes through a float64.
+    If all counts are 0, x itself is returned.
     """
     if not any(itertools.chain.from_iterable(pads)):
         return x
@@ -53,10 +53,10 @@ class Windows(Arrays):
             self._lasting = frozenset(map(id, held.values()))
 
     def _filter(self, w: torch.Tensor, form: str, arrange: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        """Return `arrange(w)`, the filter in torch's axis order. For a weight of the program, a contiguous copy is cached.
+        """Return `arrange(w)`, the filter in torch's axis order.
 
-        The weights of the program are the tensors of the first call of `hold`. `form`: the kind of the convolution, a part of
-        the cache key.
+        For a weight of the program, the result is a contiguous copy, which is cached by w and `form`. The weights are
+        the tensors of the first call of `hold` that passes any. `form`: the kind of convolution, such as "depthwise".
         """
         if id(w) not in self._lasting:
             return arrange(w)
@@ -116,9 +116,10 @@ class Windows(Arrays):
 def _convolve(
     x: torch.Tensor, w: torch.Tensor, bias: Optional[torch.Tensor], window: Window, groups: int
 ) -> torch.Tensor:
-    """Convolve an image of one to three spatial axes by a filter in torch's axis order. Image and result are channels last.
+    """Convolve a channels-last image of one to three spatial axes by a filter in torch's axis order.
 
-    The filter is [output channels, input channels of a group, spatial...]. A bias of None adds nothing.
+    The filter is [output channels, input channels of a group, spatial...]. A bias of None adds nothing. The result is
+    channels last.
     """
     x = _channels_first(x)
     kernel, pads = _CONV[x.ndim - 2], window.pads
@@ -131,10 +132,10 @@ def _convolve(
 def _combine_windows(
     combine: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], x: torch.Tensor, window: Window
 ) -> torch.Tensor:
-    """Reduce each window of the channels-last tensor x by `combine` (maximum or addition). The window's pads are ignored.
+    """Reduce each window of the channels-last tensor x by `combine` (maximum or addition). Ignore the window's pads.
 
-    Each spatial axis is reduced by itself: the strided slices at its kernel positions are combined. A k x k pool takes
-    2 k slices.
+    The spatial axes are reduced one after the other. For each axis, the strided slices at the kernel positions are
+    combined: a k x k pool takes 2 k slices.
     """
     for axis, (taps, stride, dilation, _) in enumerate(zip(*window), 1):
         count = max((int(x.shape[axis]) - (taps - 1) * dilation - 1) // stride + 1, 0)

@@ -29,18 +29,21 @@ class Body(abc.ABC):
     def compute(self, weights: Sequence[Array], inputs: Sequence[Array], entropy: Array) -> List[Array]:
         """Return the outputs for these inputs. Weights, inputs and outputs are tensors of the back end.
 
-        weights: the result of `weights()`, or tracers in its place. A Keras model on TensorFlow or torch ignores them,
-        and reads its variables.
+        Only JAX reads `weights` and `entropy`. On TensorFlow and torch, a body uses its own constants or variables, and
+        the back end chooses the seed.
+
+        weights: the result of `weights()`, or tracers in its place.
         inputs: a tensor for each input, in order.
-        entropy: the seed for random primitives without a seed. For None, the back end chooses the seed.
+        entropy: the seed for the random primitives of a program that have no seed. None: draw a new seed. A Keras model
+        ignores it.
         """
 
 
 class Runner(Compiled):
     """A body compiled for a back end: the base class of the runners for TensorFlow, JAX and torch.
 
-    `model` builds the Keras model of the body, for `native`; None: there is no model. `device`: None leaves the choice to
-    Keras.
+    model: a function that builds the Keras model of the body, for `native`. None: there is no model.
+    device: the device of the runner. None: Keras chooses it.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class Runner(Compiled):
 
     @property
     def native(self) -> KerasModel:
-        """The Keras model of the body, built when it is first read. It may be None: some runners have no Keras model."""
+        """The Keras model of the body, built when it is first read. None if the argument `model` was None."""
         if self._native is None and self._model is not None:
             self._native = build_on(self.device, self._model)
         return self._native
@@ -84,7 +87,7 @@ class Runner(Compiled):
     def execute(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Run the body on numpy arrays, and return its outputs as numpy arrays.
 
-        If `for_empty` is set, `run` passes no empty array.
+        `run` calls this method. If `for_empty` is set, `run` calls it only if no array is empty.
         """
 
 

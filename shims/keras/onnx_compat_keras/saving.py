@@ -28,10 +28,10 @@ _LARGEST = 1 << 24  # bytes of the names of inputs and outputs
 def save(program: Program, path: str) -> None:
     """Write the functional Keras model of a program to the `.keras` file `path`, and replace an old file.
 
-    If Keras has another name for an input or output, the file has the names of the program too, for `load`.
+    If Keras has another name for an input or output, the file also stores the names of the program, which `load` reads.
 
-    Raises UnsupportedError if a functional model cannot express the program. If a node is the cause, the error names the
-    node. Its `other_errors` has the errors of other nodes.
+    Raises UnsupportedError if a functional model cannot express the program. The error names the node, if a node is the
+    cause. Its `other_errors` is a dict {name of another such node: its error}.
     """
     try:
         model = functional(program)
@@ -55,7 +55,10 @@ def save(program: Program, path: str) -> None:
 
 
 def _add_port_names(file: Path, model: KerasModel, program: Program) -> None:
-    """Add the member `KERAS_PORT_NAMES` to a file, if Keras has another name for an input or output of the program."""
+    """Store the names of all inputs and outputs in a `.keras` file, if Keras has another name for any of them.
+
+    The member `KERAS_PORT_NAMES` of the file has the JSON object {"inputs": [names], "outputs": [names]}.
+    """
     names = {
         "inputs": [port.name for port in program.inputs],
         "outputs": [port.name for port in program.outputs],
@@ -66,11 +69,16 @@ def _add_port_names(file: Path, model: KerasModel, program: Program) -> None:
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
-    """Load a `.keras` file in safe mode, which runs no code of the file. Return (compiled model, input ports, output ports).
+    """Load a `.keras` file in safe mode, which runs no code of the file.
 
-    `native` of the compiled model is the loaded Keras model. Keras chooses the device. The ports have the names of the
-    ONNX model, if the file has them (see `save`). Raises InvalidModelError if Keras cannot load the file, or if it has no
-    functional model.
+    Returns (compiled model, input ports, output ports). `native` of the compiled model is the loaded Keras model. Keras
+    chooses the device. The ports have the names of the ONNX model if `save` stored them, else Keras' names.
+
+    Raises InvalidModelError in these cases:
+
+    - Keras cannot load the file.
+    - The model is not functional.
+    - The stored names are damaged.
     """
     try:
         with wide():
@@ -86,9 +94,10 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
 
 
 def _port_names(path: str) -> Dict[str, Any]:
-    """Return the member `KERAS_PORT_NAMES` of a file; an empty dict if the file has no such member.
+    """Return the JSON object that `_add_port_names` stored in a file.
 
-    Raises InvalidModelError if the member is damaged.
+    Returns {} if the file has no such member, or if its JSON is no object. Raises InvalidModelError if the member is no
+    JSON, damaged, or larger than 16 MB.
     """
     with zipfile.ZipFile(path) as archive:
         if KERAS_PORT_NAMES not in archive.namelist():
@@ -105,7 +114,11 @@ def _port_names(path: str) -> Dict[str, Any]:
 
 
 def _ports(names: Any, keras_names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:
-    """Return the ports of tensors: with `names`, if they are distinct texts, one for each tensor; else with Keras' names."""
+    """Return the ports of tensors, in order, with the dtypes and shapes of the tensors.
+
+    The ports are named by `names`, if it is a list of distinct strings, one for each tensor. Otherwise they are named
+    by `keras_names`.
+    """
     if not isinstance(names, list) or len(names) != len(tensors) or not all(isinstance(name, str) for name in names):
         names = list(keras_names)
     if len(set(names)) != len(names):

@@ -22,7 +22,8 @@ def trial_emitter(arrays: Arrays) -> Emitter:
     Its class is a subclass of `type(arrays)`, and its handles are specs. The method of the current node's primitive
     returns a tuple of the specs of the node's results. It raises UnsupportedError if the node is not supported.
 
-    The method of another primitive, which computes a size, returns its first argument, or None without arguments.
+    A call of another primitive's method, as for a size, is not checked. It returns its first argument, or None without
+    arguments.
     """
     kind: Type[Any] = type(arrays)
     names = [*PRIMITIVES, *(native.method for native in declared_natives(arrays).values())]

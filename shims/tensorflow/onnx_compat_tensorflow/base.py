@@ -19,9 +19,9 @@ _OTHER_RESULT_DTYPE = frozenset("Equal NotEqual Less LessEqual ArgMax ArgMin IsN
 class Base(Emitter):
     """The base class of emitters whose handles are TensorFlow tensors.
 
-    `read_variable`: a function from the array of a constant to the value of its tf.Variable. It returns None for an
-    array without a variable. An array without a variable becomes a constant of the graph, and so does every array if
-    `read_variable` is omitted.
+    `read_variable`: a function from the array of a constant to the value of its tf.Variable, or to None if the array
+    has no variable. An array without a variable becomes a constant of the graph. If `read_variable` is omitted, every
+    array becomes a constant.
     """
 
     #: The inputs of the model, if none of them is ever empty; else the empty set.
@@ -43,13 +43,15 @@ class Base(Emitter):
 
     # -- raw ops -------------------------------------------------------------------------------------------------------
     def op(self, name: str, *tensors: TfTensor, **attributes: Any) -> Any:
-        """Apply the raw op `name` to tensors of the same dtype, and return its result: a tensor or a named tuple of tensors.
+        """Apply the raw op `name` to tensors of one dtype. Return its result: a tensor or a named tuple of tensors.
 
-        `attributes`: other parameters of the op. If the op has no kernel for the dtype, a `Route` (see
-        `Features.route`) converts the tensors to another dtype, and the first result back. The results of comparisons,
-        IsNan, IsInf, ArgMax and ArgMin are not converted back.
+        `attributes`: the other parameters of the op. For float32, the op is applied directly. For another dtype, a
+        `Route` may convert the tensors to a third dtype, and the first result back (see `Features.route`).
 
-        Raises UnsupportedError if the op has neither a kernel for the dtype nor a route.
+        The results of Equal, NotEqual, Less, LessEqual, IsNan, IsInf, ArgMax and ArgMin are not converted back.
+
+        Raises UnsupportedError if the op has neither a kernel for the dtype nor a route. Raises AttributeError for a
+        float32 op that this TensorFlow lacks.
         """
         dtype = tensors[0].dtype.base_dtype
         if dtype.name == "float32":
@@ -123,7 +125,7 @@ class Base(Emitter):
         """Return a constant tensor with the value `compute(known value of handle)`.
 
         Returns None if the value is not known (see `known_value`). The computed array is cached by the known array and
-        the key `rewrite`, such as ("swap channels",).
+        `rewrite`, a key that identifies `compute`, such as ("swap channels",).
         """
         known = self.known_value(handle)
         if known is None:
@@ -146,7 +148,10 @@ class Base(Emitter):
 
     # -- sizes ---------------------------------------------------------------------------------------------------------
     def shape_list(self, handle: TfTensor) -> List[Optional[int]]:
-        """Return the static shape of a tensor as a list, with None for an unknown size. Raises ValueError for an unknown rank."""
+        """Return the static shape of a tensor as a list, with None for an unknown size.
+
+        Raises ValueError for an unknown rank.
+        """
         sizes: List[Optional[int]] = handle.shape.as_list()
         return sizes
 
@@ -181,7 +186,10 @@ class Base(Emitter):
         return self.raw.Pack(values=scalars, axis=0)
 
     def sizes(self, handle: TfTensor, dtype: Optional[TfDType] = None) -> TfTensor:
-        """Return the shape of a tensor as a tensor of rank 1: a constant if the shape is static. `dtype` defaults to int64."""
+        """Return the shape of a tensor as a tensor of rank 1: a constant if the shape is static.
+
+        `dtype` defaults to int64.
+        """
         known = self.shape_list(handle)
         if all(size is not None for size in known):
             return self.vector(known, dtype)

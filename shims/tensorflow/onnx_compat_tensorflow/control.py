@@ -25,10 +25,10 @@ class Control(Base):
     device: Optional[str] = None
 
     def _on_device(self, body: F) -> F:
-        """Wrap the function of a branch or a loop, so that its operations are placed on `self.device`.
+        """Return a wrapper of the function of a branch or a loop, which places its operations on `self.device`.
 
-        The wrapper is needed because an enclosing tf.device has no effect on nested functions in TensorFlow 2.0.
-        Without a device, TensorFlow chooses it.
+        The wrapper is needed because an enclosing tf.device has no effect on nested functions in TensorFlow 2.0. If
+        `self.device` is None, TensorFlow chooses the device.
         """
 
         @functools.wraps(body)
@@ -101,10 +101,13 @@ class Control(Base):
         return (*states, *(self._stack_elements(array, rounds, length, spec) for array, spec in zip(collected, specs)))
 
     def gradient(self, *xs: TfTensor, bodies: Bodies, captures: Handles, refusal: str) -> Tuple[TfTensor, ...]:
-        """Return the gradient of the sum of the output of `bodies[0]` for each of `xs`, by TensorFlow's differentiation.
+        """Return, for each of `xs`, the gradient of the sum of the first output of `bodies[0]`, computed by TensorFlow.
 
-        The gradient of an x that the output does not depend on is 0. If an op has no registered gradient (LookupError), use the
-        derivatives of `onnx_compat.autodiff`. They raise UnsupportedError with the reason `refusal`, unless it is "".
+        The gradient of an x on which the output does not depend is 0. If an op has no registered gradient
+        (LookupError), `composed_gradient` of the core computes the gradients.
+
+        `refusal`: why the core cannot compute the gradients; "" if it can. Raises UnsupportedError with this reason if
+        an op has no registered gradient and `refusal` is not "".
         """
         tf = self.tf
         try:
@@ -128,8 +131,8 @@ class Control(Base):
         length: the number of elements, as recorded in the program.
         spec: the type of the result.
 
-        TensorArray.stack fails for an array without elements, if the shape of an element has unknown sizes. A cond then
-        returns an empty tensor at run time, in which the unknown sizes are 0.
+        TensorArray.stack fails for an array without elements, if the shape of an element has unknown sizes. If `length`
+        is not known either, a cond returns an empty tensor in this case, in which the unknown sizes are 0.
         """
         sizes = static_shape(spec.shape[1:])
         if None not in sizes or length.known:
@@ -143,7 +146,10 @@ class Control(Base):
         return self.tf.compat.v1.cond(has_elements, array.stack, empty_stack)
 
     def _set_shape(self, handle: TfTensor, shape: TfShape) -> TfTensor:
-        """Set the static shape of a graph's tensor in place, and return the tensor. On an eager emitter, only return it."""
+        """Set the static shape of a tensor in place, and return the tensor.
+
+        On an eager emitter, the tensor is returned unchanged.
+        """
         if not self.concrete:
             handle.set_shape(shape)
         return handle

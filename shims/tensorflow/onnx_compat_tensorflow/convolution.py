@@ -40,10 +40,12 @@ class Convolution(Windows):
     def _with_input_channels(
         self, x: TfTensor, w: TfTensor, groups: int, outputs: Size
     ) -> Tuple[TfTensor, TfTensor, int]:
-        """Return (x, w, groups) with at least one input channel; without any, a channel of zeros is added.
+        """Return (x, w, groups) of an equal convolution that has an input channel. The kernels fail without any.
 
-        The kernels raise an error for no input channel, or divide by it and end the process (TensorFlow 1.15). If
-        neither x nor w has a static number of channels, a channel of zeros is added to both, but not for groups.
+        - The static number of channels of x or w is not 0: x, w and groups are returned unchanged.
+        - The static number is 0: x and w are replaced by zeros with a single input channel, and groups by 1.
+        - Both numbers are unknown, and groups is 1: a channel of zeros is added to x and w.
+        - Both numbers are unknown, and groups is over 1: x, w and groups are returned unchanged.
 
         outputs: the number of output channels of all groups.
         """
@@ -144,8 +146,9 @@ class Convolution(Windows):
     def _swap_channels(self, w: TfTensor) -> TfTensor:
         """Return a filter with the input and output channels (its last two axes) swapped. A constant stays a constant.
 
-        The handle of a variable that stores the swapped filter (see `swapped_filters`) is returned itself.
-        The kernels Conv2DBackpropInput and Conv3DBackpropInputV2 expect the filter of the convolution that they differentiate.
+        If w is the value of a variable that already stores the swapped filter (see `swapped_filters`), w itself is
+        returned. Conv2DBackpropInput and Conv3DBackpropInputV2 expect the filter of the convolution that they
+        differentiate.
         """
         if id(w) in self._swapped:
             return w

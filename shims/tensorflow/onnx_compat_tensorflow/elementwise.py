@@ -87,9 +87,10 @@ class Elementwise(Base):
         return high == 6 and self.features.holds("Relu6 keeps NaN")
 
     def _bound(self, value: float, dtype: TfDType, rounding: Callable[[float], int]) -> TfTensor:
-        """Return a bound of `clip` as a scalar tensor. For an integer dtype, the bound is clamped to its range, then rounded.
+        """Return a bound of `clip` as a scalar tensor of this dtype.
 
-        `rounding` is ceil for a lower bound, floor for an upper bound.
+        For an integer dtype, the bound is clamped to the range of the dtype, then rounded by `rounding`: ceil for a
+        lower bound, floor for an upper bound.
         """
         if dtype.is_integer:
             info = np.iinfo(dtype.as_numpy_dtype)
@@ -124,11 +125,10 @@ class Elementwise(Base):
     def _quotient(self, op: str, x: TfTensor, y: TfTensor) -> TfTensor:
         """Divide integers by the op `op`, TruncateDiv or FloorDiv, in a way that cannot end the process.
 
-        The kernels end the process for a division by 0, and for the least integer divided by -1. A divisor of 0 is
-        therefore replaced by 1, and a signed x / -1 is computed as -x. A constant divisor without 0 and -1 is used
-        unchanged.
+        The kernels end the process for a division by 0, and for the least integer divided by -1. A divisor of 0
+        therefore counts as 1, and a signed x / -1 is computed as -x.
 
-        If `op` has no kernel for uint64, `_unsigned_quotient` divides uint64.
+        If `op` has no kernel and no route for uint64, `_unsigned_quotient` divides uint64.
         """
         if x.dtype == self.tf.uint64 and not self.features.can_run(op, "uint64", 2):
             return self._unsigned_quotient(x, self._divisor(y))
@@ -187,10 +187,10 @@ class Elementwise(Base):
         return self.where(self.op("Less", y, zero), inverse, whole)
 
     def _unsigned_pow(self, x: TfTensor, y: TfTensor, most: TfTensor) -> TfTensor:
-        """Return x ** y for unsigned integers by a kernel that reads the highest bit of y as a sign; `most` is 2**(bits-1) - 1.
+        """Return x ** y for unsigned integers by a kernel that reads the highest bit of y as a sign.
 
-        The highest bit of y is cleared: that changes no power of an odd x modulo 2**bits. For an even x and y > `most`, the
-        power is 0.
+        The kernel gets y without its highest bit. For an odd x, the power modulo 2**bits is the same. For an even x and
+        y > `most`, the power is 0. `most`: the tensor 2**(bits - 1) - 1.
         """
         zero, unit = self._zero(x), self.number(1, x.dtype)
         whole = self.op("Pow", x, self.op("BitwiseAnd", y, most))

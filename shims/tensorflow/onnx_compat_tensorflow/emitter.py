@@ -30,9 +30,10 @@ __all__ = ["EagerEmitter", "GraphEmitter"]
 class GraphEmitter(
     FastGrid, FastLstm, FastPaths, FastResize, Convolution, Pooling, Indexing, Reduction, Control, Random, Text
 ):
-    """Add the operations of each primitive to the default graph, in a name scope with the name of the ONNX node.
+    """An emitter that adds the operations of each primitive to the default graph.
 
-    Each result gets the static shape that the program declares.
+    The operations are in a name scope with the name of the ONNX node (see `scope`). Each result gets the static shape
+    that the program declares.
     """
 
     _entered_node: Any = None
@@ -63,11 +64,12 @@ class EagerEmitter(GraphEmitter):
 
 
 def _in_node_scope(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the emitter method of the primitive `name`, so that its operations are in the name scope of their node.
+    """Return a wrapper of the emitter method of the primitive or native operator `name`.
 
-    The wrapper also sets the static shapes of the node's results. It does this on a graph emitter, in the first call
-    for a node whose primitive is `name`. Other calls, such as calls by the method of another primitive, only call
-    `method`.
+    On a graph emitter, the first call for a node whose primitive is `name` adds its operations in the name scope of the
+    node. It also sets the static shapes of the node's results.
+
+    Any other call, such as a call by the method of another primitive, only calls `method`.
     """
 
     @functools.wraps(method)

@@ -13,10 +13,14 @@ _CHANNELS = 3  # for fewer channels, computing the positions takes longer than t
 
 
 def _can_use_probability(_: object, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a GridSample runs natively: linear mode, padding "zeros", a static number of at least three channels.
+    """Whether a GridSample runs natively. All of these conditions must hold:
 
-    The image and the grid must both be float32 or both float64, and `interpolation` must have a function. For other paddings
-    the composed meaning needs no mask, and is as fast.
+    - The mode is linear, and the padding is "zeros". For other paddings, the composed meaning needs no mask, and is as
+      fast.
+    - The number of channels is static, and at least three.
+    - The image and the grid are both float32 or both float64.
+    - `interpolation().function` is not None. It is checked last, because the first check imports TensorFlow
+      Probability.
     """
     x, grid = inputs
     mode, padding = attributes.get("mode", "linear"), attributes.get("padding_mode", "zeros")
@@ -52,9 +56,11 @@ class FastGrid(Base):
     def _pixel_positions(self, grid: TfTensor, last: TfTensor, aligned: bool) -> TfTensor:
         """Convert grid coordinates, -1 to 1 inside the image, to pixel positions. NaN becomes -2, in the zero border.
 
-        The last axis of `grid` has the order x, y(, z), that of the result the reverse order. `last`: the index of the last
-        pixel of each axis, as floats. `aligned`: -1 and 1 are the centres of the first and last pixel: (g + 1) / 2 * last.
-        Otherwise they are the outer edges of these pixels: ((g + 1) * (last + 1) - 1) / 2.
+        The last axis of `grid` has the order x, y(, z); the last axis of the result has the reverse order.
+
+        last: the index of the last pixel of each axis, as floats, in the order of the result.
+        aligned: True if -1 and 1 are the centres of the first and last pixel: (g + 1) / 2 * last. False if they are the
+        outer edges of these pixels: ((g + 1) * (last + 1) - 1) / 2.
         """
         raw = self.raw
         unit, half = self.number(1, grid.dtype), self.number(0.5, grid.dtype)

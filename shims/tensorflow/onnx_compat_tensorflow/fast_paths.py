@@ -28,9 +28,11 @@ def _is_paper_selu(node: GraphNode, inputs: Sequence[Any], attributes: Attribute
 
 
 def _has_matrices(_: object, inputs: Sequence[Any], __: object) -> bool:
-    """Whether `matmul_integer` accepts a MatMulInteger: A and B have rank 2 or more, and the zero points fit.
+    """Whether `matmul_integer` accepts a MatMulInteger. All of these conditions must hold:
 
-    The zero point of A must have a single element, that of B at most rank 1. Either may be absent.
+    - A and B have rank 2 or more.
+    - The zero point of A is absent, or has a single element.
+    - The zero point of B is absent, or has at most rank 1.
     """
     a, b, a_zero, b_zero = (*inputs, None, None)[:4]
     is_scalar = a_zero is None or all(size == 1 for size in a_zero.shape)
@@ -62,8 +64,8 @@ class FastPaths(Linear):
     ) -> TfTensor:
         """Compute MatMulInteger as a float matrix product, in a dtype that represents each partial sum exactly.
 
-        The dtype is float32 for a static depth of at most 258 (258 * 255**2 < 2**24), else float64. The result is int32, and
-        wraps. A zero point of None counts as 0.
+        The dtype is float32 for a static depth of at most 258 (258 * 255**2 < 2**24), else float64. The result is
+        int32: an overflow wraps. A zero point of None counts as 0.
         """
         depth = self.shape_list(A)[-1]
         wide = self.tf.float32 if depth is not None and depth * 255 * 255 < 1 << 24 else self.tf.float64

@@ -12,14 +12,16 @@ _TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_cor
 
 
 def _is_bilinear_enlargement(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether ResizeBilinear can compute a Resize: linear mode of a float32 image of rank 4, from opset 11 on.
+    """Whether ResizeBilinear can compute a Resize. All of these conditions must hold:
 
-    Further conditions:
-
-    - Only height and width change. They are static and over 1, and do not shrink.
+    - The opset is 11 or later, and the mode is linear.
+    - The image is float32 and has rank 4.
+    - Batch size and channels do not change.
+    - Height and width are static and over 1, and do not shrink.
     - The new height and width are known integers, from known scales or static sizes.
     - The coordinate mode is in `_TRANSFORMATIONS`.
-    - The node uses none of antialias, axes, exclude_outside, and a keep_aspect_ratio_policy other than "stretch".
+    - The node does not use antialias, axes or exclude_outside.
+    - The keep_aspect_ratio_policy is absent or "stretch".
     """
     x = inputs[0]
     if x.rank != 4 or x.dtype.name != "float32" or node.opset < 11 or attributes.get("mode") != "linear":

@@ -30,9 +30,10 @@ class Features:
         return hasattr(self.tf.raw_ops, op)
 
     def runs(self, op: str, dtype: str, operands: int) -> bool:
-        """Whether TensorFlow has a CPU kernel of the raw op for this dtype. For float32: whether the op exists, without a probe.
+        """Whether TensorFlow has a CPU kernel of the raw op for this dtype: a probe runs the op once.
 
-        False for an op that does not exist. `operands`: the number of the op's tensor arguments.
+        float32 is not probed: the answer is whether the op exists. For another dtype, False if the op does not exist.
+        `operands`: the number of the op's tensor arguments.
         """
 
         def probe_answer() -> bool:
@@ -42,9 +43,10 @@ class Features:
         return self.has(op) and (dtype == "float32" or bool(self._answer_once((op, dtype), probe_answer)))
 
     def route(self, op: str, dtype: str, operands: int) -> Optional[Route]:
-        """Return None if the op has a kernel for this dtype, else a `Route`: a dtype that has a kernel, and the conversion.
+        """Return None if the op has a kernel for this dtype, else a `Route` to a dtype that has a kernel.
 
-        For float16, an op in `ACCUMULATING` gets a route in every case. Raises UnsupportedError if no route leads to a kernel.
+        For float16, an op in `ACCUMULATING` gets a route even if it has a kernel. Raises UnsupportedError if no route
+        leads to a kernel. `operands`: the number of the op's tensor arguments.
         """
         route: Optional[Route] = self._answer_once(("route", op, dtype), lambda: self._find_route(op, dtype, operands))
         return route
@@ -68,10 +70,13 @@ class Features:
 
     # -- behaviours ----------------------------------------------------------------------------------------------------
     def holds(self, behaviour: str, dtype: str = "float32") -> bool:
-        """Whether the test graph `behaviour` of `BEHAVIOURS`, such as "Maximum keeps NaN", returns the expected numbers and signs.
+        """Whether a test graph returns the expected numbers and signs, if it runs in `dtype`.
 
-        The graph runs in `dtype`. Numbers are compared by np.allclose, signs only if no NaN is expected. Returns False
-        if the graph cannot run (see `run`). Raises KeyError for a name that `BEHAVIOURS` lacks.
+        `behaviour`: the name of the test graph in `BEHAVIOURS`, such as "Maximum keeps NaN". Raises KeyError for any
+        other name.
+
+        Numbers are compared by np.allclose, signs only if no NaN is expected. Returns False if the graph cannot run
+        (see `run`).
         """
         build, feeds, expected = BEHAVIOURS[behaviour]
 
@@ -85,10 +90,12 @@ class Features:
         return bool(self._answer_once((behaviour, dtype), probe_answer))
 
     def run(self, build: Callable[..., Any], *arrays: np.ndarray) -> Optional[np.ndarray]:
-        """Build a graph by `build(*tensors)`, run it on the CPU with `arrays` as the tensors, and return its first result.
+        """Build a graph by `build(*tensors)`, run it on the CPU with the values `arrays`, and return its first result.
 
-        Returns None if this raises an OpError, a TypeError or a ValueError. Returns None also if the shape of the
-        result contradicts the shape that TensorFlow inferred.
+        Returns None in these cases:
+
+        - The graph raises an OpError, a TypeError or a ValueError while it is built or run. Any other error passes.
+        - The shape of the result contradicts the shape that TensorFlow inferred.
         """
         tf = self.tf
         graph = tf.Graph()

@@ -43,9 +43,10 @@ def import_or_reason(extra: str) -> Tuple[Optional[Any], str]:
 
 @contextmanager
 def silence_stderr() -> Iterator[None]:
-    """Context manager that captures standard error, also of native code. The output is discarded if the body does not raise.
+    """Context manager that captures standard error, also of native code.
 
-    If the body raises, the captured output is written to standard error. A process without standard error captures nothing.
+    The output is discarded if the body does not raise. If the body raises, the output is written to standard error. In
+    a process without standard error, the body runs without a capture.
     """
     try:
         standard_error = os.dup(2)

@@ -24,10 +24,10 @@ class Indexing(Elementwise):
         return self.raw.GatherV2(params=x, indices=indices, axis=axis)
 
     def take_along(self, x: TfTensor, indices: TfTensor, axis: int) -> TfTensor:
-        """Gather elements along an axis: result[i, j] = x[i, indices[i, j]] for axis 1. The result has the shape of `indices`.
+        """Gather elements along an axis: result[i, j] = x[i, indices[i, j]] for axis 1.
 
-        Indices are not negative; on the other axes, `indices` may be shorter than x. The position in the flattened tensor is
-        index * stride of the axis, plus position * stride of each other axis.
+        The result has the shape of `indices`, which has the rank of x. No index may be negative. On the other axes,
+        `indices` may be shorter than x.
         """
         raw, rank = self.raw, self.rank(x)
         strides = self._strides(self.sizes(x))
@@ -103,10 +103,15 @@ class Indexing(Elementwise):
     def _with_nan(
         self, result: TfTensor, changes: TfTensor, positions: TfTensor, rows: TfTensor, dtype: TfDType
     ) -> TfTensor:
-        """Return `result` with NaN in each element that an update with NaN changes: UnsortedSegmentMax and -Min lose NaN.
+        """Return `result` with NaN in each element that has NaN among its updates.
 
-        `result` is [rows, width], `changes` the updates as [count, width]. `positions`: the row of each update. `rows`: the
-        number of rows. `dtype`: of `result`.
+        The method is needed because UnsortedSegmentMax and UnsortedSegmentMin lose NaN.
+
+        result: a tensor [rows, width].
+        changes: the updates, [count, width].
+        positions: the row of each update, [count].
+        rows: the number of rows, as a scalar tensor.
+        dtype: the dtype of `result`.
         """
         missing = self.raw.Cast(x=self.op("IsNan", changes), DstT=self.tf.int32)
         any_missing = self.raw.UnsortedSegmentSum(data=missing, segment_ids=positions, num_segments=rows)

@@ -108,7 +108,7 @@ def trial(op: str, operands: int, dtype: np.dtype) -> List[np.ndarray]:
 
 
 class Route(NamedTuple):
-    """A way to apply an op without a kernel for a dtype: in the dtype `dtype`, after a conversion of the operands.
+    """A way to apply an op that has no kernel for a dtype: convert the operands to another dtype, `dtype`.
 
     `conversion` is
 
@@ -156,9 +156,9 @@ _WIDER = {
 
 
 def routes(op: str, dtype: str) -> List[Route]:
-    """Return the routes to try, in order, if an op has no kernel for a dtype. Whether a route has a kernel is not checked.
+    """Return a list of the routes to try for an op and a dtype, in this order; [] if there is no route.
 
-    [] if there is no route.
+    A returned route may lead to a dtype without a kernel.
     """
     candidates = [Route(wider, "cast") for wider in _WIDER.get(dtype, ())]
     same = _SAME_BITS.get(dtype)

@@ -33,7 +33,7 @@ class Linear(Elementwise):
     def _rows(self, x: TfTensor, y: TfTensor, bias: TfTensor, transpose_y: bool) -> TfTensor:
         """Multiply x by a matrix y: reshape x to the matrix of all its rows, multiply, add the bias, and reshape back.
 
-        A bias of None adds nothing. `transpose_y`: y is [columns, depth].
+        A bias of None adds nothing. `transpose_y`: True if y is [columns, depth], False if y is [depth, columns].
         """
         depth = self.shape_list(y)[1 if transpose_y else 0]
         width = self.dim(y, 0 if transpose_y else 1)
@@ -49,17 +49,18 @@ class Linear(Elementwise):
         return self.raw.Reshape(tensor=product, shape=self.vector([*lead, width]))
 
     def _conjugate(self, x: TfTensor) -> TfTensor:
-        """Return the conjugate of a complex operand to transpose, because BatchMatMulV2 conjugates the operand again.
+        """Return the conjugate of a complex operand; a real operand is returned unchanged.
 
-        A real operand is returned unchanged.
+        BatchMatMulV2 conjugates an operand that it transposes. The two conjugations cancel, so that the operand is only
+        transposed.
         """
         return self.raw.Conj(input=x) if x.dtype.is_complex else x
 
     def add_bias(self, x: TfTensor, bias: TfTensor, fused: bool = True) -> TfTensor:
         """Add a bias of rank 1 along the last axis. Without a bias (None), return x itself.
 
-        `fused`: use BiasAdd for floats, which TensorFlow may fuse with the product. It must be False for a product over
-        an axis that may be empty, because the fused kernel then returns zeros without the bias.
+        `fused`: use BiasAdd for floats, which TensorFlow may fuse with the op that computes x. It must be False after a
+        MatMul over an axis that may be empty: the fused kernel returns zeros without the bias.
         """
         if bias is None:
             return x

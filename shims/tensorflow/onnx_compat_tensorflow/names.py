@@ -9,8 +9,9 @@ __all__ = ["argument_names", "operation_names", "scope"]
 def scope(name: str) -> str:
     """Return a valid TensorFlow name scope for a node's name: "a b/c" => "a_b/c".
 
-    Characters other than ASCII letters, digits and "_./-" become "_"; slashes at the ends are removed, and repeated slashes
-    merged. If the result does not begin with a letter, a digit or a dot, "node" is prepended: "" => "node".
+    - Characters other than ASCII letters, digits and "_./-" become "_".
+    - Slashes at the ends are removed, and repeated slashes merged.
+    - If the result does not begin with a letter, a digit or a dot, "node" is prepended: "" => "node".
     """
     cleaned = re.sub(r"/+", "/", re.sub(r"[^A-Za-z0-9_./-]", "_", name)).strip("/")
     return cleaned if re.match(r"[A-Za-z0-9.]", cleaned) else "node" + cleaned
@@ -32,10 +33,14 @@ def operation_names(names: Iterable[str]) -> Dict[str, str]:
 
 
 def argument_names(names: Iterable[str]) -> Dict[str, str]:
-    """Return {name: Python argument name}, with distinct argument names, also without regard to case.
+    """Return a dict {name: Python argument name} with argument names that are distinct, also without regard to case.
 
-    Characters other than ASCII letters, digits and "_" become "_". A name that does not begin with a letter gets the prefix
-    "input_". A repeated name gets a number: "x" and "X" become "x" and "X_1". Every other name stays, also a Python keyword.
+    - Characters other than ASCII letters, digits and "_" become "_".
+    - A name that does not begin with a letter gets the prefix "input_".
+    - A repeated name gets a number: "x" and "X" become "x" and "X_1".
+    - Names with other characters are assigned last: "a b" and "a_b" become "a_b_1" and "a_b".
+
+    Every other name is unchanged, also a Python keyword.
     """
     return _distinct(names, r"[^A-Za-z0-9_]", "input_")
 

@@ -42,10 +42,10 @@ class Pooling(Windows):
     def _combine_windows(
         self, combine: Callable[[TfTensor, TfTensor], TfTensor], x: TfTensor, window: Window
     ) -> TfTensor:
-        """Reduce each window of a channels-last x by `combine` (maximum or addition). The pads of the window are ignored.
+        """Reduce each window of a channels-last x by `combine` (maximum or addition). Ignore the pads of the window.
 
-        Each spatial axis is reduced by itself: the strided slices at its kernel positions are combined. A k x k pool
-        takes 2 k slices.
+        The spatial axes are reduced one after the other. For each axis, the strided slices at the kernel positions are
+        combined: a k x k pool takes 2 k slices.
         """
         for axis, (taps, stride, dilation) in enumerate(zip(window.kernel, window.strides, window.dilations), 1):
             size = self.dim(x, axis)

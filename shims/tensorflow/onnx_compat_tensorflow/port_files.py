@@ -19,14 +19,17 @@ _FILE = os.path.join("assets.extra", "onnx_compat.json")
 
 
 def port_to_data(port: Port) -> Dict[str, Any]:
-    """Return a port as a JSON object: {"name": ..., "dtype": ..., "shape": [...]}. A symbolic size is a name or null."""
+    """Return a port as a JSON object: {"name": ..., "dtype": ..., "shape": [...]}.
+
+    A symbolic size is its name, or null without a name.
+    """
     return {"name": port.name, "dtype": port.dtype.name, "shape": list(port.shape)}
 
 
 def port_from_data(data: Mapping[str, Any]) -> Port:
-    """Return the port of a JSON object that `port_to_data` returned. Other keys are ignored; a missing key raises KeyError.
+    """Return the port of a JSON object that `port_to_data` returned. Other keys are ignored.
 
-    An unknown dtype raises UnsupportedError.
+    Raises KeyError for a missing key, and UnsupportedError for an unknown dtype.
     """
     return Port(data["name"], DType.of(data["dtype"]), tuple(data["shape"]))
 
@@ -34,7 +37,8 @@ def port_from_data(data: Mapping[str, Any]) -> Port:
 def port_from_tensor(name: str, tensor: TfTensor) -> Port:
     """Return a port with this name, and the dtype and shape of a tensor or `tf.TensorSpec`: for files without ports.
 
-    An unknown size becomes None. Raises ValueError for an unknown rank, and UnsupportedError for a dtype that ONNX lacks.
+    An unknown size becomes None. Raises ValueError for an unknown rank, and UnsupportedError for a dtype that ONNX
+    lacks.
     """
     return Port(name, DType.of(tensor.dtype.base_dtype.name), tuple(tensor.shape.as_list()))
 

@@ -78,7 +78,7 @@ def _detect() -> Interpolation:
 
 
 def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
-    """Whether `function` interpolates correctly between the pixels of a 2x2 image, and repeats the border outside of it.
+    """Whether `function` interpolates correctly between the pixels of a 2x2 image, and repeats the border outside.
 
     Returns False if TensorFlow cannot run the test graph (see `Features.run`).
     """
@@ -94,8 +94,8 @@ def _interpolates(features: Features, function: Callable[..., Any]) -> bool:
 def _selects_slowly(features: Features) -> bool:
     """Whether a SelectV2 with a broadcast condition takes over four times as long as a Mul of the same size.
 
-    TensorFlow up to 2.4 broadcasts the condition element by element. The composed GridSample masks outer pixels by SelectV2,
-    which then takes most of its time.
+    TensorFlow up to 2.4 broadcasts the condition element by element. The composed GridSample masks outer pixels by
+    SelectV2, which then takes most of its time.
     """
     tf = features.tf
     with tf.Graph().as_default(), tf.device("/CPU:0"):
@@ -110,7 +110,10 @@ def _selects_slowly(features: Features) -> bool:
 
 
 def _seconds(action: Callable[[], Any]) -> float:
-    """Return the least CPU time in seconds of five calls, after a first call. CPU time excludes waits for other processes."""
+    """Return the least CPU time in seconds of five calls of `action`, after an unmeasured first call.
+
+    CPU time excludes waits for other processes.
+    """
     action()
     times = []
     for _ in range(5):

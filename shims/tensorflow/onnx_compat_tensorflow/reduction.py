@@ -52,7 +52,10 @@ class Reduction(Elementwise):
         return self._normalise("LogSoftmax", x, axis)
 
     def _normalise(self, op: str, x: TfTensor, axis: int) -> TfTensor:
-        """Return `op` ("Softmax" or "LogSoftmax") of x along an axis: by its kernel for the last axis, else by Exp and Sum."""
+        """Return `op` ("Softmax" or "LogSoftmax") of x along an axis, which is not negative.
+
+        The kernel computes the last axis only. Other axes are computed by Exp and Sum.
+        """
         if axis == self.rank(x) - 1:
             return self.op(op, x)
         along = self.vector([axis], self.tf.int32)

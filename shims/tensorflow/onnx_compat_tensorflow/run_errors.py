@@ -19,10 +19,10 @@ _AFTER = re.compile(r"\s*\[Op:[^\]]*\].*$")
 
 
 def message_text(message: str) -> str:
-    """Return the cause of an error of TensorFlow in one line, from its message, with the operation if it is named.
+    """Return the cause of an error of TensorFlow in one line, from its message: "Bad shapes (operation 'conv/Add')".
 
-    Headings, tracebacks and names of functions are left out. The name of an operation begins with the name of the ONNX
-    node. Returns "" for a blank message.
+    The part "(operation ...)" is missing if the message names no operation. The name of an operation begins with the
+    name of the ONNX node. Headings, tracebacks and names of functions are left out. Returns "" for a blank message.
     """
     causes = [line for line in message.splitlines() if not _OTHER.match(line)]
     cause = causes[0] if causes else error_line(message)

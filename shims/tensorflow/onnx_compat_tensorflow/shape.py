@@ -82,7 +82,8 @@ class Shape(Base):
     def _pad_axis_by_mode(self, x: TfTensor, axis: int, low: Size, high: Size, mode: str) -> TfTensor:
         """Pad an axis by `low` and `high` elements in the mode "edge", "reflect" or "wrap", as a gather along the axis.
 
-        Raises InvalidModelError for an axis of the static length 0. A length that is only known at run time is not checked.
+        Raises InvalidModelError for an axis of the static length 0. A length that is known at run time only is not
+        checked.
         """
         size = self.dim(x, axis)
         if isinstance(size, int) and size == 0:

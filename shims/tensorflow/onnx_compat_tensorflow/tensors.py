@@ -26,7 +26,8 @@ def encode(array: np.ndarray) -> np.ndarray:
 def decode(value: Union[bytes, np.ndarray]) -> np.ndarray:
     """Return a numpy value of TensorFlow as a carrier array.
 
-    An object array of bytes, or a bytes object, becomes an object array of str. Bytes that are no UTF-8 become surrogates.
+    An object array of bytes, or a bytes object, becomes an object array of str. Bytes that are no UTF-8 become
+    surrogates.
     """
     if isinstance(value, bytes) or getattr(getattr(value, "dtype", None), "kind", "") == "O":
         return np.asarray(_DECODE(value), object)

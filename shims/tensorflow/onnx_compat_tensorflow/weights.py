@@ -35,9 +35,14 @@ def constant_bytes(program: Program) -> int:
 def trainable_weights(program: Program) -> Dict[str, np.ndarray]:
     """Return a dict {name of a variable: array}: the constants of a program that training may change.
 
-    They come from float weights of the model (see `Const.weight`), are stored in their own dtype, and are not empty. A
-    mask is left out: an array with NaN, an infinity, or the largest number of its dtype. A name is that of the model,
-    with the characters that TensorFlow accepts. If a weight became several arrays, the names are "w", "w_1", ...
+    A constant is returned if all of these conditions hold:
+
+    - It was computed from a float weight of the model (see `Const.weight`).
+    - It is not empty, and has no carried dtype.
+    - It is no mask: it has no NaN, no infinity, and neither the largest nor the least number of its dtype.
+
+    A variable has the name of the weight, with the characters that TensorFlow accepts. If several arrays come from a
+    weight "w", the names are "w", "w_1", ...
     """
     names: Dict[str, np.ndarray] = {}
     weights = {id(const.array): const for const in _region_constants(program.region) if _is_trainable(const)}
@@ -52,10 +57,12 @@ def trainable_weights(program: Program) -> Dict[str, np.ndarray]:
 
 
 def filters_to_swap(program: Program) -> FrozenSet[int]:
-    """Return the ids of the arrays that are only filters of transposed convolutions whose kernel swaps the channels.
+    """Return the ids of the filters of transposed convolutions that a variable stores with the channels swapped.
 
-    A variable stores such a filter as the kernel reads it, [..., output channels, input channels], because a variable
-    is permuted at each run. The convolution has two or three spatial axes and no groups.
+    Each convolution has two or three spatial axes and one group. The array has no other use in the program.
+
+    The kernel reads the order [..., output channels, input channels]. A variable in another order would be permuted at
+    each run.
     """
     filters: Set[int] = set()
     other_arrays: Set[int] = set()

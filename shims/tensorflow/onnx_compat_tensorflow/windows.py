@@ -47,9 +47,10 @@ class Windows(Linear, Shape):
         return self.raw.Squeeze(input=apply(plane, tall, *wide), axis=[1])
 
     def in_accumulation_dtype(self, convolve: Callable[..., Any], *tensors: TfTensor) -> TfTensor:
-        """Call `convolve` on the tensors, cast to the accumulator dtype (float32 for float16), and cast its result back.
+        """Return `convolve(*tensors)`, computed in the accumulator dtype: float64 for float64, else float32.
 
-        The first tensor's dtype decides. If it is the accumulator dtype, nothing is cast.
+        The dtype of the first tensor decides. If it is another dtype, such as float16, the tensors are cast, and the
+        result is cast back.
         """
         dtype = tensors[0].dtype
         wide = self.tf.as_dtype(self.accumulation_dtype(tensors[0]))
@@ -76,9 +77,9 @@ class Windows(Linear, Shape):
     def _may_be_empty(self, batch: Extent) -> bool:
         """Whether the batch size may be 0.
 
-        - An int may be if it is 0.
-        - A symbolic size may not be if it is a product of sizes of tensors in `model_inputs`, which are never empty.
-        - Any other symbolic size may be 0.
+        - An int: whether it is 0.
+        - A product of sizes of tensors in `model_inputs`, which are never empty: False.
+        - Any other symbolic size: True.
         """
         if not isinstance(batch, Dim):
             return batch == 0
@@ -116,9 +117,10 @@ class Windows(Linear, Shape):
         return self.pad_with(x, before, after, self.number(value, x.dtype)), "VALID", window.without_pads()
 
     def options(self, padding: str, window: Window, dilations: bool = True) -> Dict[str, Any]:
-        """Return a dict with the attributes strides and padding of a raw op for this window.
+        """Return the attributes of a raw op for this window: {"strides": ..., "padding": padding}.
 
-        For the padding "EXPLICIT", also explicit_paddings. If the window is dilated and `dilations` is true, also dilations.
+        - For the padding "EXPLICIT", the dict also has explicit_paddings.
+        - If the window is dilated and `dilations` is true, the dict also has dilations.
         """
         options: Dict[str, Any] = {"strides": full(window.strides), "padding": padding}
         if padding == "EXPLICIT":
@@ -137,18 +139,20 @@ class Windows(Linear, Shape):
     def apply_to_groups(
         self, apply: Callable[[TfTensor, TfTensor], TfTensor], x: TfTensor, w: TfTensor, groups: int, filter_axis: int
     ) -> TfTensor:
-        """Compute a grouped convolution as `apply(part of x, part of w)` for each group; concatenate along the last axis.
+        """Compute a grouped convolution by `apply(part of x, part of w)` for each group. Return the joined results.
 
-        x is split into `groups` equal parts along the channels (the last axis), w along `filter_axis`.
+        x is split into `groups` equal parts along the channels (the last axis), w along `filter_axis`. The results are
+        concatenated along the last axis.
         """
         xs = self.raw.Split(axis=-1, value=x, num_split=groups)
         ws = self.raw.Split(axis=filter_axis, value=w, num_split=groups)
         return self.raw.ConcatV2(values=[apply(part, weight) for part, weight in zip(xs, ws)], axis=-1)
 
     def spread(self, w: TfTensor, dilations: Sequence[int]) -> TfTensor:
-        """Return the filter w [spatial..., channels...] with the dilations built in by zeros between its taps.
+        """Return the filter w [spatial..., channels...] with its dilations built in by zeros between its taps.
 
-        A constant stays a constant. With dilations of 1, w itself is returned.
+        Example: the dilation 2 changes the taps [a, b] to [a, 0, b]. `dilations`: one for each spatial axis. A constant
+        stays a constant. With dilations of 1, w itself is returned.
         """
         if all(step == 1 for step in dilations):
             return w

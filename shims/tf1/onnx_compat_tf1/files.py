@@ -51,7 +51,10 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
 
 
 def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
-    """Return a GraphDef with only the nodes `names` and the nodes that they depend on. An unknown name raises KeyError."""
+    """Return a GraphDef with only the nodes `names` and the nodes that they depend on.
+
+    Raises KeyError for an unknown name.
+    """
     inputs = {node.name: node.input for node in graph_def.node}
     needed: Set[str] = set()
     waiting = list(names)
@@ -68,8 +71,11 @@ def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
 def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
     """Load a frozen GraphDef. Return (compiled model, input ports, output ports).
 
-    If the file has no ports, the inputs are the placeholders, and the outputs are the results that no operation reads.
-    Raises ConversionError if the file is missing, or if TensorFlow cannot parse or import it.
+    If the file has no ports, they come from the graph (see `_infer_ports`).
+
+    Raises ConversionError if the file is missing, or if TensorFlow cannot parse or import it. Raises ValueError,
+    KeyError or TypeError for damaged ports, and ValueError for an inferred port of unknown rank. Raises
+    UnsupportedError for a port whose dtype ONNX lacks.
     """
     frozen = tf.compat.v1.GraphDef()
     try:
@@ -90,6 +96,7 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
     """Return (inputs, outputs) that `save_graphdef` stored in node attributes.
 
     Each is a list of (tensor, port) pairs in the order of the model. Returns None if no node is marked as an output.
+    Raises ValueError, KeyError or TypeError for a damaged attribute.
     """
     entries: Dict[str, List[Tuple[int, TfTensor, Port]]] = {"input": [], "output": []}
     for node in frozen.node:
@@ -104,10 +111,10 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
 
 
 def _infer_ports(graph: TfGraph) -> Tuple[TensorPorts, TensorPorts]:
-    """Return (inputs, outputs) of a graph without ports: the placeholders, and the results that no operation reads.
+    """Return (inputs, outputs) of a graph without ports, each as a list of (tensor, port) pairs in operation order.
 
-    Each is a list of (tensor, port) pairs in the order of the operations. If an operation has several results and no
-    operation reads any of them, only its first result is an output.
+    The inputs are the placeholders. The outputs are the first results of the operations of which no result is read by
+    another operation. A placeholder that no operation reads is an input and an output.
     """
     operations = graph.get_operations()
     inputs = [op.outputs[0] for op in operations if op.type == "Placeholder"]
@@ -138,7 +145,9 @@ def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
     """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
 
     If the folder has no port file, the ports have the keys of the signature, and the dtypes and shapes of its tensors.
-    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature.
+
+    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature. Errors of
+    `read_ports` and `port_from_tensor` pass.
     """
     graph = tf.Graph()
     session = session_for(tf, graph)
@@ -163,7 +172,8 @@ def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
 def _silence_deprecations(tf: TensorFlow) -> Iterator[None]:
     """Context manager that suppresses TensorFlow's log messages below errors.
 
-    The SavedModel functions log that they are deprecated, but TensorFlow 1 has no others.
+    The functions of TensorFlow 1 for SavedModels log that they are deprecated. TensorFlow 1 has no other functions for
+    SavedModels.
     """
     logging = tf.compat.v1.logging
     before = logging.get_verbosity()

@@ -24,7 +24,7 @@ class BuiltGraph:
     The placeholders and results have the names of the ONNX model, or similar names that TensorFlow accepts. For a
     `device` of None, TensorFlow chooses the device.
 
-    Raises UnsupportedError if the weights exceed `GRAPH_LIMIT` (1.9 GB), or if TensorFlow has no kernel for a node.
+    Raises UnsupportedError if the constants exceed `GRAPH_LIMIT` (1.9 GB), or if TensorFlow cannot compute a node.
     """
 
     def __init__(self, program: Program, features: Features, device: Optional[str]) -> None:
@@ -59,9 +59,10 @@ def session_for(tf: TensorFlow, graph: TfGraph) -> TfSession:
 
 
 def _configure_logical_devices(tf: TensorFlow, config: TfSessionConfig) -> None:
-    """Copy the user's logical CPUs and GPUs into `config` in place: a session with a configuration ignores the user's.
+    """Copy the user's configuration of logical CPUs and GPUs into `config`, in place.
 
-    Without logical devices, `config` is not changed.
+    The copy is needed because a session with its own configuration ignores the user's. Without logical devices,
+    `config` is not changed.
     """
     list_devices = tf.config.experimental.list_physical_devices
     logical_configuration = tf.config.experimental.get_virtual_device_configuration
@@ -82,9 +83,10 @@ def session_devices(tf: TensorFlow) -> List[str]:
 
 
 class SessionModel(Compiled):
-    """A compiled model: a graph and its session, which is closed when this object is deleted. `native` is the tf.Graph.
+    """A compiled model: a graph and its session. `native` is the tf.Graph. Several threads may call `run` at once.
 
-    `inputs` and `outputs`: tensors of the graph. `session`: None creates a session. Several threads may call `run` at once.
+    `inputs` and `outputs`: tensors of the graph. `session`: None creates a session. The session is closed when this
+    object is deleted.
     """
 
     def __init__(

@@ -40,13 +40,15 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
     A call returns a list of the outputs, as tensors, in the order of the model. A missing input raises KeyError.
 
     The float weights of the model are the trainable variables, named as the model names them (see `trainable_weights`).
-    All other constants are in the graph. If the constants exceed `GRAPH_LIMIT`, other constants over 64 KB are
+    Filters of some transposed convolutions are stored with their last two axes swapped (see `filters_to_swap`). All
+    other constants are in the graph. Exception: if the constants exceed `GRAPH_LIMIT`, other constants over 64 KB are
     variables that are not trainable.
 
     device: the device to compute on. None: TensorFlow chooses it.
-    trainable: False for a module without trainable variables, which only computes. TensorFlow optimises constants best.
-    empty: the module must accept inputs without elements. If the convolution kernels fail for an empty batch,
-    convolutions append an image of zeros to the batch.
+    trainable: False for a module without trainable variables. It computes faster, because TensorFlow optimises
+    constants best.
+    empty: True if an input may be without elements. Convolutions then append an image of zeros to the batch, if their
+    kernels fail for an empty batch. False: a run with an empty input may fail.
     """
 
     #: In place of the properties of tf.Module: lists, which a SavedModel stores. A loaded SavedModel has them too.
@@ -106,10 +108,10 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
 
     @property
     def signatures(self) -> Dict[str, TfFunction]:
-        """The signatures for tf.saved_model.save: {"serving_default": a function of named tensors, which returns a dict}.
+        """The signatures for tf.saved_model.save: {"serving_default": function of named tensors that returns a dict}.
 
-        An input has the name of the model, or a similar name that is a Python argument. An output has its name of the
-        model.
+        The name of an input is that of the model, or a similar name that Python accepts for an argument. The keys of
+        the returned dict are the names of the model's outputs.
         """
         arguments = list(self.arguments.values())
 
@@ -121,10 +123,13 @@ class OnnxModule(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types,
 
 
 def _create_variables(program: Program, trainable: bool, swapped: FrozenSet[int]) -> Dict[int, Any]:
-    """Return {id(array): tf.Variable}: the trainable weights, and constants over 64 KB if a graph cannot hold them.
+    """Return {id(array): tf.Variable} for the constants of a program that are stored in variables.
 
-    If `trainable` is False, no variable is trainable. The variables of `swapped` have their last two axes swapped.
-    Strings stay constants.
+    - If `trainable`: the trainable weights. Their variables are trainable.
+    - If the constants exceed `GRAPH_LIMIT`: all other constants over 64 KB that are no strings. Their variables are not
+      trainable.
+
+    The variable of an array with its id in `swapped` has the last two axes swapped.
     """
 
     def create(array: np.ndarray, name: Optional[str]) -> TfVariable:

@@ -23,8 +23,8 @@ __all__ = ["load", "save"]
 def save(program: Program, features: Features, path: str) -> None:
     """Write a program as a SavedModel folder with the signature `serving_default`, and with the ports in a JSON file.
 
-    The inputs of the signature have the names of the model. The weights are variables: the object that
-    tf.saved_model.load returns has `variables`, `trainable_variables`, and can be called with the inputs in order.
+    The inputs of the signature have the names of the model. The float weights are variables. The object that
+    tf.saved_model.load returns has `variables` and `trainable_variables`, and can be called with the inputs in order.
     """
     module = OnnxModule(program, features, None)
     arguments = [module.arguments[port.name] for port in program.inputs]
@@ -57,7 +57,9 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load the signature `serving_default` of a SavedModel folder. Return (compiled model, input ports, output ports).
 
     If the folder has no port file, the ports have the keys of the signature, and the dtypes and shapes of its tensors.
-    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature.
+
+    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature. Errors of
+    `read_ports` and `port_from_tensor` pass.
     """
     try:
         native = tf.saved_model.load(path)

@@ -16,9 +16,10 @@ SIGNATURE = "serving_default"
 
 
 def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec:
-    """Emit a recorded program, run the graph passes, and return the TFLite model with the signature `serving_default`.
+    """Run all passes on a recorded program, and return the TFLite model with the signature `serving_default`.
 
-    The model has only ops that the runtime of `kernels` has. Its weights are views of the program's arrays.
+    The program passes run before the program is emitted, the graph passes after it. The model has only ops that the
+    runtime of `kernels` has. Its weights may be views of the program's arrays.
 
     `own`: True if no other caller uses the program. `build` then releases the program's region to save memory.
 
@@ -38,7 +39,8 @@ def build(program: Program, kernels: Kernels, own: bool = False) -> fb.ModelSpec
 def _emit_program(program: Program, kernels: Kernels) -> fb.ModelSpec:
     """Run the program passes, emit the resulting region, and return the model as it is before the graph passes.
 
-    Tensors of inputs and outputs have the names of their ports. An output with the name of an input gets the suffix ":0".
+    Tensors of inputs and outputs have the names of their ports. An output with the name of an input gets the suffix
+    ":0".
     """
     emitter = TFLiteEmitter(kernels)
     builder = emitter.builder

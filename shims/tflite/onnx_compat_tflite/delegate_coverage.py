@@ -41,7 +41,7 @@ def delegate_coverage(path: str, operator_count: int) -> Coverage:
 
     - no runtime is installed
     - the runtime refuses the file
-    - the child process fails, or takes over 120 seconds
+    - the child process cannot start, crashes, or takes over 120 seconds
     """
     runtime, reason = features.find_runtime()
     if runtime is None:
@@ -83,10 +83,9 @@ def allocate_in_child(path: str, operator_count: int) -> Dict[str, Any]:
 
 
 def _delegated_ops(operators: Sequence[_PlannedOp], delegates: Sequence[_PlannedOp]) -> Set[int]:
-    """Return the indices of those `operators` that run in a delegate. `delegates` are the ops DELEGATE of the same plan.
+    """Return the indices of those `operators` that run in one of `delegates`, the ops DELEGATE of the same plan.
 
-    The plan still lists the operators that a DELEGATE replaces. They are found backwards, from the outputs of each
-    DELEGATE to its inputs.
+    The plan still lists the operators that a DELEGATE replaces: the producers of its outputs, back to its inputs.
     """
     producers = {int(index): op for op in operators for index in op["outputs"]}
     delegated: Set[int] = set()

@@ -22,8 +22,10 @@ BufferKey = Union[int, Tuple[int, int]]
 def describe_file(path: str) -> Description:
     """Return a description of a .tflite file: facts such as its size, and tables such as its signatures and operators.
 
-    Raises InvalidModelError if the file cannot be read, or is not a valid flatbuffer. If the runtime refuses the file,
-    the description says so.
+    The fact "refusal" says why the runtime refuses the file, or why no runtime is found. It is None if the runtime
+    accepts the file.
+
+    Raises InvalidModelError if the file cannot be read, or is not a valid TFLite model.
     """
     model = fb.read(path)
     main = model.subgraphs[0]
@@ -59,7 +61,8 @@ def describe_file(path: str) -> Description:
 def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[str, int]:
     """Return (op, version): the higher of the version in the file and the version that dtypes and options require.
 
-    Some writers store version 1 for all dtypes. For invalid inputs or options, the version in the file counts alone.
+    The required version counts because some writers store version 1 for all dtypes. If the inputs or options are
+    invalid, the result has the version in the file.
     """
     try:
         required = fb.required_version(operator, graph)
@@ -71,8 +74,8 @@ def _versioned_operator(operator: fb.OperatorSpec, graph: fb.SubGraph) -> Tuple[
 def _signature_rows(model: fb.ModelSpec) -> Iterator[Row]:
     """Yield, for each signature, a row for each input, then a row for each output.
 
-    If the first subgraph has no signature, its inputs and outputs come first, with the key "" and the names of their
-    tensors.
+    If no signature names the first subgraph, the rows of this subgraph's inputs and outputs come first. Their signature
+    key is "", and each port has the name of its tensor.
     """
     signatures = list(model.signatures)
     if not any(signature.subgraph == 0 for signature in signatures):
@@ -109,11 +112,12 @@ def _subgraph(number: int, graph: fb.SubGraph, model: fb.ModelSpec) -> Row:
 
 
 def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
-    """Return a row for each op and version in the file, with the number of operators in all subgraphs; most frequent first.
+    """Return a row for each pair of op and stored version, with the number of its operators; most frequent first.
 
-    A custom op is named "CUSTOM <code>". The field "delegated" is the number of operators that run in the delegate.
-    They are in the first subgraph, because delegates get no other subgraph. The field has the value None if the runtime
-    does not report these operators.
+    - "operator": the op. A custom op is named "CUSTOM <code>".
+    - "count": the number of operators in all subgraphs.
+    - "delegated": the number of operators that run in the delegate, which gets operators of the first subgraph only.
+      None if the runtime does not report the delegated operators, refuses the file, or is not installed.
     """
     counts: Counter[Tuple[str, int]] = Counter(_code(op) for graph in model.subgraphs for op in graph.operators)
     main = model.subgraphs[0].operators
@@ -153,7 +157,8 @@ def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:
 def _constants(model: fb.ModelSpec) -> Dict[BufferKey, Tuple[int, str]]:
     """Return {`_buffer_key`: (size in bytes, dtype)} of the constants of all subgraphs.
 
-    Tensors that share a buffer have one entry, with the dtype of the first.
+    Tensors that share a buffer have one entry, with the dtype of the first tensor. Each string tensor has its own
+    entry.
     """
     constants: Dict[BufferKey, Tuple[int, str]] = {}
     for graph in model.subgraphs:
@@ -183,9 +188,10 @@ def _by_type(constants: Dict[BufferKey, Tuple[int, str]]) -> List[Row]:
 
 
 def _largest(model: fb.ModelSpec) -> List[Row]:
-    """Return rows of the ten largest constants, then of the five largest computed tensors, by bytes, in all subgraphs.
+    """Return rows of the ten largest constants, then of the five largest other tensors, by bytes, in all subgraphs.
 
-    An open size counts as 1.
+    The other tensors have the kind "computed"; inputs and variables are among them. Their bytes follow from the stored
+    shape, in which an open size is usually 1.
     """
     rows: List[Row] = []
     for number, graph in enumerate(model.subgraphs):
@@ -211,9 +217,10 @@ def _largest(model: fb.ModelSpec) -> List[Row]:
 
 
 def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
-    """Return a dict tensor index -> "OP result": the first operator that reads the tensor, and the name of its first result.
+    """Return {tensor index: "OP result"} of the first operator that reads each tensor.
 
-    The dict lacks a tensor that no operator reads. It may have the key None, for omitted inputs.
+    "OP" is the name of this operator's op, "result" the name of its first result. A tensor that no operator reads is
+    missing. The dict may have the key None, for omitted inputs.
     """
     readers: Dict[Optional[int], str] = {}
     for operator in graph.operators:
@@ -225,10 +232,11 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 
 # -- quantisation ------------------------------------------------------------------------------------------------------
 def _quantization(model: fb.ModelSpec) -> Row:
-    """Count the quantised tensors by dtype and scheme: {"int8 per tensor, computed": 12}, highest number first.
+    """Count the quantised tensors by dtype, scheme and kind: {"int8 per tensor, computed": 12}, highest number first.
 
-    Constants of float16 and bfloat16 are counted as "float16, constant" and "bfloat16, constant". Other tensors without
-    quantisation are not counted. A float32 model gives {}.
+    The kind is "constant" or "computed". Constants of float16 and bfloat16 without quantisation are counted as
+    "float16, constant" and "bfloat16, constant". No other tensor without quantisation is counted: a float32 model gives
+    {}.
     """
     counts: Counter[str] = Counter()
     for graph in model.subgraphs:

@@ -20,10 +20,14 @@ _SECONDS = 120
 
 
 def try_file(model: fb.ModelSpec, path: str) -> None:
-    """Raise InvalidModelError if the file at `path` ends the process that runs it. Otherwise do nothing.
+    """Try a file in a child process if the verifier rejects it; raise InvalidModelError if the process crashes.
 
-    `model` is the content of the file. Nothing is run if the verifier accepts the model, if no child process can be
-    started, or if no runtime is installed. An error of the runtime, and a run of over 120 seconds, raise nothing here.
+    `model` is the content of the file at `path`. Nothing is raised in these cases:
+
+    - The verifier accepts the model. The file is then not run.
+    - No child process can be started, or no runtime is installed. The file is then not run.
+    - The runtime reports an error.
+    - The run takes over 120 seconds.
     """
     try:
         verify_graph(model)
@@ -40,7 +44,8 @@ def try_file(model: fb.ModelSpec, path: str) -> None:
 def run_once(path: str) -> None:
     """Run the file at `path` once, with inputs of zeros, in this process, which `try_file` has started.
 
-    Open sizes get trial values (see `allocate`). An error of the runtime is ignored.
+    Open sizes get trial values (see `allocate`). String inputs are not set. An error of the runtime is ignored. Without
+    a runtime, nothing is run.
     """
     runtime, _ = features.find_runtime()
     if runtime is None:

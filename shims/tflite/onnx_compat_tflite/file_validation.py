@@ -6,6 +6,8 @@ The reader has checked offsets, and that indices are in range. This module check
 - an operator has the inputs that its kernel reads, and omits optional inputs only;
 - an operator reads only inputs, constants, variables, and tensors that an earlier operator wrote;
 - an operator writes no constant and no input;
+- an operator has an output, unless its op may have none;
+- each output of a subgraph is an input, a constant, a variable, or written by an operator;
 - a constant permutation is one;
 - constants have the size of their tensor;
 - the options that a kernel divides by are not 0, and window sizes are positive;
@@ -77,9 +79,10 @@ _POSITIVE = frozenset(
 
 
 def validate_file(model: fb.ModelSpec) -> fb.ModelSpec:
-    """Return the model, as the reader has read it, if the interpreter can be given its file.
+    """Return `model` itself if the interpreter can be given its file. `model` must come from `fb.read`.
 
-    Raises InvalidModelError for a defect that the module docstring lists, with the operator and the subgraph.
+    Raises InvalidModelError for a defect that the module docstring lists. The message says where the defect is: for
+    example, the operator and the subgraph.
     """
     _check_names(model)
     for number, graph in enumerate(model.subgraphs):

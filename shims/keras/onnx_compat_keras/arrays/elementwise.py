@@ -13,10 +13,12 @@ __all__ = ["Elementwise", "clip_bound"]
 
 
 def clip_bound(value: float, dtype: DType) -> Callable[[Callable[[float], float]], Any]:
-    """Return a function of a rounding that gives the bound `value` of `clip` as a numpy array of rank 0 and of the dtype.
+    """Return a function: rounding (`math.ceil` or `math.floor`) -> the bound `value` of `clip` as a numpy array.
 
-    Example: `clip_bound(low, dtype)(math.ceil)`. For an integer dtype, the bound is clamped to the dtype's range and
-    then rounded by this function. For a float dtype, the rounding is not used.
+    The array has rank 0 and the numpy dtype of `dtype`. Example: `clip_bound(1.5, int32)(math.ceil)` is array(2).
+
+    For an integer dtype, the bound is clamped to the range of the dtype, and then rounded. For a float dtype, the bound
+    is not rounded.
     """
 
     def bound(rounding: Callable[[float], float]) -> np.ndarray:

@@ -33,10 +33,10 @@ class Indexing:
         return self.xp.take_along_axis(x[key], indices, axis)
 
     def _rows(self, indices: Array, shape: Sequence[int]) -> Array:
-        """Return an int64 vector: for each coordinate vector of `indices`, its row-major position in an array of this shape.
+        """Return an int64 vector: the row-major position of each coordinate vector in an array of the shape `shape`.
 
-        The last axis of `indices` has the coordinates, which are not negative. If `shape` is empty, all positions are
-        zero.
+        The last axis of `indices` has the coordinates, which are not negative. Example: indices [[0, 2], [1, 0]] and
+        shape [2, 3] -> [2, 3]. If `shape` is empty, all positions are zero.
         """
         strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
         if not shape:
@@ -69,12 +69,13 @@ class Indexing:
         return self.xp.reshape(self.scatter_rows(table, rows, new, reduction), tuple(sizes))
 
     def scatter_rows(self, table: Array, rows: Array, new: Array, reduction: str) -> Array:
-        """Return a copy of the matrix `table` in which the rows with the numbers `rows` are replaced by, or combined with, `new`.
+        """Return a copy of the matrix `table`, in which row `rows[k]` is replaced by `new[k]` or combined with it.
 
         table: [n, width].
-        rows: numbers from 0 to n - 1.
+        rows: numbers from 0 to n - 1. A number may occur several times.
         new: [len(rows), width].
-        reduction: "none" replaces rows, and the last update of a row is kept. "add", "mul", "max" and "min" combine.
+        reduction: "none" replaces a row by the last of its updates. "add", "mul", "max" and "min" combine a row with
+            all its updates.
         """
         raise NotImplementedError
 
@@ -100,7 +101,10 @@ class Indexing:
         return self.xp.take_along_axis(x, order, axis), order
 
     def argsort(self, x: Array, axis: int, descending: bool) -> Array:
-        """Return the int64 indices, along an axis, that sort x. The sort is stable; NaN counts as the largest element."""
+        """Return the int64 indices that sort x along an axis. The sort is stable.
+
+        NaN counts as the largest element: it is last, or first with `descending`.
+        """
         raise NotImplementedError
 
     def cumsum(self, x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:

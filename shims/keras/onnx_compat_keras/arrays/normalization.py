@@ -14,9 +14,9 @@ __all__ = ["Normalization", "first_result_only"]
 
 
 def _is_frozen(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a BatchNormalization is in inference mode, with one output and known scale, bias, mean and variance.
+    """Whether a BatchNormalization has one output, and known scale, bias, mean and variance.
 
-    False if the attribute `spatial` of the first opsets is 0.
+    Returns False if `training_mode` is not 0, or if the attribute `spatial` of the first opsets is 0.
     """
     training = attributes.get("training_mode", 0) or not attributes.get("spatial", 1)
     return not training and len(node.outputs) == 1 and all(p is not None and p.known for p in inputs[1:5])
@@ -25,7 +25,7 @@ def _is_frozen(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -
 def _is_over_last_axis(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
     """Whether a LayerNormalization is over the last axis only, in float32 or float64, with one output.
 
-    Scale and bias are absent, or known vectors of the length of that axis.
+    Scale and bias must each be absent, or a known vector of the length of the last axis.
     """
     x = inputs[0]
     return (
@@ -60,7 +60,8 @@ class Normalization:
     ) -> Array:
         """Return x * factor + shift: factor = scale / sqrt(var + epsilon), shift = bias - mean * factor.
 
-        Both are constants, computed in float64 from the arguments of the node. The channels are the last axis of x.
+        The factor and the shift are constants. They are computed in float64 from the arguments of the node, and rounded
+        to the dtype of `scale`. The channels are the last axis of x.
         """
         dtype = self.node.args[1].spec.dtype
         scale, bias, mean, var = [np.asarray(arg.array, np.float64) for arg in self.node.args[1:5]]

@@ -11,9 +11,10 @@ __all__ = ["Recurrent", "uses_relu"]
 
 
 def _has_keras_layer(node: GraphNode, inputs: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether a Keras layer supports an LSTM, GRU or RNN that `standard_recurrent` accepts.
+    """Whether a Keras layer can compute an LSTM, GRU or RNN.
 
-    That requires known weights, float32 or float64, the same activations in both directions, and no peepholes.
+    `standard_recurrent` must accept the node. It must have known weights, float32 or float64, the same activations in
+    all directions, and no peepholes.
     """
     layer = standard_recurrent(node.operator, inputs, attributes)
     return (
@@ -48,10 +49,11 @@ class Recurrent:
     def over_time(
         self, step: Callable[..., Tuple[List[Array], List[Array]]], state: List[Array], xs: List[Array], backwards: bool
     ) -> Tuple[List[Array], List[Array]]:
-        """Run a loop over the first axis of each array in `xs`: `state, ys = step(state, slices)` for each index.
+        """Run a loop over the first axis of the arrays `xs`: `state, ys = step(state, [x[index] for x in xs])`.
 
-        `slices`: the list of xs[k][index] for each k. Returns (last state, for each y its values stacked along a new first
-        axis). `backwards`: from the last index to the first; the stacked values are in the order of `xs`.
+        Returns (last state, stacked ys). Each stacked y has the values of all indices along a new first axis.
+
+        `backwards`: the loop runs from the last index to the first. The stacked values still have the order of `xs`.
         """
         raise NotImplementedError
 

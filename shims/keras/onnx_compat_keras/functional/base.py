@@ -44,9 +44,9 @@ def is_known(*handles: Handle) -> bool:
 class Scope:
     """The symbolic tensors of a model that the emitter shares between nodes: a tensor belongs to a single model.
 
-    The body of a branch or loop is a model with a scope of its own. Its constants are inputs, because Keras saves no
-    weights of such a model: `lifted` maps the id of a constant's array to (constant, input). None: the constants of the
-    model are weights.
+    The body of a branch or loop is a model with a scope of its own. The constants of a body are inputs, because Keras
+    saves no weights of such a model. `lifted` maps the id of a constant's array to (constant, input). It is None for
+    the whole model, whose constants are weights.
     """
 
     source: SymbolicTensor = None  # an input of the model, on which constants depend: Keras requires that
@@ -60,8 +60,8 @@ class Scope:
 class Operations:
     """A proxy of `keras.ops`: an operation that is called through it is named after the current ONNX node.
 
-    Raises UnsupportedError for a name that `keras.ops` lacks. If `checked`, a call raises UnsupportedError if Keras
-    would compute the operation in fewer bits (see `Base.check`).
+    Raises UnsupportedError for a name that `keras.ops` lacks. With `checked`, a call raises UnsupportedError as
+    `Base.check` does.
     """
 
     def __init__(self, emitter: "Base", checked: bool = True) -> None:
@@ -111,7 +111,7 @@ class Base(Emitter):
 
     @contextmanager
     def inner_scope(self, zero: SymbolicTensor) -> Iterator[Scope]:
-        """Return a context manager in which the emitter builds the body of a branch or loop. It gives the scope.
+        """Return a context manager in which the emitter builds the body of a branch or loop. It yields the new scope.
 
         `zero`: the input of the body that holds the int32 tensor [0].
         """
@@ -235,8 +235,8 @@ class Base(Emitter):
     def operand(self, handle: Handle) -> Handle:
         """Return a handle as an argument of an operation: a literal for a constant of at most 16 elements, else a tensor.
 
-        The literal of a scalar is a Python number, if int32 can hold it or it is no integer. Any other literal is an
-        array.
+        The literal of a scalar is a Python number, or an array for a signed integer beyond int32. The literal of a
+        constant of rank 1 or more is an array.
         """
         if isinstance(handle, Known) and handle.array.size <= _LITERAL:
             array = handle.array
@@ -248,8 +248,9 @@ class Base(Emitter):
         return self.tensor(handle)
 
     def operands(self, *handles: Handle) -> List[Handle]:
-        """Return handles as a list of arguments of an operation (see `operand`). If all are constants, the first becomes a
-        symbolic tensor: an operation of Keras needs one.
+        """Return handles as a list of arguments of an operation (see `operand`).
+
+        If all are constants, the first becomes a symbolic tensor, because an operation of Keras needs one.
         """
         if is_known(*handles):
             return [self.tensor(handles[0])] + [self.operand(handle) for handle in handles[1:]]
@@ -264,8 +265,10 @@ class Base(Emitter):
           cast.
         - Any other array is stored in its dtype, and is trainable.
 
-        An array that is used twice has a single layer. In the body of a branch or loop, the constant is an input of the
-        body. An empty array is a part of `zero`, without elements.
+        An array that is used twice has a single layer.
+
+        Two kinds of constants have no layer. In the body of a branch or loop, a constant is an input of the body. An
+        empty array is an empty slice of `zero`.
         """
         held = self.scope.held
         if id(known.array) not in held:
@@ -324,8 +327,8 @@ class Base(Emitter):
 
 
 def policy(dtype: DType) -> str:
-    """Return the Keras dtype policy under which a layer keeps a dtype: the dtype's name, or "float32" if it is no float.
+    """Return the Keras dtype policy under which a layer keeps a dtype: the name of a float dtype, else "float32".
 
-    Layers cast floats only.
+    Keras layers cast only floats to the dtype of their policy.
     """
     return dtype.name if dtype.kind == "f" else "float32"

@@ -45,7 +45,10 @@ def functional(program: Program) -> KerasModel:
 
 
 def other_errors(program: Program) -> Dict[str, OnnxCompatError]:
-    """Return name of the ONNX node -> its error, for the nodes of a program that a functional Keras model cannot express."""
+    """Return {name of the ONNX node: error} for the nodes of a program that a functional Keras model cannot express.
+
+    Each name has its first error. Errors of recorded nodes that stem from no ONNX node are left out.
+    """
     with wide():
         emitter = Symbolic(Names())
         emitter.scope.source = keras.Input(batch_shape=(), dtype="float32")

@@ -17,7 +17,7 @@ _FAR = 2**30
 class Computed(Sizing):
     """Emitter helpers that compute positions along an axis, as int32 vectors, and take the elements there.
 
-    They raise UnsupportedError on JAX if the number of positions is a number that is computed from values.
+    On JAX, they raise UnsupportedError if the number of positions is a `Length` of the operation "number".
     """
 
     def int32(self, size: Scalar) -> Handle:
@@ -38,7 +38,11 @@ class Computed(Sizing):
         return self.ops.take(x, ops.add(ops.multiply(positions, step), first), axis=axis)
 
     def _from_front(self, bound: Scalar, size: Handle) -> Handle:
-        """Return a bound that counts from the end of an axis, a negative one, as a bound from the front: int or int32."""
+        """Return a bound of a slice, counted from the front of an axis of the length `size`: an int or an int32 tensor.
+
+        A negative bound counts from the end: -2 with size 5 -> 3. Another bound is returned as it is. Magnitudes above
+        2**30 become 2**30.
+        """
         ops = self.unchecked_ops
         if isinstance(bound, (int, np.integer)):
             bound = max(-_FAR, min(int(bound), _FAR))

@@ -59,7 +59,8 @@ class Control(Shape):
     ) -> Tuple[Handle, ...]:
         """Run the body in a while_loop. Its state is the number of the slice, the states, and the elements of all ys so far.
 
-        Raises UnsupportedError if an element of ys has more than one size that only the run tells.
+        Raises UnsupportedError if a stacked result has more than one size that only the run tells, or such a size and a
+        size 0. The number of slices is one of these sizes. Raises UnsupportedError as `_loop` does.
         """
         (count,) = length.scalars
         specs = [ref.spec for ref in self.node.regions[0].inputs[: len(state)]]
@@ -100,7 +101,9 @@ class Control(Shape):
     ) -> List[Handle]:
         """Return the state after `state = body(state + captures)`, repeated while `test(state + captures)` is true.
 
-        `specs`: the types of the state, which hold before and after each round.
+        `specs`: the types of the state, which hold before and after each round. Captures do not change.
+
+        Raises UnsupportedError if this Keras cannot load a saved while_loop (see `loads_while_loops`).
         """
         if not loads_while_loops():
             raise UnsupportedError(
@@ -143,8 +146,9 @@ class Control(Shape):
     def _open(self, x: SymbolicTensor, spec: Spec) -> SymbolicTensor:
         """Return x with an unknown length on each axis whose size is symbolic in `spec`. The values stay as they are.
 
-        TensorFlow checks that no known length changes in a loop or differs between branches. Raises UnsupportedError on
-        JAX, which compiles fixed shapes.
+        TensorFlow checks that no known length changes in a loop or differs between branches.
+
+        Raises UnsupportedError on JAX, which compiles fixed shapes, if x has a known length on such an axis.
         """
         for axis, size in enumerate(spec.shape):
             if x.shape[axis] is not None and not isinstance(size, (int, np.integer)):
@@ -191,7 +195,10 @@ class _InnerModel:
             self.results = [self._finish(emitter, handle, spec) for handle, spec in zip(body(self.inputs), results)]
 
     def _finish(self, emitter: Control, handle: Handle, spec: Spec) -> SymbolicTensor:
-        """Return a result as a tensor of the dtype and the known sizes of `spec`, by a layer that names it."""
+        """Return a result as a tensor of the dtype of `spec`: the output of a new Identity layer.
+
+        A known size of `spec` is declared too, if a reshape can declare it. A symbolic size becomes an unknown length.
+        """
         ops, tensor = emitter.unchecked_ops, emitter.tensor(handle)
         if tensor.dtype != spec.dtype.name:
             tensor = ops.cast(tensor, spec.dtype.name)
@@ -224,7 +231,11 @@ class _InnerModel:
         return keras.Model(_by_name(self._all_inputs(lifted)), self.results[0], name=self.emitter.names.fresh("test"))
 
     def build_body(self, lifted: Sequence[Known], count: int) -> KerasModel:
-        """Return the model that maps a dict of tensors to one of the same keys: `count` results, and the other inputs."""
+        """Return the model of the body of a loop: it maps a dict of tensors to a dict with the same keys.
+
+        The keys are the names of the inputs: [0], then `count` tensors of the state, then the captures and the
+        constants `lifted`. The result has the new state, and the other inputs unchanged.
+        """
         inputs = self._all_inputs(lifted)
         kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]
         results = [self._identity(inputs[0], dtypes.int32), *self.results, *kept]

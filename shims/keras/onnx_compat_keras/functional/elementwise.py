@@ -31,9 +31,9 @@ class Elementwise(Pointwise, Sizing):
         return self.layer("Activation", self.tensor(x), activation="sigmoid")
 
     def activation(self, x: Handle, kind: str, approximate: bool = False) -> Handle:
-        """Return an activation of x: `kind` names a function of `keras.activations`.
+        """Return an activation of x. `kind`: the name of a function of `keras.activations`.
 
-        `approximate`: GELU is approximated by tanh, which an Activation layer cannot say.
+        `approximate`: return GELU, approximated by tanh, whatever `kind` is. An Activation layer lacks this option.
         """
         if approximate:
             return self.ops.gelu(self.tensor(x), approximate=True)
@@ -70,9 +70,10 @@ class Elementwise(Pointwise, Sizing):
         return self._narrow(self.ops.subtract(*self.operands(x, y)))
 
     def _narrow(self, result: Handle) -> Handle:
-        """Cast a sum or product back to an integer dtype below 32 bits: Keras may widen the result, for a Python number.
+        """Return the result of arithmetic, cast back to the dtype of the node if this is an integer below 32 bits.
 
-        A result of another dtype is returned unchanged.
+        Keras may widen such a result if an operand is a Python number. For another dtype, the result is returned
+        unchanged.
         """
         return self.restore_dtype(result) if self.node.outputs[0].spec.dtype.bits < 32 else result
 
@@ -250,7 +251,10 @@ class Elementwise(Pointwise, Sizing):
         return self._shift("right_shift", x, y)
 
     def _shift(self, name: str, x: Handle, y: Handle) -> Handle:
-        """Return x shifted by y bits. The result is 0 for as many bits as the dtype has, or more."""
+        """Return x shifted by y bits. `name` is "left_shift" or "right_shift".
+
+        The result is 0 where y is at least the number of bits of the dtype.
+        """
         x, y = self.tensor(x), self.tensor(y)
         bits, dtype = self.out.dtype.bits, self.out.dtype.name
         shifted = self.ops.cast(getattr(self.ops, name)(x, self.ops.cast(self.ops.minimum(y, bits - 1), dtype)), dtype)
@@ -274,8 +278,8 @@ class Elementwise(Pointwise, Sizing):
 def _is_taken_for_bias(x: Sequence[Optional[int]], y: Sequence[Optional[int]]) -> bool:
     """Whether `keras.ops.add` may add tensors of the shapes `x` and `y` along a wrong axis.
 
-    If all axes of y but one have length 1, Keras 3.15 on TensorFlow calls `tf.nn.bias_add`. It compares the length of
-    that axis with the second and the last axis of x. Example: [2, 4, 1] + [4] gives [2, 4, 1].
+    If all axes of y but one have length 1, Keras 3.15 on TensorFlow may call `tf.nn.bias_add`. Keras first compares the
+    length of this axis with the second and the last axis of x. Example: [2, 4, 1] + [4] gives [2, 4, 1].
     """
     long_axes = [axis - len(y) for axis, size in enumerate(y) if size != 1]
     if len(x) < 2 or len(long_axes) != 1:

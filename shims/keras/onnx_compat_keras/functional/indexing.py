@@ -70,7 +70,11 @@ class Indexing(Control):
         return rows
 
     def _batch_offset(self, indices: Handle, axis: int, lead: Sequence[Scalar]) -> Handle:
-        """Return the position of the first row of each batch along `axis`, to add to rows of the shape indices.shape[:-1]."""
+        """Return the offset of each index of the batch axis `axis`, to add to row numbers of shape indices.shape[:-1].
+
+        The offset of index k is k times the product of `lead` after `axis`. `lead` has the sizes of the batch axes and
+        of the indexed axes of the tensor. Example: axis 0, lead [2, 3] -> [0, 3].
+        """
         ops = self.unchecked_ops
         offset = self.positions(self.dim(indices, axis))
         for size in lead[axis + 1 :]:
@@ -78,7 +82,11 @@ class Indexing(Control):
         return ops.reshape(offset, (-1, *[1] * (len(indices.shape) - 2 - axis)))
 
     def _elements(self, rows: Handle, rest: Sequence[Scalar]) -> Handle:
-        """Return the positions of all elements of rows, of the shape rows.shape + rest, from the positions of the rows."""
+        """Return the positions of all elements of the rows with the numbers `rows`, in the flattened tensor.
+
+        A row has the shape `rest`, and the result has the shape rows.shape + rest. Example: rows [2], rest [3] ->
+        [[6, 7, 8]].
+        """
         ops = self.unchecked_ops
         for size in rest:
             first = ops.multiply(ops.expand_dims(rows, -1), self.int32(size))

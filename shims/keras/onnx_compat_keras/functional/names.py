@@ -16,9 +16,10 @@ _MOVING = frozenset(
 
 
 def _working(operation: Any, created: Set[int]) -> Any:
-    """Return the operation, or, while it is one of `_MOVING`, the operation that computes its only tensor.
+    """Return the operation that does the work: the nearest one, from `operation` back, whose class is not in `_MOVING`.
 
-    Returns the given operation if this leads to an operation that is not in `created`.
+    Returns `operation` itself if an operation of `_MOVING` on the way has not exactly one input. The same holds if the
+    way leads to an operation whose id is not in `created`.
     """
     working = operation
     while type(working).__name__ in _MOVING:
@@ -47,8 +48,12 @@ class Names:
     def of(self, node: Node, kind: str, auxiliary: bool = False) -> str:
         """Return an unused name for a layer or operation of a class, `kind`, that emits a recorded node.
 
-        It is the name of the ONNX node, if the recorded node does its work and the name is still free. Otherwise the kind
-        is appended. That holds too for an `auxiliary` operation, and for a kind in `_MOVING` that does not do the work.
+        - The recorded node has no ONNX node: "values".
+        - The recorded node does the work of its ONNX node: the reserved name of the ONNX node, at its first use.
+        - Otherwise: the name of the ONNX node with the kind appended: "conv1_reshape".
+
+        The kind is also appended for an `auxiliary` operation. It is appended for a kind in `_MOVING`, unless the
+        primitive of the recorded node is in `MOVES`. A number makes a used name unique.
         """
         if node.origin is None:
             return self.fresh("values")
@@ -61,16 +66,21 @@ class Names:
         return self.fresh("%s_%s" % (name.strip("/"), words))
 
     def take(self, node: Node) -> Optional[str]:
-        """Return the reserved name of the ONNX node of `node`, once. Returns None if `node` does not do its work."""
+        """Return the reserved name of the ONNX node of `node`. The name is then no longer reserved.
+
+        Returns None if `node` does not do the work of the ONNX node, or if the name was taken before.
+        """
         if node.origin is None or self._main.get(node.origin.node) is not node:
             return None
         return self._reserved.pop(node.origin.node, None)
 
     def rename(self, node: Node, operation: Any, created: Set[int]) -> None:
-        """Give `operation`, the last one of a recorded node, the reserved name of the ONNX node, if it is still free.
+        """Give the reserved name of the ONNX node to an operation of the recorded node `node`, if `take` returns it.
 
-        If the operation moves elements only, the operation before it that does not gets the name. `created`: the ids of
-        the operations of the recorded node.
+        `operation`: the last operation of the recorded node. `created`: the ids of all its operations.
+
+        - The primitive of the node is in `MOVES`: `operation` gets the name.
+        - Otherwise: the operation that does the work gets the name (see `_working`).
         """
         name = self.take(node)
         if name is not None:
@@ -82,8 +92,8 @@ class Names:
         Slashes at the ends, and "_" and "-" at the front, are removed. A run of characters other than ASCII letters,
         digits and `_.-` becomes one "_". An empty name becomes "values". The rule is that of TensorFlow's name scopes.
 
-        `weighty`: the layer may have weights. Dots are then replaced by "_", because torch allows no dot in the name of
-        a weight.
+        `weighty`: the layer may have weights. Dots are then replaced too, because torch allows no dot in the name of a
+        weight.
         """
         foreign = r"[^A-Za-z0-9_-]+" if weighty else r"[^A-Za-z0-9_.-]+"
         base = re.sub(foreign, "_", wanted.strip("/")).lstrip("_-") or "values"

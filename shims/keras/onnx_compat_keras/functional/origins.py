@@ -16,9 +16,11 @@ _LAYERS = frozenset(
 
 
 def main_nodes(region: Region) -> Dict[str, Node]:
-    """Return name of the ONNX node -> the recorded node that does its work, for a region and its inner regions.
+    """Return {name of the ONNX node: the recorded node that does its work} for a region and its inner regions.
 
-    A node with a layer precedes other computations, and these precede `MOVES`. Of several, the last counts.
+    Several live nodes of a region may stem from one ONNX node. Then a node with a primitive in `_LAYERS` is chosen.
+    Without one, a node with a primitive that is not in `MOVES` is chosen, else any. Of several candidates, the last is
+    chosen.
     """
     nodes: Dict[str, Node] = {}
     for node in region.live():

@@ -15,8 +15,12 @@ class Reduction(Base):
     def _global_pool(self, kind: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Optional[Any]:
         """Reduce a float image over all its spatial axes by a Global<kind>Pooling layer. Return the layer's result.
 
-        `kind`: "Average" or "Max". The channels are the last axis. Return None for other dtypes or axes, and unless the image
-        has two or three spatial axes.
+        `kind`: "Average" or "Max". The channels are the last axis of x.
+
+        Return None in these cases:
+
+        - x is no float tensor with two or three spatial axes.
+        - `axes` are not all spatial axes in ascending order.
         """
         rank = len(x.shape)
         if rank not in (4, 5) or tuple(axes) != tuple(range(1, rank - 1)) or self.out.dtype.kind != "f":

@@ -8,9 +8,10 @@ __all__ = ["SavedFunction"]
 
 
 class SavedFunction:
-    """A callable that Keras saves as the public name of a function of `keras.ops`, and loads as this function.
+    """A callable that calls a function of `keras.ops`, and that Keras can save and load.
 
-    Keras saves a plain function without its module, and then does not find it.
+    A file stores the public name of the function, such as `keras.ops.while_loop`. Keras would save a plain function
+    without its module, and would not find it when the file is loaded.
     """
 
     name = ""

@@ -57,7 +57,7 @@ class Shape(Computed):
         return self._gather_rows(x, shape)
 
     def _move_unit_axes(self, x: Handle, shape: Sizes) -> Optional[Handle]:
-        """Return x reshaped to `shape` by a squeeze and expand_dims, if the shapes differ in axes of length 1 only.
+        """Return x reshaped to `shape` by a squeeze and an expand_dims, if the shapes differ only in axes of length 1.
 
         Returns None for any other shape, and for a constant.
         """
@@ -94,10 +94,10 @@ class Shape(Computed):
     def _gather_rows(self, x: Handle, shape: Sizes) -> Handle:
         """Return x reshaped to `shape`, which has at least one size that is only known at run time, by a gather.
 
-        x is first reshaped to a table, whose rows have the known sizes at the end of `shape`. A tensor of row numbers,
-        which has the other sizes, then gathers the rows.
+        x is first reshaped to a table, whose rows have the known sizes after the last unknown size. A tensor of row
+        numbers, which has the other sizes, then gathers the rows.
 
-        Raises UnsupportedError if a known size is 0, or if a size is a computed number instead of the size of an axis.
+        Raises UnsupportedError if a size of the rows is 0, and as `positions` does.
         """
         values = shape.scalars
         lead = max(k for k, value in enumerate(values) if not isinstance(value, (int, np.integer))) + 1
@@ -139,8 +139,7 @@ class Shape(Computed):
     def _zeros_grid(self, values: Sequence[Scalar]) -> Handle:
         """Return an int32 tensor of zeros with the shape `values`, for a broadcast by `where`.
 
-        `values`: ints and `Length`s; at least one must be a `Length`. Raises UnsupportedError for a size of 0, and for a size
-        that is a computed number and no size of an axis.
+        `values`: ints and `Length`s; at least one must be a `Length`. Raises UnsupportedError as `positions` does.
         """
         grid: Any = None
         for k, value in enumerate(values):
@@ -161,9 +160,12 @@ class Shape(Computed):
     def _can_concatenate(self, parts: List[Handle], axis: int) -> bool:
         """Whether a Concatenate layer can join the tensors `parts` along `axis`.
 
-        It can join distinct float tensors whose shapes are equal except along `axis`. An unknown size equals any other
-        unknown size. Returns False for axis 0. Returns False for integers, because the layer declares float32, the
-        dtype of its policy, for its result.
+        It can join float tensors whose shapes are equal except along `axis`. An unknown size equals any other unknown
+        size. Returns False in these cases:
+
+        - `axis` is 0.
+        - A tensor occurs twice in `parts`.
+        - The tensors are integers: the layer declares float32, the dtype of its policy, for its result.
         """
         if self.out.dtype.kind != "f" or len({id(part) for part in parts}) < len(parts) or axis == 0:
             return False
@@ -194,7 +196,7 @@ class Shape(Computed):
         return x if all(part == slice(None) for part in key) else cut(self.ops, x, tuple(key))
 
     def _is_axis_length(self, x: Handle, axis: int, end: Extent) -> bool:
-        """Whether `end`, the end of a slice, is provably the length of this axis of the node's first argument.
+        """Whether `end`, the end of a slice, is provably the length of `axis` of the node's first argument.
 
         Returns False if this argument is a constant.
         """
@@ -202,9 +204,12 @@ class Shape(Computed):
         return isinstance(source, Ref) and is_equal(source.spec.shape[axis], end)
 
     def _axis_slice(self, x: Handle, axis: int, start: int, end: int, step: int) -> _AxisSlice:
-        """Return the slice object for an axis with known bounds, or "backward" for the whole axis in reverse order.
+        """Return the slice of an axis with known bounds.
 
-        For the whole axis in order, the slice object is slice(None). For any other negative step, the result is "computed".
+        - The whole axis in order: slice(None).
+        - The whole axis in reverse order: "backward".
+        - Any other negative step: "computed". The caller then uses `slice_computed`.
+        - Otherwise: slice(start, end, step).
         """
         size = x.shape[axis]
         if step < 0:
@@ -251,8 +256,8 @@ class Shape(Computed):
     def pad_constant(self, x: Handle, around: Sequence[Tuple[int, int]], value: Known) -> Handle:
         """Return x with axis k padded by around[k] = (before, after) with the constant scalar `value`.
 
-        Zeros around one to three spatial axes of a float image become
-        a ZeroPadding layer. Integers of any magnitude stay exact.
+        A ZeroPadding layer pads a float image with zeros along one to three spatial axes. The first and the last axis
+        must not be padded for that. Integers of any magnitude stay exact.
         """
         number = value.array.item()
         space = len(x.shape) - 2

@@ -25,7 +25,7 @@ class Length:
 
     - "mul", "add", "floordiv", "min": `parts` are two sizes, each an int or a Length.
     - "axis": `parts` are a tensor and an axis, whose length is the size.
-    - "number": `parts` is an integer tensor with a single element, which is the size. A negative size counts as 0.
+    - "number": `parts` are one integer tensor with a single element, which is the size. A negative size counts as 0.
     """
 
     operation: str
@@ -82,8 +82,9 @@ class Sizing(Base):
     def combine_sizes(self, operation: str, x: Handle, y: Handle) -> Handle:
         """Return the size `operation(x, y)`: "mul", "add", "floordiv", "min", "max" or "mod".
 
-        Each operand is a `Length`, an int or a scalar: a constant or an integer tensor. The result is a `Length`. It is a
-        number if vectors of ones cannot do the operation (see `_has_vector`).
+        Each operand is a `Length`, an int, or a scalar that is a constant or an integer tensor. The result is a
+        `Length`. Its operation is "number" if vectors of ones cannot do `operation` (see `_has_vector`). A divisor
+        below 1 counts as 1, unless it is an int.
         """
         x, y = (part.array.item() if isinstance(part, Known) and part.array.ndim == 0 else part for part in (x, y))
         if _has_vector(operation, x, y):
@@ -115,9 +116,9 @@ class Sizing(Base):
         return tensor if tensor.dtype == "int64" else ops.cast(tensor, "int64")
 
     def positions(self, length: Scalar) -> Handle:
-        """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`, for which it is created once.
+        """Return the int32 tensor [0, 1, ..., length - 1]. `length`: an int or a `Length`.
 
-        Raises UnsupportedError as `ones_vector` does.
+        The tensor of a `Length` is created once. Raises UnsupportedError as `ones_vector` does.
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.arange(int(length), dtype=np.int32), dtypes.int32))
@@ -146,7 +147,8 @@ class Sizing(Base):
     def ones_vector(self, length: Scalar) -> Handle:
         """Return an int32 tensor of ones of the shape [length], which represents the size `length`: an int or a `Length`.
 
-        The tensor of a `Length` is created once. Raises UnsupportedError for a number on JAX, which compiles fixed shapes.
+        The tensor of a `Length` is created once. Raises UnsupportedError on JAX, which compiles fixed shapes, for a
+        `Length` of the operation "number".
         """
         if _is_int(length):
             return self.constant_tensor(Known(np.ones(int(length), np.int32), dtypes.int32))
@@ -206,8 +208,14 @@ class Sizing(Base):
 def _has_vector(operation: str, x: Scalar, y: Scalar) -> bool:
     """Whether a vector of ones represents `operation(x, y)`, without numbers.
 
-    The operands are then an int or a `Length` that is no number. A quotient needs an int above 0 as its divisor, a minimum and a product
-    need an int of at least 0 or a `Length`.
+    Each operand must be an int or a `Length` whose operation is not "number". The operations have further conditions:
+
+    - "add": none
+    - "mul": no operand is a negative int
+    - "floordiv": y is an int above 0
+    - "min": an operand is an int of at least 0
+
+    Returns False for any other operation.
     """
     if not all(_is_int(part) or (isinstance(part, Length) and part.operation != "number") for part in (x, y)):
         return False

@@ -12,9 +12,8 @@ __all__ = ["cut"]
 def cut(ops: KerasOps, x: SymbolicTensor, key: Sequence[Any]) -> Handle:
     """Return `x[key]`. `key` has ints, slices and at most one Ellipsis.
 
-    ops.get_item computes it. If this Keras cannot load a saved get_item, ops.take computes it along each indexed axis.
-    ops.take needs a known length of an axis, except for the slices `:`, `:1` and `0:1`. Raises UnsupportedError if it
-    is unknown.
+    ops.get_item computes the result. If this Keras cannot load a saved get_item, ops.take computes it axis by axis.
+    Then UnsupportedError is raised for a slice of an axis of unknown length, except for `:`, `:1` and `0:1`.
     """
     if keeps_keys():
         return ops.get_item(x, tuple(key))

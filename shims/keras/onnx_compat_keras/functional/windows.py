@@ -124,7 +124,8 @@ class Windows(Shape, Base):
     def _convolve_groups(self, x: Handle, w: Known, bias: Handle, window: Window, groups: int) -> Handle:
         """Compute a grouped transposed convolution, which Keras lacks, by a layer for each group and a Concatenate.
 
-        `w` is [spatial..., input channels, output channels of a group]. `bias`: a `Known` for all groups, or None.
+        `w` is [spatial..., input channels, output channels of a group]. `bias`: a `Known` with the output channels of
+        all groups, or None.
         """
         width, outputs = w.array.shape[-2] // groups, w.array.shape[-1]
         parts: List[Handle] = []

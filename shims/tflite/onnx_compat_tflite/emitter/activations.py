@@ -31,9 +31,10 @@ def leaky_relu(builder: Builder, x: Handle, alpha: float) -> Handle:
 
 @primitive
 def prelu(builder: Builder, x: Handle, slope: Handle) -> Handle:
-    """Emit PRELU with a slope for each channel, the last axis. All other axes of `slope` must have length 1.
+    """Emit PRELU: x where x is positive, else x times the slope of its channel. Channels are the last axis.
 
-    The slopes are reshaped to all axes of x but the batch, as some kernels require.
+    All other axes of `slope` must have length 1. The slopes are reshaped to one axis fewer than x, as some kernels
+    require: [1, 1, C] for an x of [N, H, W, C].
     """
     slopes = reshaping.reshape_to(builder, slope, (1,) * (x.rank - 2) + slope.dims[-1:])
     return builder.add_op("PRELU", [x, slopes], x.dtype, x.dims)

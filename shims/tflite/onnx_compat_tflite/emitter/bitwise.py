@@ -48,8 +48,8 @@ def bitcast(builder: Builder, x: Handle, dtype: DType) -> Handle:
 def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
     """Emit the bitwise AND of x and y.
 
-    - If the dtype is signed and an operand is a constant with one run of set bits (`_run_of_bits`), the result is
-      computed by remainders (`_mask_bit_range`).
+    - If the dtype is signed and an operand is a constant of one element with one run of set bits (`_run_of_bits`), the
+      result is computed by remainders (`_mask_bit_range`).
     - Otherwise it is computed by LOGICAL_AND of the single bits.
     """
     for value, mask in ((x, y), (y, x)):
@@ -61,10 +61,10 @@ def bitwise_and(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @widen_for("FLOOR_MOD", "SUB")
 def _mask_bit_range(builder: Builder, x: Handle, low: int, high: Optional[int]) -> Handle:
-    """Keep the bits `low` to `high` - 1 of a signed x, and clear the others.
+    """Keep the bits `low` to `high` - 1 of a signed x, and clear all other bits.
 
-    Without `high` (None), all bits from `low` on are kept. The result is x mod 2^high - x mod 2^low. Without `high`, it
-    is x - x mod 2^low.
+    - With `high`, the result is x mod 2^high - x mod 2^low.
+    - Without `high` (None), all bits from `low` on are kept: the result is x - x mod 2^low.
     """
     upper = x if high is None else broadcasting.add_op(builder, "FLOOR_MOD", [x, builder.like(x, 2**high)])
     if not low:
@@ -87,7 +87,10 @@ def bitwise_xor(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _combine_bits(builder: Builder, x: Handle, y: Handle, logical: str) -> Handle:
-    """Apply a logical operator, such as LOGICAL_AND, to each pair of bits of x and y; return numbers of x's dtype."""
+    """Combine x and y bit by bit by the op `logical`, such as LOGICAL_AND, and return integers of x's dtype.
+
+    The shapes of x and y broadcast.
+    """
     count = 8 * np.dtype(x.dtype).itemsize
     wide = "int32" if count < 32 else "int64"
     operands = [_to_bits(builder, casting.to(builder, operand, wide), count) for operand in (x, y)]
@@ -101,8 +104,10 @@ def _combine_bits(builder: Builder, x: Handle, y: Handle, logical: str) -> Handl
 def _to_bits(builder: Builder, x: Handle, count: int) -> Handle:
     """Return the lowest `count` bits of an integer x as booleans along a new last axis, the lowest bit first.
 
-    `count` is 64, for an int64 x, or at most 62. Bit k is computed as x mod 2^(k + 1) >= 2^k. Bits 62 and 63 are
-    computed by comparisons without a remainder, because 2^63 is no int64.
+    For an int64 x, `count` is 64 or at most 62. For an int32 x, `count` is at most 30.
+
+    Bit k is computed as x mod 2^(k + 1) >= 2^k. Exception: the bits 62 and 63 are computed without a remainder, because
+    2^63 does not fit int64.
     """
     column = reshaping.insert_axis(builder, x, 0)
     if count < 64:
@@ -144,7 +149,8 @@ def shift_right(builder: Builder, x: Handle, y: Handle) -> Handle:
 def _shift_bits(builder: Builder, x: Handle, y: Handle, left: bool) -> Handle:
     """Shift x by y bits: multiply (`left`) or divide by 2^y in int64, rounding down, and cast to x's dtype.
 
-    A shift by the width of x or more gives 0; so does a shift to the right by 63. y is not negative as int64.
+    The result is 0 where y is the width of x or more. For a shift to the right, it is also 0 where y is 63. y must not
+    be negative after the cast to int64.
     """
     count = 8 * np.dtype(x.dtype).itemsize
     wide = [casting.to(builder, x, "int64"), casting.to(builder, y, "int64")]
@@ -164,10 +170,11 @@ def _powers(count: int) -> List[int]:
 
 
 def _run_of_bits(mask: Handle) -> Optional[Tuple[int, Optional[int]]]:
-    """Return (index of the lowest set bit, index of the highest set bit + 1) of a constant mask of a single element.
+    """Return (index of the lowest set bit, index of the highest set bit + 1) of a constant mask: 0b0110 gives (1, 3).
 
-    For a negative mask, whose set bits reach the sign, the second number is replaced by None. Returns None instead of a
-    pair in these cases:
+    For a negative mask, whose set bits include the sign, the second number is None: -4 gives (2, None).
+
+    Returns None instead of a pair in these cases:
 
     - The mask is not a constant of one element, or is 0.
     - The set bits are not adjacent.

@@ -24,8 +24,10 @@ def add_op(
     """Append an operator over operands that broadcast together, and return its result in their common shape.
 
     `align_operands` first gives the operands shapes that the kernel can broadcast. The result has `dtype`, by default
-    the dtype of the last operand. `options` are the options of the op. Whether the kernel accepts the dtype is not
-    checked.
+    the dtype of the last operand. `options` are the options of the op.
+
+    It is not checked whether the kernel accepts the dtypes of the operands. Raises UnsupportedError if the runtime has
+    no tensors of the result's dtype.
     """
     aligned, restore = align_operands(builder, operands)
     result = builder.add_op(
@@ -41,10 +43,11 @@ def add_op(
 def align_operands(builder: Builder, operands: Sequence[Handle]) -> Tuple[List[Handle], Callable[[Handle], Handle]]:
     """Return (operands that every kernel can broadcast, function that restores the shape of the result).
 
-    - If the result has at most four axes, or all shapes are equal, the operands are unchanged.
-    - Otherwise adjacent axes are merged if the same operands broadcast along them.
-    - If more than four axes remain, each operand is broadcast to the shape of the result. This is also done if RESHAPE
-      cannot express a shape (`is_viewable`), or if it is unknown which operands broadcast.
+    - If the result has at most four axes, or all shapes are provably equal, the operands are unchanged.
+    - Otherwise adjacent axes are merged along which the same operands have size 1. The function splits them again.
+    - If more than four axes remain after merging, each operand is broadcast to the shape of the result instead.
+    - Each operand is also broadcast if RESHAPE cannot express the shape of an operand or of the result (`is_viewable`),
+      or if it is unknown which operands have size 1 along an axis.
     """
     shapes = [handle.dims for handle in operands]
     result_dims = broadcast_dims(shapes)
@@ -74,7 +77,8 @@ def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) 
     - If x provably has these sizes, the result is x itself.
     - If x is a constant and the result has at most 64 elements, the result is a constant.
     - If the repetitions are known (see `_tile_repeats`) and TILE accepts x's dtype, TILE computes the result.
-    - Otherwise BROADCAST_TO computes it, in a wider dtype if necessary.
+    - Otherwise BROADCAST_TO computes it. If BROADCAST_TO does not accept x's dtype, x is first cast to a wider dtype,
+      and the result is cast back.
 
     Raises UnsupportedError if BROADCAST_TO accepts neither x's dtype nor a wider dtype.
     """
@@ -98,8 +102,10 @@ def broadcast(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) 
 def _broadcast_beyond_empty(builder: Builder, x: Handle, target: Handle, dims: Sequence[Any]) -> Handle:
     """Broadcast x to the shape `target` by BROADCAST_TO, where a size of `target` may be 0.
 
-    The kernels write out of bounds if an axis of length 1 becomes empty. Such an axis is therefore broadcast to 1, and
-    the result is sliced to `target`.
+    `dims` are the sizes of the result, as far as they are known.
+
+    The kernels write out of bounds if an axis of length 1 becomes empty. Such an axis therefore keeps length 1 in
+    BROADCAST_TO, and the result is sliced to `target`.
     """
     source_shape = builder.shape_tensor(x)
     if x.rank < len(dims):
@@ -117,9 +123,9 @@ def _broadcast_beyond_empty(builder: Builder, x: Handle, target: Handle, dims: S
 
 
 def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[int]]:
-    """Return how often TILE must repeat each axis of the shape `narrow` to give the shape `wide`.
+    """Return how often TILE must repeat each axis of the shape `narrow` to give `wide`: (2, 1), (2, 3) -> [1, 3].
 
-    Returns None if the ranks differ, or if a number of repetitions is unknown or zero.
+    Returns None if the ranks differ, if a number of repetitions is unknown or zero, or if the shapes do not broadcast.
 
     TILE takes a hundredth of the time of BROADCAST_TO, because it copies whole rows.
     """
@@ -137,10 +143,12 @@ def _tile_repeats(narrow: Sequence[Any], wide: Sequence[Any]) -> Optional[List[i
 
 
 def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
-    """Return the axes 0 to `rank` - 1 of the result in groups of adjacent axes, in order.
+    """Group adjacent axes along which the same shapes have size 1; return the groups of axes 0 to `rank` - 1.
 
-    Along the axes of a group, the same operands have size 1. An axis along which all operands have size 1 can be in any
-    group. `rank` is the rank of the result.
+    `rank` is the rank of the result. A shape with fewer axes counts as padded by leading ones. An axis along which all
+    shapes have size 1 joins the group before it.
+
+    Example: (2, 3, 1), (1, 1, 4) -> [[0, 1], [2]].
     """
     groups: List[List[int]] = []
     last_pattern: Any = None
@@ -157,19 +165,20 @@ def _group_axes(shapes: Sequence[Sequence[int]], rank: int) -> List[List[int]]:
 
 
 def _merge_dims(dims: Sequence[Any], groups: Sequence[Sequence[int]], rank: int) -> Tuple[Any, ...]:
-    """Return the sizes `dims` with each group of axes merged to one axis.
+    """Return the sizes `dims` with each group of axes merged to one axis: (2, 3, 5), [[0, 1], [2]] -> (6, 5).
 
-    `groups` has lists of axes. They count from the axes of a shape of this `rank`, to which `dims` is first padded by
-    leading ones. The merged size of a group is None if a size of the group is None.
+    `dims` is first padded by leading ones to `rank` sizes; `groups` has the axes of the padded shape. The merged size
+    of a group is None if a size of the group is None.
     """
     full = (1,) * (rank - len(dims)) + tuple(dims)
     return tuple(product([full[axis] for axis in group]) for group in groups)
 
 
 def _knows_repeated_axes(shapes: Sequence[Sequence[Any]], rank: int) -> bool:
-    """Whether it is known for each axis of the result which operands are repeated along it.
+    """Whether it is known, for each of the `rank` axes of the result, which shapes must be repeated along it.
 
-    False for an axis with an unknown size (None), or with sizes other than 1 that are not provably equal: one may be 1.
+    False if an axis has an unknown size (None). False also if two sizes of an axis other than 1 are not provably equal:
+    one of them may be 1 at run time.
     """
     for axis in range(rank):
         sizes = [shape[axis - rank] for shape in shapes if len(shape) >= rank - axis]

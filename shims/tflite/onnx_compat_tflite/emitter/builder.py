@@ -39,9 +39,10 @@ class _Subgraphs:
 
 
 class Builder:
-    """Append operators to the innermost open subgraph, for one node.
+    """Append operators to the innermost open subgraph, for one node or for none.
 
-    The builders of all nodes of a model share its subgraphs. The node of a builder never changes: see `at`.
+    The builders of all nodes of a model share its subgraphs. The node of a builder never changes: `at` returns a
+    builder for another node.
     """
 
     def __init__(self, kernels: Kernels, subgraphs: Optional[_Subgraphs] = None, node: Optional[Node] = None) -> None:
@@ -81,9 +82,11 @@ class Builder:
 
     @contextmanager
     def subgraph(self, name: str) -> Iterator[Tuple[int, Graph]]:
-        """Open a new subgraph as a context of (index, graph): meanwhile operators are appended to this graph.
+        """Open a new subgraph in a `with` statement, which gives (index, graph).
 
-        The name of the subgraph is `name`, an underscore and the index.
+        Inside the block, operators are appended to the new subgraph.
+
+        The name of the subgraph is `name`, an underscore and the index: "then_1".
         """
         graph = Graph("%s_%d" % (name, len(self.graphs)))
         self.graphs.append(graph)
@@ -98,7 +101,10 @@ class Builder:
     ) -> Handle:
         """Append an operator with one result of this dtype and these sizes, and return the result.
 
-        An input of None is an omitted input. Raises UnsupportedError if the runtime has no tensors of the dtype.
+        An input of None is an omitted input. The flags `has_infinite` and `fits_int32` of the result are set.
+
+        Raises UnsupportedError if the runtime has no tensors of the dtype. It is not checked whether the kernel accepts
+        the inputs.
         """
         result = self.graph.add(builtin, inputs, self.require_type(dtype), dims, self._operator_name(), **options)
         if self.finite_arithmetic and dtype == "float32" and builtin in _KEEPS_INFINITY:
@@ -112,7 +118,7 @@ class Builder:
     def add_ops(
         self, builtin: str, inputs: Sequence[Optional[Handle]], results: Sequence[Tuple[str, Any]], **options: Any
     ) -> List[Handle]:
-        """Append an operator with several results, each of a (dtype, sizes) pair, and return them.
+        """Append one operator with several results, each given as (dtype, sizes), and return the results in order.
 
         An input of None is an omitted input. The dtypes are not checked against the runtime.
         """
@@ -123,11 +129,14 @@ class Builder:
         return self._node.origin.node if self._node is not None and self._node.origin is not None else None
 
     def may_be_infinite(self, x: Handle) -> bool:
-        """Whether x is a float32 constant with an infinity, or is computed from such a constant or from a logarithm.
+        """Whether x may be infinite, as far as the emitter tracks infinity. True in these cases:
 
-        The computation is followed only through the operators in `_KEEPS_INFINITY`. Returns False for other computed
-        tensors. Returns False for every computed tensor on runtimes whose arithmetic does not clamp infinity (no
-        `finite_arithmetic`).
+        - x is a float32 constant with an infinity.
+        - x is a result of LOG.
+        - x is computed from such a constant or result by operators of `_KEEPS_INFINITY`, in float32.
+
+        False for any other computed tensor. If the runtime does not clamp infinity (`finite_arithmetic` is False), the
+        result is False for every computed tensor.
         """
         return bool(x.dtype == "float32" and np.isinf(x.array).any()) if x.is_constant else x.has_infinite
 
@@ -135,7 +144,8 @@ class Builder:
     def accepts(self, builtin: str, dtype: str, feature: str = "plain") -> bool:
         """Whether the kernel takes this dtype with this feature: see `Kernels.accepts`.
 
-        A feature behind the name of the operator replaces `feature`: "MIRROR_PAD reflect".
+        `builtin` may end with a feature, which replaces `feature`: "MIRROR_PAD reflect" is the op MIRROR_PAD with the
+        feature "reflect".
         """
         name, _, named = builtin.partition(" ")
         return self.kernels.accepts(name, dtype, named or feature)
@@ -158,9 +168,9 @@ class Builder:
 
     # -- constants and inputs --------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Handle:
-        """Return the handle of a constant with the elements of `array`. `dtype` is not read: the dtype is that of the array.
+        """Return the handle of a constant with the elements and dtype of `array`. `dtype` is not read.
 
-        Raises UnsupportedError if the runtime has no tensors of the dtype.
+        Raises UnsupportedError if the runtime has no tensors of the array's dtype.
         """
         return Handle(self.require_type(storage_type(array)), array.shape, array=array)
 
@@ -210,10 +220,13 @@ class Builder:
         return self.graph.cache[handle.index]
 
     def refine(self, handle: Handle, dims: Sequence[Any]) -> Handle:
-        """Set unknown sizes of a computed tensor to the sizes in `dims`, in place, and return the handle.
+        """Replace unknown and symbolic sizes of a computed tensor by `dims`, in place, and return the handle.
 
-        A size of the handle that is an int is not changed. None in `dims` sets nothing, and a `dims` of another rank
-        changes nothing. The handle must not be a constant.
+        - A size of the handle that is an int is not changed.
+        - None in `dims` changes nothing.
+        - If `dims` has another rank than the handle, nothing is changed.
+
+        The handle must be a tensor of the innermost open subgraph, not a constant.
         """
         if len(dims) == handle.rank:
             handle.dims = tuple(choose_known_size(a, b) for a, b in zip(handle.dims, dims))
@@ -223,9 +236,10 @@ class Builder:
         return handle
 
     def name_value(self, handle: Handle, name: str) -> None:
-        """Name the tensor of a computed value, if the innermost open subgraph is the main subgraph.
+        """Rename the tensor of a computed value to `name`, if the innermost open subgraph is the main subgraph.
 
-        Constants, and values of other subgraphs, keep their names.
+        Does nothing for a constant, for an input, for a tensor that was renamed before, and for a name that is not
+        printable.
         """
         if not handle.is_constant and self.graph is self.graphs[0]:
             self.graph.name_tensor(handle, name)

@@ -29,18 +29,18 @@ _WIDER = {
 
 @primitive
 def cast(builder: Builder, x: Handle, dtype: DType) -> Handle:
-    """Cast x to a dtype. Raises UnsupportedError if the runtime has no tensors of the dtype, or no cast to it."""
+    """Cast x to a dtype. Raises UnsupportedError if the runtime has no tensors of the dtype, or cannot cast x to it."""
     return to(builder, x, builder.require_type(storage_type(dtype.numpy)))
 
 
 def to(builder: Builder, x: Handle, dtype: str) -> Handle:
     """Cast x to a dtype by the rules of C. Returns x itself if x already has the dtype.
 
-    - A constant of integers or booleans gives a constant.
+    - A constant gives a constant, unless it holds floats or strings.
     - `uint64.cast` casts from and to uint64 if `uint64.can_cast` is true.
-    - DEQUANTIZE casts from float16 if the kernel of CAST does not.
-    - Otherwise CAST is appended. For int8 this is done even if the kernel accepts only int32, because the pass
-      `int8_casts` replaces such a CAST.
+    - If CAST does not accept float16, DEQUANTIZE casts a float16 x to float32. Any other dtype is then cast from
+      float32.
+    - Otherwise CAST is appended. int8 is checked as int32, because the pass `int8_casts` replaces a CAST of int8.
 
     Raises UnsupportedError if the runtime cannot cast x.
     """
@@ -91,12 +91,14 @@ def call_widened(
 ) -> Any:
     """Call `function(builder, x, *arguments, **params)` in a wider dtype than x's, and convert the results back.
 
-    x, and each of `arguments` that has x's dtype, also inside a list, is converted. The wider dtype is int64 (see
-    `find_views`) or the next wider one. `builtins` are the ops that the function needs. At least one of them does not
-    accept x's dtype.
+    `builtins` are the ops that the function needs. At least one of them must not accept x's dtype.
 
-    Returns the result of the function. Results of the wider dtype get x's dtype; others, such as bool, stay. Raises UnsupportedError, which names the op without a kernel, if no wider dtype
-    holds the values of x.
+    - x is converted to int64 (see `find_views`) or to the next wider dtype.
+    - Each of `arguments` that has x's dtype, also inside a list, is converted in the same way. `params` stay.
+    - Results of the wider dtype get x's dtype. Results of another dtype, such as bool, stay.
+
+    Returns the result of the function: a handle, or a tuple of handles. Raises UnsupportedError, which names an op
+    without a kernel, if no wider dtype holds the values of x.
     """
     views = int64_views.find_views(builder, x.dtype, {name.partition(" ")[0] for name in builtins})
     if views is not None:
@@ -125,9 +127,10 @@ def _call_converted(
     convert: Callable[[Handle], Handle],
     restore: Callable[[Handle], Handle],
 ) -> Any:
-    """Call a function with x, and each of `arguments` of x's dtype (also in lists), converted by `convert`.
+    """Call `function` with x, and each of `arguments` that has x's dtype (also in lists), converted by `convert`.
 
-    Results of the dtype `wider` are converted by `restore`; results of another dtype stay.
+    Returns the result of the function: a handle, or a tuple of handles. Results of the dtype `wider` are converted by
+    `restore`; results of another dtype stay.
     """
 
     def convert_item(item: Any) -> Any:

@@ -32,14 +32,17 @@ def conv(
     groups: int,
     padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a convolution. float16 is computed in float32.
+    """Emit a convolution of a channels-last x with filters [O, kernel..., I / groups]. float16 is computed in float32.
 
-    `padding`: None for the pads of the window, "SAME" for the kernel's own padding.
+    `padding`: None for the pads of `window`, "SAME" for the kernel's own padding, which ignores these pads.
 
-    Side effect: if the channels of the filter are known, the handle x gets the number of channels.
+    Side effect: if the number of channels of x is unknown and follows from the filter, it is set in the handle x.
 
-    Raises UnsupportedError for another dtype than float32 and float16, and for more than three spatial axes. Raises
-    UnsupportedError if the op needs a number of channels or a kernel size that is unknown.
+    Raises UnsupportedError in these cases:
+
+    - The dtype is neither float32 nor float16.
+    - There are more than three spatial axes.
+    - The op needs a number of channels or a kernel size that is unknown.
     """
 
     def convolve(builder: Builder, x: Handle, w: Handle, bias: Handle, *where: Any) -> Handle:
@@ -65,9 +68,12 @@ def depthwise_conv(
     groups: int,
     padding: Optional[str] = None,
 ) -> Handle:
-    """Emit a depthwise convolution, with filters [1, kernel..., O]; over three spatial axes by `conv` with `groups`.
+    """Emit a depthwise convolution of a channels-last x with filters [1, kernel..., O].
 
-    `padding` is as in `conv`, and UnsupportedError is raised as there. `groups` is read only for three spatial axes.
+    With three spatial axes, `conv` computes it with `groups` groups. With one or two axes, `groups` is not read.
+
+    `padding` and the cases of UnsupportedError are as in `conv`. The numbers of channels of x and of the filter must
+    always be known for one or two axes.
     """
     if len(window.strides) == 3:
         dense = transposing.transpose(builder, w, [w.rank - 1, *range(1, w.rank - 1), 0])
@@ -88,15 +94,18 @@ def _convolve(
 ) -> Handle:
     """Prepare the operands of a convolution, call `convolve`, which appends the operator, and return the result.
 
-    `channel_axis`: the axis of the filter `w` that has the channels of the result. The operands are prepared thus:
+    `channel_axis`: the axis of the filter `w` that has the channels of the result. `padding`: as in `conv`. The
+    operands are prepared in these ways:
 
     - float16 is computed in float32.
     - A convolution with a single spatial axis gets a second axis of length 1.
     - A missing bias is replaced by zeros, because the kernels require a bias.
-    - x is padded with zeros if the kernel does not have this padding.
+    - x is padded with zeros if `padding` is None and the kernel does not have the pads of the window (see
+      `padding_of`).
 
-    An empty result of known sizes is a constant. Raises UnsupportedError for another dtype, and for more than three
-    spatial axes.
+    If the sizes of the result are known and a size is 0, the result is a constant, and `convolve` is not called.
+
+    Raises UnsupportedError for another dtype, for more than three spatial axes, and where `convolve` raises it.
     """
     if x.dtype == "float16":
         where: Any = {"convolve": convolve, "channel_axis": channel_axis, "window": window, "padding": padding}
@@ -187,7 +196,9 @@ def _convolve_groups(
 
 
 def dilate_filter(builder: Builder, w: Handle, dilations: Sequence[int]) -> Handle:
-    """Return a filter [O, kernel..., I] with zeros inserted between its taps. A constant stays a constant.
+    """Insert zeros between the taps of a filter [O, kernel..., I]: taps [a, b] with dilation 2 -> [a, 0, b].
+
+    `dilations` has a number for each kernel axis. A constant stays a constant.
 
     Raises UnsupportedError if a kernel size is unknown, also on an axis with a dilation of 1.
     """

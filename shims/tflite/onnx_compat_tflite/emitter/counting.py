@@ -15,10 +15,10 @@ __all__ = ["arange", "count_to", "grid"]
 
 @primitive
 def arange(builder: Builder, start: Handle, stop: Handle, step: Handle) -> Handle:
-    """Return start, start + step, ... up to `stop`, exclusive, in start's dtype.
+    """Return start, start + step, ... up to `stop`, exclusive, in start's dtype. All three operands have this dtype.
 
-    The result is empty if the step leads away from `stop`. The elements are counted in int32 and then scaled, because
-    the kernel adds the step repeatedly, so that rounding errors grow.
+    The result is empty if the step leads away from `stop`. The elements are counted in int32, then multiplied by the
+    step: the kernel RANGE adds the step repeatedly, so that rounding errors grow.
     """
     distance = stop if _is_number(start, 0) else elementwise.sub(builder, stop, start)
     if np.dtype(start.dtype).kind == "f":
@@ -51,10 +51,12 @@ def count_to(builder: Builder, length: Union[int, Handle]) -> Handle:
 
 
 def grid(builder: Builder, x: Handle, axis: int, rank: Optional[int] = None) -> Handle:
-    """Return the positions 0, 1, 2 and so on along an axis of x, in int32, with length 1 along all other axes.
+    """Return the positions 0, 1, 2, ... along `axis` of x, in int32, with length 1 along all other axes.
 
-    `rank` is the rank of the result, by default the rank of x. The positions are along the same `axis` of the result;
-    it is not negative. If the size is known, the result is a constant.
+    Example: for x of shape (2, 3), axis 1 gives [[0, 1, 2]]. `axis` is not negative.
+
+    `rank` is the rank of the result, by default the rank of x; the positions are along the axis `axis` of the result.
+    If the size of x along `axis` is known, the result is a constant.
     """
     length = builder.dim(x, axis)
     shape = [1] * (x.rank if rank is None else rank)

@@ -94,9 +94,9 @@ def _truncated_remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return the remainder of integers with the sign of x, for y not 0: FLOOR_MOD, less y where the signs differ.
+    """Return the remainder of integers with the sign of x. y must not be 0.
 
-    A remainder of 0 stays.
+    The remainder is that of FLOOR_MOD, minus y where x and y have opposite signs. A remainder of 0 stays 0.
     """
     floored = broadcasting.add_op(builder, "FLOOR_MOD", [x, y])
     is_opposite = _has_opposite_signs(builder, x, y)
@@ -106,7 +106,7 @@ def _remainder(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 
 def _has_opposite_signs(builder: Builder, x: Handle, y: Handle) -> Handle:
-    """Return a boolean tensor: whether exactly one of x and y is negative, and x is not zero. y is never zero."""
+    """Return a boolean tensor: whether exactly one of x and y is negative, and x is not zero. y must not be zero."""
     zero = builder.like(x, 0)
     opposite = comparison.logical_xor(builder, comparison.less(builder, x, zero), comparison.less(builder, y, zero))
     is_zero = comparison.equal(builder, x, zero)

@@ -28,7 +28,10 @@ _HUGE = 1e4  # from here on x^2 + 1 equals x^2 in float32
 
 
 def _widen_for_arithmetic(function: Callable[..., Handle]) -> Callable[..., Handle]:
-    """Decorate a function that is composed of MUL, ADD, SELECT_V2 and SQRT: it widens x where one lacks x's dtype."""
+    """Decorate a function that is composed of MUL, ADD, SELECT_V2 and SQRT.
+
+    If one of these kernels does not accept x's dtype, the function computes in a wider dtype: see `widen_for`.
+    """
     return widen_for("MUL", "ADD", "SELECT_V2", "SQRT")(function)
 
 
@@ -75,9 +78,11 @@ def tan(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def atan(builder: Builder, x: Handle) -> Handle:
-    """Emit the arc tangent: a polynomial for |x| up to tan(pi/8).
+    """Emit the arc tangent, by an odd polynomial p, with the sign of x.
 
-    Above it, pi/4 plus the polynomial of (|x| - 1) / (|x| + 1); above tan(3/8 pi), pi/2 plus that of -1 / |x|.
+    - |x| up to tan(pi/8): p(|x|)
+    - |x| up to tan(3/8 pi): pi/4 + p((|x| - 1) / (|x| + 1))
+    - |x| above tan(3/8 pi): pi/2 + p(-1 / |x|)
     """
     size = elementwise.abs(builder, x)
     far, middle = (comparison.less(builder, builder.like(x, np.tan(k * np.pi / 8)), size) for k in (3, 1))
@@ -114,7 +119,12 @@ def acos(builder: Builder, x: Handle) -> Handle:
 def atan2(builder: Builder, x: Handle, y: Handle) -> Handle:
     """Emit the angle of the point with the ordinate x and the abscissa y. NaN where an operand is NaN.
 
-    The arc tangent of min(|x|, |y|) / max(|x|, |y|) is reflected: at the diagonal if |x| > |y|, then by the signs of y and x.
+    The angle is first atan(min(|x|, |y|) / max(|x|, |y|)). It is then reflected in this order:
+
+    - where |x| > |y|: pi/2 - angle
+    - where y is negative: pi - angle
+    - where x is negative: -angle
+
     -0 counts as negative.
     """
     zero, unit = builder.like(x, 0), builder.like(x, 1)
@@ -141,7 +151,10 @@ def _signed_value(builder: Builder, x: Handle) -> Handle:
 
 
 def _half_exps(builder: Builder, x: Handle) -> Tuple[Handle, Handle]:
-    """Return e^x / 2 = r/2 r and e^-x / 2 = 1/(2 r) / r for r = e^(x / 2). They overflow only where the result does."""
+    """Return (e^x / 2, e^-x / 2), computed as r/2 r and 1/(2 r) / r with r = e^(x / 2).
+
+    With these formulas, no intermediate value overflows where the results are finite.
+    """
     root = elementwise.exp(builder, _multiply_number(builder, x, 0.5))
     rising = elementwise.mul(builder, _multiply_number(builder, root, 0.5), root)
     return rising, division.div(builder, division.div(builder, builder.like(x, 0.5), root), root)
@@ -175,7 +188,12 @@ def _log_of_double(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def asinh(builder: Builder, x: Handle) -> Handle:
-    """Emit asinh: log(|x| + sqrt(x^2 + 1)) with the sign of x; a polynomial for |x| < 1/2, log(2 |x|) from 10^4 on."""
+    """Emit asinh, with the sign of x.
+
+    - |x| < 1/2: an odd polynomial of |x|
+    - |x| < 10^4: log(|x| + sqrt(x^2 + 1))
+    - |x| from 10^4 on: log(2 |x|)
+    """
     size = elementwise.abs(builder, x)
     near = _odd_polynomial(builder, extremes.minimum(builder, builder.like(x, 0.5), size), _ASINH)
     root = elementwise.sqrt(builder, _add_number(builder, elementwise.mul(builder, size, size), 1))
@@ -188,7 +206,12 @@ def asinh(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def acosh(builder: Builder, x: Handle) -> Handle:
-    """Emit acosh: log(x + sqrt((x - 1) (x + 1))); sqrt(2 (x - 1)) P(x - 1) for x up to 1.5, log(2 x) from 10^4 on."""
+    """Emit acosh. NaN where x is below 1.
+
+    - x up to 1.5: sqrt(2 (x - 1)) times a polynomial of x - 1
+    - x below 10^4: log(x + sqrt((x - 1) (x + 1)))
+    - x from 10^4 on: log(2 x)
+    """
     beyond = _add_number(builder, x, -1)
     bounded = extremes.minimum(builder, builder.like(x, 0.5), beyond)
     near = elementwise.sqrt(builder, _multiply_number(builder, bounded, 2))
@@ -215,9 +238,10 @@ def atanh(builder: Builder, x: Handle) -> Handle:
 @primitive
 @_widen_for_arithmetic
 def erf(builder: Builder, x: Handle) -> Handle:
-    """Emit the error function: x P(x^2) for |x| < 1, else 1 - e^Q(|x|) with the sign of x; Q approximates log(erfc).
+    """Emit the error function, with the sign of x. |x| is clipped to 4.
 
-    |x| is clipped to 4.
+    - |x| < 1: |x| P(x^2)
+    - |x| from 1 on: 1 - e^Q(|x|), where the polynomial Q approximates log(erfc)
     """
     size = extremes.minimum(builder, builder.like(x, 4), elementwise.abs(builder, x))
     z = elementwise.mul(builder, size, size)

@@ -40,9 +40,9 @@ def _unary(builtin: str) -> Unary:
 
 
 def _precise(builtin: str) -> Unary:
-    """Return a function that emits a unary operator, in float32 for float16, else as `_unary` does.
+    """Return a function of (builder, x) that emits the unary op `builtin`, in float32 if x is float16.
 
-    The float16 kernel is off by more than a rounding.
+    The float16 kernel is off by more than a rounding. For all other dtypes, the function is that of `_unary`.
     """
 
     @widen_for(builtin)
@@ -101,9 +101,10 @@ def _may_lose_infinity(builder: Builder, x: Handle) -> bool:
 
 
 def _keep_infinite(builder: Builder, total: Handle, *operands: Handle) -> Handle:
-    """Return `total`, the sum of the operands, replaced by the operand where an operand is infinite.
+    """Return `total`, with an operand in its place where the operand is infinite. This undoes the clamping of kernels.
 
-    This undoes the clamping of kernels. A NaN of `total` stays. If no operand can lose infinity, `total` itself is returned.
+    `total` is the sum of `operands`; a term that cannot lose infinity may be left out of `operands`. A NaN of `total`
+    stays. If no operand can lose infinity (`_may_lose_infinity`), `total` itself is returned.
     """
     for operand in operands:
         if _may_lose_infinity(builder, operand):

@@ -15,12 +15,13 @@ __all__ = ["clip", "maximum", "minimum"]
 
 
 def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], Handle]:
-    """Return a function of (builder, x, y) that emits `builtin` ("MAXIMUM" or "MINIMUM") so that NaN propagates.
+    """Return a function of (builder, x, y) that emits `builtin` ("MAXIMUM" or "MINIMUM"). NaN of x or y gives NaN.
 
-    The kernels propagate only a NaN of the second operand, and some lose that NaN too if the operands broadcast. NaN of
-    float64 may be lost. float16 is computed in float32, because all kernels lose its NaN.
-
-    `logical`: the op that is emitted in place of `builtin` for booleans.
+    - float32: the kernels lose a NaN of the first operand, some also of the second. The function restores it by
+      SELECT_V2.
+    - float16 is computed in float32, because all kernels lose its NaN.
+    - float64: NaN may be lost. See `float64.propagate_nan`.
+    - Booleans: the op `logical` is emitted in place of `builtin`.
     """
 
     def emit(builder: Builder, x: Handle, y: Handle) -> Handle:
@@ -35,7 +36,10 @@ def _extreme(builtin: str, logical: str) -> Callable[[Builder, Handle, Handle], 
 
     @widen_for(builtin)
     def emit_ordered(builder: Builder, x: Handle, y: Handle) -> Handle:
-        """Emit `builtin`, then restore a NaN of float32 that the kernel loses. A single constant must be the operand x."""
+        """Emit `builtin`, then restore a NaN of float32 that the kernel loses.
+
+        If one operand is a constant, it should be x: a constant x without NaN needs no SELECT_V2.
+        """
         result = broadcasting.add_op(builder, builtin, [x, y])
         keeps_second = builder.kernels.quirks.maximum_keeps_nan or is_same_shape(x.dims, y.dims)
         operands_with_nan = [x] if keeps_second else [x, y]
@@ -71,10 +75,12 @@ def minimum(builder: Builder, x: Handle, y: Handle) -> Handle:
 
 @primitive
 def clip(builder: Builder, x: Handle, low: Optional[float] = None, high: Optional[float] = None) -> Handle:
-    """Emit min(max(x, low), high), NaN where x is NaN.
+    """Emit min(max(x, low), high), NaN where x is NaN. A bound of None does not limit.
 
-    A bound of None does not limit. For a float32 x, the bounds (0, None) become RELU, and (0, 6) RELU6. RELU6 of
-    tflite-runtime 2.7 returns 0 for NaN. For integers, fractional bounds are rounded inwards.
+    For a float32 x, the bounds (0, None) become RELU, and (0, 6) become RELU6. Exception: RELU6 of tflite-runtime 2.7
+    returns 0 for NaN.
+
+    For an integer x, fractional bounds are rounded inwards: `low` up, `high` down.
     """
     if x.dtype == "float32" and low == 0 and high in (None, 6):
         result = elementwise.unary(builder, "RELU" if high is None else "RELU6", x)

@@ -17,7 +17,7 @@ def is_viewed(builder: Builder, x: Handle) -> bool:
 def is_nan(builder: Builder, x: Handle) -> Handle:
     """Return a boolean tensor: true where x is NaN. `is_viewed` must hold for x.
 
-    The bits of a NaN without the sign exceed those of infinity.
+    x is NaN where its bits without the sign, read as int64, exceed the bits of infinity.
     """
     magnitude = _magnitude_bits(builder, x)
     return comparison.less(builder, builder.like(magnitude, int64_views.INFINITY), magnitude)

@@ -52,8 +52,8 @@ def gather(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
 def take(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
     """Gather the slices of x at `indices` along `axis`. In the result, the axes of `indices` replace `axis`.
 
-    `indices` may have any integer dtype, and are not negative. Raises UnsupportedError for strings along another axis
-    than 0.
+    `indices` have any integer dtype. Neither `indices` nor `axis` is negative. Raises UnsupportedError for strings if
+    `axis` is not 0.
     """
     if indices.dtype not in ("int32", "int64"):
         indices = casting.to(builder, indices, "int32")
@@ -73,9 +73,10 @@ def _take_text(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handl
 
 @widen_for("GATHER_ND")
 def add_gather_nd(builder: Builder, x: Handle, coordinates: Handle, dims: Sequence[Any]) -> Handle:
-    """Append GATHER_ND: gather the slice of x at each row of `coordinates`, the elements along its last axis.
+    """Append GATHER_ND: return the slice of x at each row of `coordinates`.
 
-    `dims` are the sizes of the result.
+    A row is a vector along the last axis of `coordinates`: the coordinates on the first axes of x. `coordinates` are
+    int32 or int64. `dims` are the sizes of the result.
     """
     return builder.add_op("GATHER_ND", [x, coordinates], x.dtype, dims)
 
@@ -84,7 +85,8 @@ def add_gather_nd(builder: Builder, x: Handle, coordinates: Handle, dims: Sequen
 def take_along(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
     """Emit GatherElements: return the elements of x at `indices` along `axis`, in the shape of `indices`.
 
-    Elements are gathered from the flattened x; strings are gathered by GATHER_ND. Indices are not negative.
+    Elements are gathered from the flattened x; strings are gathered by GATHER_ND. Neither `indices` nor `axis` is
+    negative.
     """
     indices = narrow_indices(builder, indices)
     coordinates = [counting.grid(builder, indices, k) if k != axis else indices for k in range(x.rank)]
@@ -107,11 +109,13 @@ def narrow_indices(builder: Builder, indices: Handle) -> Handle:
 
 
 def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Handle) -> Handle:
-    """Return the position in x, after the first axes of x are merged in row-major order, of the given coordinates.
+    """Return the row-major position in x of the coordinates: [i, j] for x of sizes (a, b, ...) -> i * b + j.
 
-    `coordinates` has one integer tensor for each merged axis, in order. The result has the shape to which these tensors
-    broadcast. It is int64 if one of the tensors is int64, else int32. Without coordinates, the result is the constant
-    0.
+    `coordinates` has an int32 or int64 tensor for each of the first axes of x, in order. The position counts elements
+    of these axes only: all further axes of x are not read.
+
+    The result has the shape to which the tensors broadcast. It is int64 if one of the tensors is int64, else int32.
+    Without coordinates, the result is the constant 0.
     """
     total: Any = None
     for axis, coordinate in enumerate(coordinates):
@@ -123,10 +127,12 @@ def flatten_coordinates(builder: Builder, coordinates: Sequence[Handle], x: Hand
 
 @primitive
 def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> Handle:
-    """Emit GatherND: gather the slice of x at each row of coordinates, the elements along the last axis of `indices`.
+    """Emit GatherND: return the slice of x at each row of `indices`.
 
-    The first `batch_dims` axes of x and `indices` are common batch axes. The length of a row must be known. For rows of
-    length 0, raises UnsupportedError if a size of x or of the result is unknown.
+    A row is a vector along the last axis of `indices`: coordinates on the axes of x after the first `batch_dims` axes.
+    The first `batch_dims` axes of x and of `indices` are common batch axes. Indices are not negative.
+
+    The length of a row must be known. If it is 0, raises UnsupportedError if a size of x or of the result is unknown.
     """
     depth = int(indices.dims[-1])
     dims = builder.out.shape
@@ -146,9 +152,10 @@ def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> 
 
 
 def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handle:
-    """Return a column that can be concatenated to `indices` along the last axis: `grid`, broadcast to all other axes.
+    """Return `grid` broadcast to the shape of `indices` with length 1 along the last axis.
 
-    The result has the shape of `indices`, with length 1 along the last axis. `grid` must broadcast to the other axes.
+    The result can be concatenated to `indices` along the last axis. `grid` has one axis fewer than `indices`, and must
+    broadcast to the other axes of `indices`.
     """
     dims = indices.dims[:-1]
     column = (*dims, 1)
@@ -161,10 +168,10 @@ def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handl
 
 
 def _repeat_batch(builder: Builder, x: Handle, batch_dims: int, dims: Sequence[Any]) -> Handle:
-    """Gather by empty rows of coordinates: each row selects all of x, or its whole batch element of x.
+    """Gather by rows of length 0: each row selects all of x, or its whole batch element if `batch_dims` is not 0.
 
-    The result is x broadcast to `dims`, the sizes of the result. Raises UnsupportedError if a size of x or of the
-    result is unknown.
+    `dims` are the sizes of the result: x gets new axes after the first `batch_dims` axes, and is repeated along them.
+    Raises UnsupportedError if a size of x or of the result is unknown.
     """
     if not all(isinstance(size, int) for size in dims) or not x.is_static:
         raise builder.kernel_error("GATHER_ND", x.dtype, "no coordinates, unknown sizes")

@@ -12,9 +12,12 @@ __all__ = ["gradient"]
 
 @primitive
 def gradient(builder: Builder, *xs: Handle, **params: Any) -> Tuple[Handle, ...]:
-    """Return the derivative for each of `xs`, in order: emit the second body of the parameter `bodies`.
+    """Return the derivatives of the sum of the first body's result with respect to each of `xs`, in order.
 
-    `params` are those of `onnx_compat.shim.composed_gradient`. Raises UnsupportedError if the core has no derivative
-    rule for an operator. The parameter `refusal` has the reason.
+    `params` are `bodies`, `captures` and `refusal` of `onnx_compat.shim.composed_gradient`: the second body computes
+    the derivatives.
+
+    Raises UnsupportedError with the reason `refusal`, if it is not empty: the core has no derivative rule for an
+    operator.
     """
     return composed_gradient(*xs, **params)

@@ -18,9 +18,11 @@ _TOLERANCE = 1e-5  # the difference of coordinates, relative to the size of the 
 
 
 class _Resize(NamedTuple):
-    """A Resize or an Upsample of the two axes of an image, which interpolates (`linear`) or takes the nearest pixel.
+    """A Resize or an Upsample of the two axes of an image.
 
-    The transformation is a coordinate_transformation_mode of ONNX. The rounding is one of `nearest_index`.
+    - linear: whether it interpolates; False: it takes the nearest pixel.
+    - transformation: a coordinate_transformation_mode of ONNX.
+    - rounding: one of `nearest_index`, not read if `linear`.
     """
 
     linear: bool
@@ -38,9 +40,10 @@ class _Kernel(NamedTuple):
     half_pixel_centers: bool = False
 
     def coordinates(self, before: int, after: int) -> np.ndarray:
-        """Return for each of `after` new pixels its coordinate on the old axis of `before` pixels. It is not clipped.
+        """Return the coordinate on the old axis, of `before` pixels, for each of `after` new pixels. It is not clipped.
 
-        The dtype is float32, in which all runtimes compute the coordinate.
+        A nearest kernel rounds the coordinate to a pixel: to the nearest with `align_corners`, down otherwise. The
+        dtype is float32, in which all runtimes compute the coordinate.
         """
         count = np.arange(after, dtype=np.float32)
         float32 = np.float32
@@ -57,10 +60,14 @@ class _Kernel(NamedTuple):
         return self.builtin == "RESIZE_NEAREST_NEIGHBOR"
 
     def agrees(self, resize: _Resize, scaled: ResizedAxis) -> bool:
-        """Whether the kernel takes the same pixels of an axis as ONNX, or interpolates at the same coordinates.
+        """Whether the kernel gives the results of ONNX along an axis. `_is_decidable` must hold for the axis.
 
-        Coordinates are clipped to the axis, and may differ by `_TOLERANCE` times its old size. They are compared for the
-        sizes of `_trial_sizes`, so `_is_decidable` must hold for the axis.
+        - A nearest kernel must take the same pixels as ONNX.
+        - An interpolating kernel must use the same coordinates as ONNX, after clipping to the axis. They may differ by
+          `_TOLERANCE` times the old size.
+
+        The kernel is compared with ONNX for the sizes of `_trial_sizes`. Raises InvalidModelError for an unknown
+        transformation or rounding.
         """
         before, after = _trial_sizes(scaled)
         exact = ResizedAxis(before, after, scaled.factor)
@@ -94,7 +101,8 @@ def _trial_sizes(scaled: ResizedAxis) -> Tuple[int, int]:
 def _scaled_axis(before: Extent, after: Extent, factor: Optional[float]) -> ResizedAxis:
     """Return the `ResizedAxis` with the size `before`, the size `after`, and the factor, which may be None.
 
-    If `before` is symbolic and the factor None, the factor becomes after / before, if this quotient is an integer.
+    For a symbolic `before`, a factor of None is replaced by after / before: 2 for 2n / n. The factor stays None if this
+    quotient is not always the same positive integer.
     """
     if factor is None and not is_static(before):
         factor = exact_quotient(after, before)
@@ -113,9 +121,13 @@ def _is_decidable(scaled: ResizedAxis) -> bool:
 
 
 def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
-    """Return the first of `_KERNELS` that computes the same positions as ONNX on each axis of the resize.
+    """Return the first of `_KERNELS` that gives the results of ONNX on both axes of the resize: see `_Kernel.agrees`.
 
-    Returns None if no kernel does, if there is no resize, or if an axis cannot be compared (see `_is_decidable`).
+    Returns None in these cases:
+
+    - No kernel agrees.
+    - `resize` is None.
+    - An axis cannot be compared (see `_is_decidable`).
     """
     if resize is None or not (_is_decidable(resize.height) and _is_decidable(resize.width)):
         return None
@@ -130,8 +142,11 @@ def _matching_kernel(resize: Optional[_Resize]) -> Optional[_Kernel]:
 def _resize_modes(operator: str, opset: int, attributes: Attributes) -> Tuple[bool, str, str]:
     """Return (whether the resize interpolates, coordinate transformation, rounding): see `_Resize`.
 
-    `attributes` are those of the node, with ONNX's defaults for absent attributes. Before opset 11 the last two are
-    fixed: "asymmetric", and "floor" for Upsample or "simple" for Resize.
+    - Resize from opset 11 on: the transformation and the rounding are attributes, by default those of ONNX.
+    - Resize before opset 11: the transformation is "asymmetric" and the rounding "simple".
+    - Upsample: the transformation is "asymmetric" and the rounding "floor".
+
+    The first value depends on the attribute mode alone: True for linear and bilinear, else False.
     """
     linear = attributes.get("mode", "nearest") in ("linear", "bilinear")
     if operator == "Upsample":
@@ -148,7 +163,7 @@ def _requested_resize(node: GraphNode, inputs: Sequence[Optional[Tensor]], attri
     The kernels can express a node that fulfils all of these conditions:
 
     - x has rank 4, and the kernels have its dtype and the mode.
-    - There are four known scales, or four sizes. Batch and channels do not change.
+    - There are four known scales, or four sizes, each known or symbolic. Batch and channels do not change.
     - The node uses none of antialias, exclude_outside, axes and tf_crop_and_resize.
     - The keep_aspect_ratio_policy is stretch.
 

@@ -3,7 +3,7 @@
 First rewrite (padding_taps): a window of padding SAME, dilated or larger than the image, reaches past the image. Taps that
 never read the image are dropped from the filter, per axis. Also DEPTHWISE_CONV_2D. Conditions:
 
-- The filter is a finite constant with one reader.
+- The filter is a finite float32 constant with one reader.
 - The sizes of the image are known.
 - SAME places the taps that stay as before.
 
@@ -12,7 +12,8 @@ Second rewrite (dilated_splitting): CONV_2D(x, w)  =>  CONV_2D(x, w[1, 1]) + PAD
 Each tap is applied to the pixels that it reads: the kernel multiplies zeros of the padding as well. Conditions, besides those
 of the first rewrite:
 
-- The strides are 1, and the filter is float32.
+- The op is CONV_2D, without groups. The strides are 1.
+- On each axis, a tap reads the image at every position.
 - At most 0.7 of the products read the image.
 - The products that are saved take a multiple of the time of the added operators.
 """
@@ -57,9 +58,11 @@ class _Axis(NamedTuple):
         return range(max(-(-first // self.stride), 0), min((first + self.size - 1) // self.stride + 1, self.length))
 
     def kept_taps(self) -> range:
-        """Return the shortest range of taps that computes the same: all taps if no shorter range does.
+        """Return the shortest range of taps with which the convolution computes the same. It may have all taps.
 
-        The range has every tap that reads the image, and SAME places it as it places the taps of the whole filter.
+        The range has every tap that reads the image. With these taps alone, SAME still places each tap at the same
+        elements of the image. Example: of three taps with dilation 12, on an axis of size 8, only the middle tap is
+        kept: range(1, 2).
         """
         live = [tap for tap in range(self.taps) if self.positions(tap)]
         ranges = [range(a, b) for a in range(self.taps) for b in range(a + 1, self.taps + 1)]
@@ -72,9 +75,13 @@ class _Axis(NamedTuple):
 
 
 def _axes(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[List[_Axis]]:
-    """Return the two axes of a convolution with padding SAME and known sizes of the image.
+    """Return [axis of the rows, axis of the columns] of a CONV_2D or DEPTHWISE_CONV_2D.
 
-    The filter must be a float32 constant that no other operator reads. Returns None for any other operator.
+    Returns None unless all of these conditions hold:
+
+    - The padding is SAME.
+    - The height and width of the image are known.
+    - The filter is a float32 constant that no other operator reads.
     """
     if op.builtin not in ("CONV_2D", "DEPTHWISE_CONV_2D") or op.options.get("padding") != "SAME":
         return None
@@ -102,7 +109,7 @@ def _aspp_example(dilation: int, channels: int) -> fb.ModelSpec:
     lambda: _aspp_example(12, 2), after=("same_padding",), before=("integer_kernels",),
 )  # fmt: skip
 def padding_taps(graph: GraphRewriter, context: Context) -> int:
-    """Drop the taps of convolutions that read padding at every position. Return the number of changed convolutions.
+    """Drop filter taps that read padding at every position. Return the number of changed convolutions.
 
     Applies under the conditions of the first rewrite in the docstring of this module.
     """
@@ -156,9 +163,10 @@ def dilated_splitting(graph: GraphRewriter, context: Context) -> int:
 
 
 def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec, axes: Sequence[_Axis]) -> Optional[List[List[_Part]]]:
-    """Return (parts of the rows, parts of the columns) of a convolution to split, or None if splitting does not pay.
+    """Return [parts of the rows, parts of the columns] of a convolution to split.
 
-    The first part of each axis has a result for every position.
+    The first part of each axis has a result for every position. Returns None if a condition of the second rewrite in
+    the docstring of this module does not hold.
     """
     filters, _, _, channels = np.shape(graph.constant(op.inputs[1]))
     if channels != graph.sizes(op.inputs[0] or 0)[-1] or any(axis.stride != 1 for axis in axes):
@@ -179,7 +187,7 @@ def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec, axes: Sequence[_Axis]
 def _parts_of_axis(axis: _Axis) -> List[_Part]:
     """Return a part for each tap that reads the image, the part with the most results first.
 
-    Returns a single part with all taps for an axis without dilation, or if every tap reads the image at every position.
+    For an axis without dilation or with one tap, returns a single part with all taps.
     """
     parts = []
     for tap in range(axis.taps):
@@ -247,7 +255,11 @@ class _Sum:
         return self._append("SLICE", [source, *bounds], sizes)
 
     def _pad(self, source: int, axis: int, positions: range, size: int) -> int:
-        """Append a PAD with zeros along an axis, and return its result: the tensor itself if it has `size` elements."""
+        """Append a PAD with zeros that puts the elements of a tensor at `positions` of an axis of `size` elements.
+
+        Returns the result of the PAD. If the tensor already has `size` elements along the axis, returns the tensor
+        itself.
+        """
         if len(positions) == size:
             return source
         ends, sizes = [[0, 0] for _ in range(4)], list(self._graph.sizes(source))

@@ -16,11 +16,17 @@ __all__ = ["store_ports"]
 
 
 def store_ports(model: fb.ModelSpec, input_type: Optional[str], output_type: Optional[str]) -> None:
-    """Store the float32 inputs and outputs of a quantised model as integers; modify the model. None: they stay float32.
+    """Store the float32 inputs and outputs of a quantised model as integers; modify the model in place.
 
-    Inputs and outputs of other dtypes stay as they are. Other operators that read a float32 input read a DEQUANTIZE of the
-    integers. Raises ConversionError if no integer kernel reads an input or computes an output, and for a model without
-    such inputs or outputs.
+    `input_type` and `output_type` are integer dtypes, or None: these inputs or outputs then stay float32. Inputs and
+    outputs of other dtypes are not changed. If an operator other than QUANTIZE reads a float32 input, it reads a
+    DEQUANTIZE of the integers.
+
+    Raises ConversionError in these cases, for inputs only with an `input_type`, for outputs only with an `output_type`:
+
+    - The model has no float32 input, or no float32 output.
+    - No QUANTIZE reads a float32 input, or the input is also an output.
+    - The producer of a float32 output is not DEQUANTIZE.
     """
     if input_type is None and output_type is None:
         return
@@ -40,9 +46,12 @@ class _Ports:
         self._signatures = [entry for entry in model.signatures if entry.subgraph == 0]
 
     def store_all(self, indices: List[int], dtype: str, store: Callable[[int, str], int], kind: str) -> None:
-        """Replace the float32 tensors in `indices`, the inputs or the outputs, by the tensors that `store` returns.
+        """Replace the float32 tensors in `indices`, in place and in the signatures, by the results of `store`.
 
-        `kind` is "input" or "output". Raises ConversionError if no tensor is float32.
+        `indices` are the inputs or outputs of the subgraph; `kind` is "input" or "output". `store` gets a tensor index
+        and `dtype`, and returns the index of the new tensor. The new tensor gets the name of the replaced tensor.
+
+        Raises ConversionError if no tensor is float32, or if `store` raises it.
         """
         tensors = self._graph.tensors
         positions = [position for position, index in enumerate(indices) if tensors[index].dtype == "float32"]
