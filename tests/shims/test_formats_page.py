@@ -126,5 +126,7 @@ STRUCTURES: Dict[str, Callable[[], ModelProto]] = {
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_a_structure(name: str, form: str, tmp_path: Path) -> None:
-    expected = table("the model has")[name][TITLES[form]]
-    assert converts(STRUCTURES[name](), tmp_path, form) == (expected == "yes")
+    entry = table("the model has")[name][TITLES[form]]
+    assert entry in ("yes", "no", "not on JAX")
+    is_expected = entry == "yes" or (entry == "not on JAX" and os.environ.get("KERAS_BACKEND") != "jax")
+    assert converts(STRUCTURES[name](), tmp_path, form) == is_expected
