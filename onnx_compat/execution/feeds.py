@@ -101,10 +101,21 @@ class MapItems:
         dtype = dtype or implied
         if values.size and implied.kind != dtype.kind and (implied.kind, dtype.kind) != ("i", "f"):
             raise InputError("the values of the map '%s' are %s, not %s" % (name, implied.name, dtype.name))
-        keys = np.asarray(sorted(value), (string if has_text_keys else int64).numpy)
+        key_dtype = string if has_text_keys else key_dtype or int64
+        keys = _keys(sorted(value), name, key_dtype)
         rounded = dtype.round(values, saturate=False)
         _check_integers(rounded, values, "the map '%s'" % name, dtype)
-        return MapItems((keys, string if has_text_keys else key_dtype or int64), (rounded, dtype))
+        return MapItems((keys, key_dtype), (rounded, dtype))
+
+
+def _keys(keys: Sequence[Any], name: str, dtype: DType) -> np.ndarray:
+    """Return the keys of the map `name` as a carrier array. Raises InputError for an integer that does not fit `dtype`."""
+    try:
+        converted = np.asarray(keys, (string if dtype.kind == "s" else int64).numpy)
+    except OverflowError as error:
+        raise InputError("a key of the map '%s' does not fit %s" % (name, dtype.name)) from error
+    _check_integers(dtype.round(converted, saturate=False), converted, "the keys of the map '%s'" % name, dtype)
+    return converted
 
 
 def _vector(values: Sequence[Any], description: str) -> np.ndarray:

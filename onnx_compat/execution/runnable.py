@@ -142,10 +142,11 @@ class Runnable:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
-        """Run the plan for a feed, which is made and cached at its first use. Return a list of checked outputs.
+        """Run the plan for a feed. Return a list of the checked outputs.
 
-        If the plan raises UnsupportedError, a plan that is not compiled replaces it and runs. The UnsupportedError of a
-        PartitionedPlan is raised.
+        The plan is made and cached when a feed first needs it. If a plan raises UnsupportedError, another plan replaces it and
+        runs (see `_replace_plan`). The new plan is specialised on the conditions of branches, or is not compiled. This repeats
+        until a plan runs. The UnsupportedError of a PartitionedPlan is raised.
         """
         structures = {name: structure_of(value) for name, value in feed.items()}
         plan: Plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)

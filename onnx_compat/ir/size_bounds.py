@@ -82,7 +82,11 @@ def weight(value: "Extent") -> int:
 
 
 def depth(value: "Extent") -> int:
-    """Return the largest number of operations inside of each other in a size; 0 for an int."""
+    """Return the nesting depth of the operations in a size: the `depth` of its deepest atom. 0 for an int or a length.
+
+    Only atoms of operations count, such as floordiv and max. Terms and factors of the polynomial do not count. Example:
+    `2 * n + 3` -> 0, `floordiv(n, 2) + 1` -> 1.
+    """
     return max((atom.depth for monomial in getattr(value, "terms", ()) for atom in monomial), default=0)
 
 

@@ -102,16 +102,24 @@ def _run_loop(
 ) -> List[Any]:
     """Unroll a loop, or record it. Return the final states, then the stacked row outputs.
 
-    `run(iteration, condition, *states)` traces the body, and returns [condition, *states, *row outputs]. `has_rows`:
-    whether there are row outputs. `body`: the graph that `run` traces.
+    - run: `run(iteration, condition, *states)` traces the body. It returns [condition, *states, *row outputs].
+    - has_rows: whether there are row outputs.
+    - body: the graph that `run` traces.
 
-    A loop whose first condition is known to be False is unrolled: it has no iterations. Any other loop is unrolled if
-    all of this holds:
+    A loop whose first condition is known to be False is unrolled: it has no iterations. Any other loop is unrolled if all
+    of this holds:
 
     - M is absent or known.
     - The condition is known at the start, and after each iteration but the last that M allows.
-    - M is at most `SHORT` and `_may_unroll` agrees, or a state is no tensor, or the trace executes each node at once.
-    - Without M, the recorded loop ends within about `unrolled_rounds` iterations.
+    - At least one of the reasons below applies.
+    - M is given, or the loop ends within about `unrolled_rounds` iterations. A trace that executes each node at once has
+      no such limit.
+
+    The reasons to unroll a loop:
+
+    - M is at most `SHORT`, and `_may_unroll` agrees.
+    - A state is no tensor, so the loop cannot be recorded.
+    - The trace executes each node at once.
 
     Raises NeedsKnownError if a state is no tensor, and the loop cannot be unrolled. Raises LimitError if a loop with a
     known M, over a state that is no tensor, exceeds the limit `unrolled_rounds`.

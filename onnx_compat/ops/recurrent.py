@@ -249,7 +249,14 @@ def rnn(
     hidden_size: Optional[int] = None,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]] of a simple RNN."""
+    """Return [outputs, last state] of a simple recurrent network. `layout` gives their shapes:
+
+    - 0: outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]
+    - 1: outputs [batch, steps, directions, hidden], last state [batch, directions, hidden]
+
+    Raises InvalidModelError for an unknown activation, and if an input or attribute does not fit the others (see
+    `_Network.check`).
+    """
     functions = _resolve_activations(
         _activation_names(activations, ["Tanh"], direction), activation_alpha, activation_beta, [clip]
     )
@@ -319,7 +326,14 @@ def gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]] of a GRU."""
+    """Return [outputs, last state] of a GRU. `layout` gives their shapes:
+
+    - 0: outputs [steps, directions, batch, hidden], last state [directions, batch, hidden]
+    - 1: outputs [batch, steps, directions, hidden], last state [batch, directions, hidden]
+
+    Raises InvalidModelError for an unknown activation, and if an input or attribute does not fit the others (see
+    `_Network.check`).
+    """
     names = _activation_names(activations, ["Sigmoid", "Tanh"], direction)
     functions = _resolve_activations(names, activation_alpha, activation_beta, [clip, clip])
     setting = _Network(X, W, R, B, sequence_lens, [initial_h], functions, direction, layout)

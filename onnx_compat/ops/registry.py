@@ -101,9 +101,11 @@ class Operator(NamedTuple):
         return attributes
 
     def _report_unknown(self, name: str, given: Dict[str, Any]) -> None:
-        """Warn of an unknown attribute that is misspelt, in place of an attribute with a default that is not `given`.
+        """Check an unknown attribute `name`: warn if it looks like a misspelt attribute that has a default, else raise.
 
-        Raises InvalidModelError for any other unknown attribute.
+        The warning is a RuntimeWarning. Only attributes of the operator that are not in `given` are compared with `name`.
+
+        Raises InvalidModelError if `name` resembles none of them, or if the nearest one has no default.
         """
         absent = [attribute for attribute in self.attributes if attribute not in given]
         nearest = difflib.get_close_matches(name, absent, 1, _MISSPELT)

@@ -150,8 +150,10 @@ def split(
     - Otherwise: `num_outputs` pieces of the size ceil(length / num_outputs). The last pieces may be smaller or empty: 5
       elements in 4 pieces -> 2, 2, 1, 0. num_outputs is by default the number of the node's outputs.
 
-    Raises LimitError above the limit `sequence_items`. Raises InvalidModelError if `split` does not fit the axis or the number of outputs, or if the number of pieces is
-    below 1.
+    Raises InvalidModelError if `split` does not fit the axis or the number of the node's outputs. Without `split`, raises
+    it if the number of pieces is below 1, or below the number of the node's outputs.
+
+    Raises LimitError if there are more pieces than the limit `sequence_items`, unless the sizes in `split` are known.
     """
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split, ctx.outputs))

@@ -68,7 +68,10 @@ def recording() -> Iterator[PassReport]:
 
 
 def count_rewrites(pass_: Pass, rewrites: int, left_out: bool = False) -> None:
-    """Add the rewrites of one run of a pass to the open report. Do nothing if no report is open."""
+    """Add the rewrites of one run of a pass to the open report. Do nothing if no report is open.
+
+    left_out: True if the user left the pass out, so that it did not run. It replaces `left_out` of the pass's entry.
+    """
     report = _OPEN.get()
     if report is not None:
         report.add(pass_, rewrites, left_out)

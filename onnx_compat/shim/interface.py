@@ -209,8 +209,8 @@ class Emitter:
     def element(self, handle: Handle, index: Optional[int]) -> Handle:
         """Return the element at position `index` of an integer vector. With an `index` of None, read a scalar tensor.
 
-        A concrete emitter returns an int. Any other emitter returns a scalar handle of the dtype `index_dtype`, or of
-        the vector's dtype if that is wider (see `promote`).
+        A concrete emitter returns an int. Any other emitter returns an int if it knows the element, else a scalar handle. The
+        handle has the dtype `index_dtype`, or the vector's wider dtype if the element may exceed `index_dtype` (see `promote`).
         """
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ import pytest
 from test_feeds import BFLOAT16, assert_pair, feed
 
 from onnx_compat.errors import InputError
+from onnx_compat.execution.feeds import MapItems
 from onnx_compat.ir.dtypes import DType, string
 from onnx_compat.model import TensorType
 
@@ -57,3 +58,9 @@ def test_the_carrier_of_one_type_is_not_that_of_another() -> None:
         feed(np.ones(1, ml_dtypes.bfloat16), TensorType(DType.of("float8e5m2"), (None,)))
     with pytest.raises(InputError, match="the input 'a' is int4, the model takes int2"):
         feed(np.ones(1, ml_dtypes.int4), TensorType(DType.of("int2"), (None,)))
+
+
+@pytest.mark.parametrize(("key", "dtype"), [(2**40, "int32"), (2**70, "int64"), (-1, "uint8")])
+def test_a_key_that_the_type_of_the_keys_cannot_hold_is_refused(key: int, dtype: str) -> None:
+    with pytest.raises(InputError, match="does not fit %s" % dtype):
+        MapItems.from_mapping({1: 1.0, key: 2.0}, "a", DType.of(dtype))

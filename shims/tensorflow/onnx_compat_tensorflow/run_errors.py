@@ -15,6 +15,8 @@ _OPERATION = re.compile(r"\[\[(?:\{\{)?node ([^ }\]]+)")
 _OTHER = re.compile(r"\d+ root error\(s\) found\.|Node: '|Detected at node|Graph execution error:|\s(?!\s*\(\d+\) )|$")
 #: Text before the cause in its line: the number and kind of one of several errors, the function of an eager operation.
 _BEFORE = re.compile(r"\s*(\(\d+\) [A-Za-z_ ]+:\s+)?(\{\{function_node [^}]*\}\}\s*)?")
+#: The heading of the names of the functions that led to the operation.
+_STACK = "Function call stack:"
 _AFTER = re.compile(r"\s*\[Op:[^\]]*\].*$")
 
 
@@ -24,7 +26,8 @@ def message_text(message: str) -> str:
     The part "(operation ...)" is missing if the message names no operation. The name of an operation begins with the
     name of the ONNX node. Headings, tracebacks and names of functions are left out. Returns "" for a blank message.
     """
-    causes = [line for line in message.splitlines() if not _OTHER.match(line)]
+    text = message.partition(_STACK)[0].strip()  # TensorFlow 2.0 indents the first line
+    causes = [line for line in text.splitlines() if not _OTHER.match(line)]
     cause = causes[0] if causes else error_line(message)
     cause = _AFTER.sub("", _BEFORE.sub("", cause, count=1)).strip()
     operation = _OPERATION.search(message)

@@ -231,10 +231,16 @@ class _InnerModel:
         return keras.Model(_by_name(self._all_inputs(lifted)), self.results[0], name=self.emitter.names.fresh("test"))
 
     def build_body(self, lifted: Sequence[Known], count: int) -> KerasModel:
-        """Return the model of the body of a loop: it maps a dict of tensors to a dict with the same keys.
+        """Return the model of the body of a loop. It maps a dict of tensors to a dict with the same keys.
 
-        The keys are the names of the inputs: [0], then `count` tensors of the state, then the captures and the
-        constants `lifted`. The result has the new state, and the other inputs unchanged.
+        The keys are the names of the inputs, in this order:
+
+        - `self.zero`: an int32 vector with the single element 0
+        - the state: `count` tensors
+        - the captures
+        - a tensor for each constant in `lifted`
+
+        The result has the new state. All other entries are returned unchanged.
         """
         inputs = self._all_inputs(lifted)
         kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]

@@ -64,6 +64,8 @@ class _Axis(NamedTuple):
         elements of the image. Example: of three taps with dilation 12, on an axis of size 8, only the middle tap is
         kept: range(1, 2).
         """
+        if self.positions(0) and self.positions(self.taps - 1):
+            return range(self.taps)
         live = [tap for tap in range(self.taps) if self.positions(tap)]
         ranges = [range(a, b) for a in range(self.taps) for b in range(a + 1, self.taps + 1)]
         for taps in sorted(ranges, key=len):
@@ -168,6 +170,8 @@ def _find_parts(graph: GraphRewriter, op: fb.OperatorSpec, axes: Sequence[_Axis]
     The first part of each axis has a result for every position. Returns None if a condition of the second rewrite in
     the docstring of this module does not hold.
     """
+    if all(axis.dilation == 1 or axis.taps == 1 for axis in axes):
+        return None
     filters, _, _, channels = np.shape(graph.constant(op.inputs[1]))
     if channels != graph.sizes(op.inputs[0] or 0)[-1] or any(axis.stride != 1 for axis in axes):
         return None

@@ -69,7 +69,13 @@ class _Ports:
                 ports.update({name: after for name, index in ports.items() if index == before})
 
     def store_input(self, index: int, dtype: str) -> int:
-        """Return a new integer tensor in place of a float32 input. Operators read it instead of the input."""
+        """Append an integer tensor for a float32 input, and return its index. The list of inputs is not changed.
+
+        Each QUANTIZE of the input reads the new tensor. If the QUANTIZE would change nothing, its readers read the new tensor
+        itself. For other operators, a DEQUANTIZE of the new tensor writes the float32 tensor.
+
+        Raises ConversionError if no QUANTIZE reads the input, or if the input is also an output.
+        """
         readers = [op for op in self._graph.operators if index in op.inputs]
         quantizing = [op for op in readers if op.builtin == "QUANTIZE"]
         if not quantizing or index in self._graph.outputs:
@@ -84,7 +90,13 @@ class _Ports:
         return stored
 
     def store_output(self, index: int, dtype: str) -> int:
-        """Return a new integer tensor in place of a float32 output, which the kernel's integers are copied to."""
+        """Append an integer tensor for a float32 output, and return its index. The list of outputs is not changed.
+
+        A QUANTIZE copies the kernel's integers to the new tensor. It replaces the DEQUANTIZE of the output, which stays only if
+        an operator reads the output. If the copy would change nothing, the kernel may write the new tensor itself.
+
+        Raises ConversionError if the producer of the output is not DEQUANTIZE.
+        """
         producer = next((op for op in self._graph.operators if index in op.outputs), None)
         if producer is None or producer.builtin != "DEQUANTIZE":
             raise self._float_error(index, "output", [] if producer is None else [producer])
