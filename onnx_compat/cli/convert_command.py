@@ -4,7 +4,7 @@ import os
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
 import click
 
@@ -224,7 +224,7 @@ def _reject_unused_options(options_of_verify: Mapping[str, Any]) -> None:
 
 def _verification_inputs(
     model: str,
-    inputs: Optional[str],
+    inputs: Union[str, Dict[str, Any], None],
     seed: int,
     dims: Optional[Dict[str, int]],
     shapes: options.Shapes,
@@ -232,7 +232,8 @@ def _verification_inputs(
 ) -> Dict[str, Any]:
     """Return {input name: array} to verify a file that was converted with --shape or --value.
 
-    - inputs: the path of a .npz file with the arrays; None: the arrays are generated from `seed`, in the fixed shapes.
+    - inputs: a dict with the arrays, or the path of a .npz file with them. None: they are generated from `seed`, in the
+      fixed shapes.
     - dims: name -> size, for the sizes that are still open in generated arrays.
     - values: input name -> fixed value. These inputs are in the result, because the original model still needs them.
 
@@ -245,7 +246,10 @@ def _verification_inputs(
     from onnx_compat.verification.npz import load_npz
 
     fixed_model = fix_inputs(load(model), shapes, values)
-    feeds = generate(fixed_model.inputs, seed, dims) if inputs is None else dict(load_npz(inputs))
+    if inputs is None:
+        feeds = generate(fixed_model.inputs, seed, dims)
+    else:
+        feeds = dict(load_npz(inputs) if isinstance(inputs, str) else inputs)
     feeds.update((name, fixed_model.graph.initializers[name].array()) for name in values)
     return feeds
 

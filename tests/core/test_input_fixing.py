@@ -12,6 +12,7 @@ from recorded_options import record_convert
 
 import onnx_compat
 from onnx_compat.cli import main
+from onnx_compat.cli.convert_command import _verification_inputs
 from onnx_compat.conversion.input_fixing import fix_inputs
 from onnx_compat.errors import InputError
 
@@ -96,6 +97,18 @@ def test_verify_feeds_the_model_the_fixed_values(
     assert json.loads(capsys.readouterr().out)["ok"] is True
     assert {name: np.shape(array) for name, array in seen.items()} == {"a": (4, 3), "b": (4, 3), "n": ()}
     assert seen["n"] == 2
+
+
+def test_arrays_to_verify_with_get_the_fixed_values(tmp_path: Path) -> None:
+    """The arrays are generated, or those of a .npz file, or samples of the calibration data."""
+    source, arrays = tmp_path / "m.onnx", {name: np.ones((4, 3), np.float32) for name in "ab"}
+    source.write_bytes(shared_size_model().SerializeToString())
+    np.savez(str(tmp_path / "a.npz"), **arrays)
+    for given in (None, str(tmp_path / "a.npz"), arrays):
+        feeds = _verification_inputs(str(source), given, 0, None, {"a": (4, 3)}, {"n": 2})
+        assert {name: np.shape(array) for name, array in feeds.items()} == {"a": (4, 3), "b": (4, 3), "n": ()}
+        assert feeds["n"] == 2
+    assert sorted(arrays) == ["a", "b"]
 
 
 def test_a_symbolic_size_that_is_fixed_twice_is_named() -> None:
