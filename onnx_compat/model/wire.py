@@ -32,7 +32,7 @@ DEPTH = 100
 #: A message or a payload of fewer bytes is read with others in a block; a longer payload is read into an array of its own.
 READ = 1 << 16
 #: The number of bytes in a block of a file.
-_BLOCK = 1 << 20
+_BLOCK = READ
 #: The largest number of bytes before the content of a field: two varints, of which the second may be the content.
 _HEADER = 20
 

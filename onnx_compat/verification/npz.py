@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from onnx_compat.ir.dtypes import from_public
 __all__ = ["load_arrays", "load_inputs", "load_npz", "save_npz"]
 
 _ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d{1,18})\]$")
+#: Texts in the header of a .npy file, and the characters outside of them.
+_QUOTED, _HEADER_CODE = re.compile(r"'[^'\n]*'|\"[^\"\n]*\""), re.compile(r"(?:[\s{}()\[\],:\dL]|True|False)*\Z")
+_MOST_BRACKETS, _MOST_CHARACTERS = 64, 1 << 16
 #: An archive that unpacks to more bytes than both of these is refused: it was made to fill the memory.
 _UNPACKED_BYTES, _UNPACKED_RATIO = 1 << 30, 100
 
@@ -52,10 +55,15 @@ def load_arrays(path: Union[str, "os.PathLike[str]"], suffix: str, hint: str) ->
     check_readable(path)
     try:
         with open(os.fspath(path), "rb") as stream:
+            _check_header(stream)
+            stream.seek(0)
             content = np.load(stream, allow_pickle=False)
             if not hasattr(content, "files"):
                 return content
             _check_unpacked_size(path, content.zip.infolist())
+            for member in content.zip.namelist():
+                with content.zip.open(member) as opened:
+                    _check_header(opened)
             return {name: content[name] for name in content.files}
     except InputError:
         raise
@@ -64,6 +72,20 @@ def load_arrays(path: Union[str, "os.PathLike[str]"], suffix: str, hint: str) ->
             raise InputError("'%s' is not a %s file" % (path, suffix), hint=hint) from error
         reason = "'%s' is not a readable %s file (%s)" % (path, suffix, str(error) or type(error).__name__)
         raise InputError(reason, hint=hint) from error
+
+
+def _check_header(stream: IO[bytes]) -> None:
+    """Raise ValueError if a .npy file has a header that numpy does not write. Other files are not checked.
+
+    numpy parses the header as Python code. The parser of Python 3.7 ends the process for deeply nested code.
+    """
+    if stream.read(6) != b"\x93NUMPY":
+        return
+    size_bytes = 2 if stream.read(2)[:1] == b"\x01" else 4
+    length = int.from_bytes(stream.read(size_bytes), "little")
+    code = _QUOTED.sub("", stream.read(min(length, _MOST_CHARACTERS)).decode("latin-1"))
+    if length > _MOST_CHARACTERS or not _HEADER_CODE.match(code) or sum(map(code.count, "([{")) > _MOST_BRACKETS:
+        raise ValueError("the header is not that of an array")
 
 
 def _check_unpacked_size(path: Union[str, "os.PathLike[str]"], members: Sequence[zipfile.ZipInfo]) -> None:
