@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT))
 
 from matrix import cells, devices, stamp
+from matrix.cell_lock import CellBusy, CellLock, end_with_parent
 from matrix.data import REFERENCE, Cell, Environment, Peer, load
 from matrix.interpreters import find, folders
 from matrix.links import set_uv_find_links
@@ -47,6 +48,10 @@ nox.options.sessions = ["lint", "types", "floor", "drift", "docs", "core"]
 nox.options.error_on_missing_interpreters = True
 nox.options.download_python = "never"
 
+# matrix.run and .ci/run build the wheels once, before they start several nox at once.
+PREPARED = "ONNX_COMPAT_PREPARED" in os.environ
+if PREPARED:
+    end_with_parent()
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", ""), *folders()])
 set_uv_find_links()
 
@@ -100,7 +105,7 @@ def docs(session: nox.Session) -> None:
     session.run("python", "-m", "matrix.site", "results/docs")
 
 
-@nox.session(requires=["wheels", "suites"], tags=["check"])
+@nox.session(requires=[] if PREPARED else ["wheels", "suites"], tags=["check"])
 def core(session: nox.Session) -> None:
     """Test the core, the matrix and the benchmarks on the Python that runs nox."""
     groups = ("test", "oracle", "nox", "build", "pages")
@@ -124,7 +129,7 @@ def mutation(session: nox.Session) -> None:
     session.run("python", "-m", "matrix.mutation", *session.posargs, env={"ONNX_COMPAT_SHIM": REFERENCE})
 
 
-@nox.session(requires=["wheels"], default=False, venv_backend="venv", reuse_venv=False)
+@nox.session(requires=[] if PREPARED else ["wheels"], default=False, venv_backend="venv", reuse_venv=False)
 def e2e(session: nox.Session) -> None:
     """Install the wheels by name with pip into an empty environment.
 
@@ -132,15 +137,13 @@ def e2e(session: nox.Session) -> None:
     """
     ours = f"onnx-compat[tflite,onnxruntime]=={MATRIX.version}"
     session.install("--find-links", str(cells.DIST), ours, *MATRIX.tools["test"], *MATRIX.tools["build"])
-    session.run("python", "-m", "matrix.packages", str(cells.DIST))
     session.run("pytest", "tests/e2e", *session.posargs)
 
 
 @nox.session(requires=["wheels"], default=False)
 def branches(session: nox.Session) -> None:
     """Install branches by name as a user does, use each, and check that pip refuses it on other Pythons. Default: all."""
-    session.install("packaging", "tomli", *MATRIX.tools["build"])
-    session.run("python", "-m", "matrix.packages", str(cells.DIST))
+    session.install("packaging", "tomli")
     session.run("python", "-m", "matrix.trial", str(cells.DIST), *session.posargs)
 
 
@@ -216,7 +219,10 @@ def against(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False)
 def fuzz(session: nox.Session) -> None:
-    """Compare shims with onnxruntime on random graphs: `-- --minutes N [--cell ID ...] [--seed S] [--form FORMAT]`."""
+    """Compare shims with onnxruntime on random graphs: `-- --minutes N [--cell ID ...] [--seed S] [--form FORMAT]`.
+
+    With `--damage KIND`, read damaged models and files instead.
+    """
     session.install("--exact", *cells.wheels(MATRIX, REFERENCE), MATRIX.newest_onnx, *MATRIX.tools["fuzz"])
     parser = argparse.ArgumentParser(prog="nox -s fuzz --", add_help=False)
     parser.add_argument("--cell", action="append", default=[], choices=[REFERENCE, *MATRIX.cells])
@@ -321,12 +327,19 @@ def _cell(cell: Cell) -> None:
         if missing := cells.gpu_problem(cell):
             reason = devices.write_unready(cell, missing)
             session.skip(reason) if missing.state == devices.NO_GPU else session.error(reason)
+        lock = CellLock(cell.id)
+        try:
+            lock.reserve()
+        except CellBusy as busy:
+            session.error(str(busy))
         session.install(*cells.install_arguments(MATRIX, cell))
+        lock.share()
         session.run("python", "-m", "matrix.cells", cell.id, *session.posargs)
+        lock.release()
 
     session_of_cell.__doc__ = cells.title(cell)
-    # The session `matrix` runs these sessions before the cells. A cell that is skipped, because there is no GPU, needs none.
-    is_prepared = "ONNX_COMPAT_PREPARED" in os.environ or (cell.runner == "gpu" and not devices.load_driver())
+    # A cell that is skipped, because there is no GPU, needs none of these sessions.
+    is_prepared = PREPARED or (cell.runner == "gpu" and not devices.load_driver())
     required_sessions = [] if is_prepared else ["wheels", "suites", "zoo"]
     declare = nox.session(
         python=cell.python, name=f"cell({cell.id})", tags=cell.tags, requires=required_sessions, default=False

@@ -1,4 +1,4 @@
-"""Command line: `python -m matrix check | render | add | lock | list | record | scoreboard`."""
+"""Command line: `python -m matrix check | render | add | lock | list | outdated | record | scoreboard`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from matrix.add import LINES, add
 from matrix.data import ROOT, Matrix, MatrixError, load
 from matrix.lock import lock, unknown_index, unmet_requirements
+from matrix.outdated import find_outdated, format_proposals, read_releases
 from matrix.render import find_drift, render
 from matrix.results import PEER, STORED, NotStored, record
 from matrix.scoreboard.command import add_arguments, scoreboard
@@ -29,7 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "lock":
             return _lock(matrix, options.ids)
         if options.command == "add":
-            print("\n".join(add(options.framework, options.version, options.backend or "tensorflow")))
+            print("\n".join(add(options.framework, options.version, options.backend or "tensorflow", options.python)))
+            return 0
+        if options.command == "outdated":
+            print(format_proposals(find_outdated(matrix, read_releases), options.markdown), end="")
             return 0
         if options.command == "list":
             return _list(matrix)
@@ -62,6 +66,11 @@ def make_parser() -> argparse.ArgumentParser:
     adding.add_argument("framework", choices=sorted(LINES))
     adding.add_argument("version")
     adding.add_argument("--backend", choices=["tensorflow", "jax", "torch"], help="back end of Keras (tensorflow)")
+    adding.add_argument("--python", default="", metavar="3.N", help="the Python of the cell (the newest that fits)")
+    listing = commands.add_parser(
+        "outdated", help="list versions of frameworks that the package index has and no cell pins"
+    )
+    listing.add_argument("--markdown", action="store_true", help="as a list for an issue; nothing if there are none")
     commands.add_parser("list", help="list the cells and the peers")
     recording = commands.add_parser("record", help="store the results of cells, and render")
     recording.add_argument("files", nargs="+", type=Path, metavar="results/CELL.json")

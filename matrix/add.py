@@ -2,8 +2,8 @@
 files.
 
 uv resolves which Pythons the version has wheels for, and the versions of the other packages. The cell runs on the
-newest of these Pythons that this machine has. Caps and environment variables are copied from the cell of the nearest
-version. Nothing is written before everything is resolved and rendered.
+newest of these Pythons that this machine has, or on `--python`. Caps and environment variables are copied from the cell
+of the nearest version. Nothing is written before everything is resolved and rendered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from matrix.branches import branches, minor, minors
 from matrix.data import ROOT, Cell, Matrix, MatrixError, load
 from matrix.interpreters import find
 from matrix.links import set_uv_find_links
-from matrix.lock import list_requirements, lock
+from matrix.lock import NO_UV, list_requirements, lock
 from matrix.render import render, render_texts
 
 __all__ = ["LINES", "Addition", "Unresolvable", "add", "plan"]
@@ -88,15 +88,15 @@ class Addition:
     notes: list[str]
 
 
-def add(name: str, version: str, backend: str = "tensorflow") -> list[str]:
+def add(name: str, version: str, backend: str = "tensorflow", python: str = "") -> list[str]:
     """Add a cell: write its entry in matrix.toml, its lock file and the rendered files.
 
-    Return notes and the written paths. The files are rendered once before anything is written, so that a failure of the
-    renderers leaves no file behind.
+    `python`: the Python of the cell; "": the newest that fits. Return notes and the written paths. The files are rendered
+    once before anything is written, so that a failure of the renderers leaves no file behind.
     """
     path = ROOT / "matrix" / "matrix.toml"
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    addition = plan(load(path), path.read_text(encoding="utf-8"), name, version, backend, today, resolve)
+    addition = plan(load(path), path.read_text(encoding="utf-8"), name, version, backend, today, resolve, python)
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder, path.name)
         draft.write_text(addition.text, encoding="utf-8")
@@ -108,11 +108,21 @@ def add(name: str, version: str, backend: str = "tensorflow") -> list[str]:
     return [*addition.notes, *(f"wrote {path.relative_to(ROOT)}" for path in written)]
 
 
-def plan(matrix: Matrix, text: str, name: str, version: str, backend: str, today: str, resolver: Resolver) -> Addition:
+def plan(
+    matrix: Matrix,
+    text: str,
+    name: str,
+    version: str,
+    backend: str,
+    today: str,
+    resolver: Resolver,
+    python: str = "",
+) -> Addition:
     """Return the cell to add, and the content of matrix.toml with its entry. Nothing is written.
 
     Raise a MatrixError for an unknown framework, a version that has a cell, and a version without wheels. `today`: the
-    last day of publication of the packages to resolve.
+    last day of publication of the packages to resolve. `python`: the Python of the cell. A version that has cells may
+    get one on another Python, if that Python is given.
     """
     if name not in LINES:
         raise MatrixError(f"no framework {name!r}: there are {', '.join(LINES)}")
@@ -124,16 +134,20 @@ def plan(matrix: Matrix, text: str, name: str, version: str, backend: str, today
     cells = line.cells(matrix, backend)
     if not cells:
         raise MatrixError(f"no cell of {name} to start from" + (f" with the back end {backend}" if backend else ""))
-    there = [cell.id for cell in cells if Version(_find_version(cell, line.package)) == Version(version)]
+    there = [
+        cell.id
+        for cell in cells
+        if Version(_find_version(cell, line.package)) == Version(version) and python in ("", cell.python)
+    ]
     if there:
         raise MatrixError(f"{line.package} {version} is there: {', '.join(there)}")
-    older = [cell for cell in cells if Version(_find_version(cell, line.package)) < Version(version)]
+    older = [cell for cell in cells if Version(_find_version(cell, line.package)) <= Version(version)]
     like = older[-1] if older else cells[0]
     until = max(matrix.until, today)
     companions = [pin.name for pin in matrix.frameworks(like) if canonicalize_name(pin.name) != line.package]
     requirements = [f"{line.package}=={version}", *companions]
     pythons = _find_pythons(matrix, requirements, until, resolver)
-    python = _choose_python(pythons)
+    python = _choose_python(pythons, python)
     draft = Cell(
         id=line.id(version, backend, python), shim=line.shim, python=python, pins=tuple(requirements), env=like.env
     )
@@ -145,7 +159,7 @@ def plan(matrix: Matrix, text: str, name: str, version: str, backend: str, today
     ]
     cell = replace(draft, pins=tuple(f"{package}=={resolved[canonicalize_name(package)]}" for package in pins))
     cell, of_branch = _add_branch(matrix, line, cell, like, backend, pythons)
-    head = f"{cell.id}: wheels for {', '.join(pythons)}; tested on {python}, the newest of them on this machine"
+    head = f"{cell.id}: wheels for {', '.join(pythons)}; tested on {python}"
     beside = ", ".join(
         f"{package} {resolved[package]}" for package in ("numpy", "protobuf", *BESIDE) if package in resolved
     )
@@ -159,14 +173,17 @@ def resolve(requirements: Sequence[str], python: str, wheels: Sequence[str], unt
     set_uv_find_links()
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--exclude-newer={until}"]
     command += [f"--python-version={python}", *(f"--only-binary={name}" for name in wheels), "-"]
-    process = subprocess.run(
-        command,
-        input="\n".join(requirements),
-        text=True,
-        capture_output=True,
-        check=False,
-        env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"},
-    )
+    try:
+        process = subprocess.run(
+            command,
+            input="\n".join(requirements),
+            text=True,
+            capture_output=True,
+            check=False,
+            env={**os.environ, "UV_PYTHON_DOWNLOADS": "never"},
+        )
+    except FileNotFoundError as error:
+        raise MatrixError(NO_UV) from error
     if process.returncode != 0:
         raise Unresolvable(process.stderr.strip())
     pins = map(Requirement, process.stdout.splitlines())
@@ -201,8 +218,16 @@ def _find_pythons(matrix: Matrix, requirements: list[str], until: str, resolver:
     return accepted
 
 
-def _choose_python(pythons: list[str]) -> str:
-    """Return the newest of these Pythons that this machine has. Raise a MatrixError if it has none of them."""
+def _choose_python(pythons: list[str], wanted: str) -> str:
+    """Return the wanted Python, or the newest of these Pythons that this machine has.
+
+    Raise a MatrixError if this machine lacks it, or if there are no wheels for it.
+    """
+    if wanted:
+        if wanted not in pythons:
+            raise MatrixError(f"There are no wheels for Python {wanted}, only for {', '.join(pythons)}.")
+        find(wanted)
+        return wanted
     for python in reversed(pythons):
         try:
             find(python)

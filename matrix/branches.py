@@ -1,23 +1,23 @@
-"""Branches such as `onnx-compat[tf2-8]`: distributions of metadata only, derived from the cells that prove them.
+"""Branches such as `onnx-compat[tf2-8]`: extras that pin the minor version of a framework, derived from the cells that
+prove them.
 
-A branch requires its shim, the minor version of each framework that its cell pins, and caps: upper bounds for packages
-that would install but not import. Its frameworks are extras, as they are of a shim. The core has an extra for each
-branch, and a second extra that ends in `-cpu` where the framework has such a build.
+The pins of a branch are an extra of its shim (`onnx-compat-tf2[tf2-8]`): the minor version of each framework that the
+cell pins, and caps: upper bounds for packages that would install but not import. The core has an extra of the same name
+that requires the extra of the shim. Other extras follow from a branch:
 
-The Requires-Python of a branch accepts only Pythons for which all of these packages have wheels. On another Python, pip
-names it as the reason of the refusal; an environment marker would install nothing without a message.
+- `tf2-8-cpu`: the framework's build without GPU support, where there is one
+- `tf2-8-probability`: with the tensorflow-probability that works with this TensorFlow, which its metadata does not say
+- aliases of the core: names that an earlier version used
 
-tensorflow-probability does not declare which TensorFlow it works with, and an extra cannot depend on another extra. The
-empty distribution onnx-compat-probability therefore has a version for each TensorFlow, with an extra that requires the
-matching tensorflow-probability. A branch requires its version of onnx-compat-probability, and the extra `probability`
-of the core requires its extra: both together select a single version of tensorflow-probability.
+An extra has no Requires-Python. On a Python without wheels for the framework, the resolver finds no version of it, and
+stops. A marker at the framework would install nothing without a message. `onnx-compat doctor --extra tf2-8` names the
+Pythons.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -26,24 +26,28 @@ from packaging.version import Version
 
 from matrix.data import Cell, Distribution, Matrix
 
-__all__ = ["CPU", "Project", "branch_name", "branches", "extras", "minor", "minors", "problems_of_branch", "projects"]
+__all__ = [
+    "CPU",
+    "PROBABILITY",
+    "TFP",
+    "aliases",
+    "branch_extras",
+    "branch_of",
+    "branches",
+    "builds",
+    "extras",
+    "minor",
+    "minors",
+    "problems_of_branch",
+]
 
 CPU = "-cpu"
 """The suffix of the distribution that holds a framework's build without GPU support: tensorflow-cpu."""
-PROBABILITY = "onnx-compat-probability"
+PROBABILITY = "-probability"
+"""The suffix of the extra that adds tensorflow-probability to a branch."""
 TFP = "tensorflow-probability"
-
-
-@dataclass(frozen=True)
-class Project:
-    """A published distribution of metadata only: a branch, or onnx-compat-probability. `pythons`: its Requires-Python."""
-
-    name: str
-    version: str
-    description: str
-    pythons: str
-    requires: tuple[str, ...] = ()
-    extras: dict[str, tuple[str, ...]] = field(default_factory=dict)
+FULL_BUILD = "tf-keras"
+"""The package that requires the full build of TensorFlow. Two builds in an environment overwrite each other."""
 
 
 def branches(matrix: Matrix) -> dict[str, Cell]:
@@ -51,27 +55,105 @@ def branches(matrix: Matrix) -> dict[str, Cell]:
     return {cell.branch: cell for cell in matrix.cells.values() if cell.branch}
 
 
-def projects(matrix: Matrix) -> list[Project]:
-    """Return the distributions of metadata only that are published in addition to those of matrix.toml: branches, and
-    others.
+def branch_of(matrix: Matrix, cell: Cell) -> Cell | None:
+    """Return the cell that proves the branch with the frameworks of a cell, by their names and minor versions.
+
+    None: there is no such branch.
     """
-    proving = branches(matrix).values()
-    return [
-        *(_make_branch(matrix, cell) for cell in proving),
-        *(_make_probability(matrix, cell) for cell in proving if cell.probability),
-    ]
+    wanted = _frameworks_of(matrix, cell)
+    of_shim = (branch for branch in branches(matrix).values() if branch.shim == cell.shim)
+    return next((branch for branch in of_shim if _frameworks_of(matrix, branch) == wanted), None)
+
+
+def _frameworks_of(matrix: Matrix, cell: Cell) -> set[tuple[str, str]]:
+    return {(_plain_name(pin.name), minor(pin)) for pin in matrix.frameworks(cell)}
 
 
 def extras(matrix: Matrix, distribution: Distribution) -> dict[str, tuple[str, ...]]:
-    """Return extra -> requirements of a distribution, as they are published. The core has an extra for each branch, too."""
+    """Return extra -> requirements of a distribution, as they are published.
+
+    A shim also has the extras of its branches. The core has those of all branches, their aliases, and `probability`.
+    """
     extras_of = {name: tuple(map(matrix.pin_own, requirements)) for name, requirements in distribution.extras.items()}
+    for cell in branches(matrix).values():
+        shim = matrix.distributions[cell.shim]
+        if distribution == shim:
+            extras_of.update(branch_extras(matrix, cell))
+        elif distribution.key == "core":
+            targets = {**{name: name for name in branch_extras(matrix, cell)}, **aliases(matrix, cell)}
+            extras_of.update({name: (matrix.pin_own(f"{shim.name}[{target}]"),) for name, target in targets.items()})
     if distribution.key == "core":
-        for branch, cell in branches(matrix).items():
-            project = _make_branch(matrix, cell)
-            for extra in project.extras:
-                name = branch + CPU if extra.endswith(CPU) else branch
-                extras_of[name] = (f"{project.name}[{extra}]=={project.version}",)
+        extras_of[PROBABILITY.removeprefix("-")] = _general_probability(matrix)
     return extras_of
+
+
+def aliases(matrix: Matrix, cell: Cell) -> dict[str, str]:
+    """Return alias -> the extra that it stands for: also `keras3-tensorflow-cpu` -> `keras3-15-tensorflow-cpu`."""
+    branch = str(cell.branch)
+    return {
+        alias + extra.removeprefix(branch): extra for alias in cell.aliases for extra in branch_extras(matrix, cell)
+    }
+
+
+def builds(matrix: Matrix, cell: Cell) -> dict[str, tuple[str, ...]]:
+    """Return extra -> requirements of a branch, for each build of its framework: `tf2-8` and `tf2-8-cpu`."""
+    assert cell.branch
+    shim = matrix.distributions[cell.shim]
+    companions, of_builds = [], {}
+    for pin in matrix.frameworks(cell):
+        matching = [extra for extra in shim.extras.values() if _offers(extra[0], pin)]
+        if not matching:
+            companions.append(_compatible_requirement(pin.name, pin))
+        for framework, *limits in matching:
+            name = Requirement(framework).name
+            suffix = CPU if name.endswith(CPU) else ""
+            of_builds[cell.branch + suffix] = (_compatible_requirement(name, pin), *_caps(cell, *limits))
+    assert of_builds, f"the shim {shim.name} has no extra for a framework of {cell.id}"
+    return {extra: (*companions, *requirements) for extra, requirements in of_builds.items()}
+
+
+def _caps(cell: Cell, *limits: str) -> list[str]:
+    """Return the caps of a branch and other limits, for the Pythons of the branch and older ones.
+
+    pip looks for a version of each requirement in the order of their names. Of an old numpy, a newer Python has a source
+    distribution only, which pip would build before it finds that the framework has no wheel.
+    """
+    major, newest = minors(str(cell.pythons))[-1].split(".")
+    return [f'{cap}; python_version < "{major}.{int(newest) + 1}"' for cap in dict.fromkeys([*limits, *cell.caps])]
+
+
+def branch_extras(matrix: Matrix, cell: Cell) -> dict[str, tuple[str, ...]]:
+    """Return extra -> requirements of a branch: its builds, and each build with its tensorflow-probability.
+
+    A build without GPU support has no tensorflow-probability if that requires the full build.
+    """
+    of_builds = builds(matrix, cell)
+    needs_full_build = any(Requirement(requirement).name == FULL_BUILD for requirement in cell.probability)
+    paired = {
+        extra + PROBABILITY: (*requirements, *cell.probability)
+        for extra, requirements in of_builds.items()
+        if cell.probability and not (needs_full_build and extra.endswith(CPU))
+    }
+    return {**of_builds, **paired}
+
+
+def _general_probability(matrix: Matrix) -> tuple[str, ...]:
+    """Return the requirements of `onnx-compat[probability]`, for use beside `tf1` and `tf2`.
+
+    On each Python they are those of a branch: of the newest one of TensorFlow 1 if there is one, else of TensorFlow 2.
+    The first and the last marker are open: on a Python without a branch, the resolver stops instead of installing nothing.
+    """
+    cells = [cell for cell in branches(matrix).values() if cell.probability]
+    cells.sort(key=lambda cell: cell.shim == "tf1")
+    by_python = {python: cell.probability for cell in cells for python in minors(str(cell.pythons))}
+    pythons = sorted(by_python, key=Version)
+    starts = [python for before, python in zip(["", *pythons], pythons) if by_python[python] != by_python.get(before)]
+    requirements = []
+    for start, end in zip(starts, [*starts[1:], ""]):
+        bounds = [f'python_version >= "{start}"'] * (start != starts[0]) + [f'python_version < "{end}"'] * bool(end)
+        marker = f"; {' and '.join(bounds)}" if bounds else ""
+        requirements += [requirement + marker for requirement in by_python[start]]
+    return tuple(requirements)
 
 
 def minors(pythons: str) -> list[str]:
@@ -83,65 +165,9 @@ def minors(pythons: str) -> list[str]:
     return [python for python in (f"3.{minor}" for minor in range(100)) if specifier.contains(f"{python}.99")]
 
 
-def branch_name(matrix: Matrix, branch: str) -> str:
-    """Return the name of the distribution of a branch: `onnx-compat-tf2-8` for the branch `tf2-8`."""
-    return f"{matrix.distributions['core'].name}-{branch}"
-
-
 def minor(pin: Requirement) -> str:
     """Return the minor version that a pin belongs to: `2.8` for `tensorflow==2.8.4`."""
     return ".".join(map(str, _version(pin).release[:2]))
-
-
-def _make_branch(matrix: Matrix, cell: Cell) -> Project:
-    assert cell.branch and cell.pythons
-    shim = matrix.distributions[cell.shim]
-    always, companions, framework_extras = [matrix.pin_own(shim.name)], [], {}
-    for pin in matrix.frameworks(cell):
-        matching = {key: extra for key, extra in shim.extras.items() if _offers(extra[0], pin)}
-        if not matching:
-            companions.append(_compatible_requirement(pin.name, pin))
-        for key, extra in matching.items():
-            framework_extras[key] = (_compatible_requirement(Requirement(extra[0]).name, pin), *extra[1:])
-    assert framework_extras, f"the shim {shim.name} has no extra for a framework of {cell.id}"
-    # Companions may lack wheels for a refused Python. They are in the extra, since older releases of pip would else report
-    # them and not the Python.
-    framework_extras = {key: (*companions, *extra) for key, extra in framework_extras.items()}
-    if cell.probability:
-        always.append(f"{PROBABILITY}=={_probability_version(matrix, cell)}")
-    return Project(
-        name=branch_name(matrix, cell.branch),
-        version=matrix.version,
-        description=f"onnx-compat on {_describe_frameworks(matrix, cell)}, with the versions of others that it works with.",
-        pythons=cell.pythons,
-        requires=(*always, *cell.caps),
-        extras=framework_extras,
-    )
-
-
-def _make_probability(matrix: Matrix, cell: Cell) -> Project:
-    assert cell.pythons
-    return Project(
-        name=PROBABILITY,
-        version=_probability_version(matrix, cell),
-        description=f"The {TFP} that works with {_describe_frameworks(matrix, cell)}, for onnx-compat.",
-        pythons=cell.pythons,
-        extras={TFP: cell.probability},
-    )
-
-
-def _probability_version(matrix: Matrix, cell: Cell) -> str:
-    """Return the version of onnx-compat-probability: the minor version of TensorFlow, then the version of this
-    repository.
-
-    The second part lets each release of this repository publish it again.
-    """
-    (pin,) = matrix.frameworks(cell)
-    return f"{minor(pin)}.{matrix.version}"
-
-
-def _describe_frameworks(matrix: Matrix, cell: Cell) -> str:
-    return " and ".join(f"{_plain_name(pin.name)} {minor(pin)}" for pin in matrix.frameworks(cell))
 
 
 def _version(pin: Requirement) -> Version:
@@ -170,22 +196,20 @@ def _offers(extra: str, pin: Requirement) -> bool:
 
 
 def problems_of_branch(matrix: Matrix, cell: Cell) -> Iterator[str]:
-    """Yield a text for each fault in the fields of a cell that concern branches: branch, pythons, caps, probability."""
+    """Yield a text for each fault in the fields of a cell that concern branches: branch, aliases, pythons, caps,
+    probability.
+    """
     pins: dict[str, Requirement] = {canonicalize_name(pin.name): pin for pin in map(Requirement, cell.pins)}
     if cell.branch is None:
-        keys = [key for key in ("pythons", "caps", "probability") if getattr(cell, key)]
+        keys = [key for key in ("aliases", "pythons", "caps", "probability") if getattr(cell, key)]
         if keys:
             yield f"{', '.join(keys)}: fields of a branch, but the cell names none"
         yield from _problems_of_pair(matrix, cell, pins)
         return
-    core = matrix.distributions["core"]
     first = next(other_cell for other_cell in matrix.cells.values() if other_cell.branch == cell.branch)
     if first is not cell:
         yield f"branch {cell.branch} is proved by {first.id}"
-    if canonicalize_name(cell.branch) != cell.branch:
-        yield f"branch {cell.branch!r} must be small letters, digits and single hyphens"
-    if cell.branch in core.extras or matrix.own(branch_name(matrix, cell.branch)):
-        yield f"branch {cell.branch}: {core.name}[{cell.branch}] exists with another meaning"
+    yield from _problems_of_names(matrix, cell)
     if not matrix.frameworks(cell):
         yield f"branch {cell.branch}: no framework of {cell.shim} is pinned"
     if cell.probability and len(matrix.frameworks(cell)) != 1:
@@ -195,6 +219,20 @@ def problems_of_branch(matrix: Matrix, cell: Cell) -> Iterator[str]:
         pinned = pins.get(canonicalize_name(cap.name))
         if pinned is not None and not cap.specifier.contains(_version(pinned)):
             yield f"cap {cap}: the cell pins {pinned}"
+
+
+def _problems_of_names(matrix: Matrix, cell: Cell) -> Iterator[str]:
+    """Yield a text for each name or alias of a branch that is misspelt, or that another extra or branch has."""
+    other_branches = [branch for branch in branches(matrix).values() if branch is not cell]
+    for name in (str(cell.branch), *cell.aliases):
+        if canonicalize_name(name) != name:
+            yield f"branch {name!r} must be small letters, digits and single hyphens"
+        for distribution in (matrix.distributions["core"], matrix.distributions.get(cell.shim)):
+            if distribution and name in distribution.extras:
+                yield f"branch {name}: {distribution.name}[{name}] exists with another meaning"
+    for alias in cell.aliases:
+        if any(alias in (branch.branch, *branch.aliases) for branch in other_branches):
+            yield f"alias {alias}: another branch has this name"
 
 
 def _problems_of_pythons(matrix: Matrix, cell: Cell) -> Iterator[str]:
@@ -220,19 +258,12 @@ def _problems_of_pythons(matrix: Matrix, cell: Cell) -> Iterator[str]:
 
 def _problems_of_pair(matrix: Matrix, cell: Cell, pins: dict[str, Requirement]) -> Iterator[str]:
     """Yield a text if a cell that pins tensorflow-probability contradicts the branch of the same TensorFlow."""
-    for branch in branches(matrix).values() if TFP in pins else ():
-        if branch.shim == cell.shim and _has_same_frameworks(matrix, branch, cell):
-            for wanted in map(Requirement, branch.probability):
-                pinned = pins.get(canonicalize_name(wanted.name))
-                if pinned is None or not wanted.specifier.contains(_version(pinned)):
-                    yield f"{branch.branch} brings {wanted}, the cell pins {pinned or 'none'}"
-            if not branch.probability:
-                yield f"{branch.branch} brings no {TFP}"
-
-
-def _has_same_frameworks(matrix: Matrix, branch: Cell, cell: Cell) -> bool:
-    """Whether the cell of a branch and another cell pin the same minor versions of the same frameworks."""
-    of_branch, of_cell = (
-        {(_plain_name(pin.name), minor(pin)) for pin in matrix.frameworks(owner)} for owner in (branch, cell)
-    )
-    return of_branch == of_cell
+    branch = branch_of(matrix, cell) if TFP in pins else None
+    if branch is None:
+        return
+    for wanted in map(Requirement, branch.probability):
+        pinned = pins.get(canonicalize_name(wanted.name))
+        if pinned is None or not wanted.specifier.contains(_version(pinned)):
+            yield f"{branch.branch} brings {wanted}, the cell pins {pinned or 'none'}"
+    if not branch.probability:
+        yield f"{branch.branch} brings no {TFP}"

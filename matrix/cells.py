@@ -17,9 +17,21 @@ from typing import Dict, List, Optional, Sequence
 
 from packaging.requirements import Requirement
 
+from matrix.cell_lock import CellBusy, CellLock, end_with_parent
 from matrix.data import REFERENCE, ROOT, Cell, Matrix, load
-from matrix.devices import BROKEN, NO_GPU, READY, Answer, framework_of, query_driver, query_framework, write_unready
-from matrix.results import find_regressions, load_results
+from matrix.devices import (
+    BROKEN,
+    GPU_VARIABLES,
+    NO_GPU,
+    READY,
+    Answer,
+    assign_workers,
+    framework_of,
+    query_driver,
+    query_framework,
+    write_unready,
+)
+from matrix.results import find_regressions, find_worse_cases, load_results
 from matrix.revision import revision
 
 __all__ = ["DIST", "environment", "gpu_problem", "install_arguments", "pytest_arguments", "run", "title", "wheels"]
@@ -77,7 +89,7 @@ def environment(matrix: Matrix, cell: Cell) -> Dict[str, str]:
         "ONNX_COMPAT_RESULTS": str(_results(cell)),
         "ONNX_COMPAT_REVISION": revision(),
         "ONNX_COMPAT_DEVICE": cell.runner,
-        **({"CUDA_VISIBLE_DEVICES": "-1"} if cell.runner == "cpu" else {}),
+        **({"CUDA_VISIBLE_DEVICES": "-1"} if cell.runner == "cpu" else GPU_VARIABLES),
     }
 
 
@@ -108,10 +120,12 @@ def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
     """Run the tests of a cell in its environment, and return the exit code.
 
     The variable PYTHONPATH is removed, because it could replace the wheels by a source tree. A run without `arguments`
-    also fails if its results are worse than those stored in matrix/results.
+    also fails if its results are worse than those stored in matrix/results; with them, if a case of it is worse.
     """
+    workers: Dict[str, str] = {}
     if cell.runner == "gpu":
         gpu = query_driver()
+        workers = assign_workers(gpu)
         gpu = query_framework(framework_of(cell), gpu) if gpu.state == READY else gpu
         if gpu.state != READY:
             print(write_unready(cell, gpu), file=sys.stderr)
@@ -123,14 +137,19 @@ def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
     command = [pytest, *pytest_arguments(tests, arguments, *XDIST_OPTIONS)]
     print(" ".join(command), flush=True)
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    env = {**inherited, **environment(matrix, cell)}
+    env = {**inherited, **environment(matrix, cell), **workers}
+    path = _results(cell)
     if arguments:  # results of a part of the tests must not pass for those of a whole run
-        env["ONNX_COMPAT_RESULTS"] = str(_results(cell).parent / PARTS / _results(cell).name)
+        path = path.parent / PARTS / path.name
+        env["ONNX_COMPAT_RESULTS"] = str(path)
+        if path.exists():  # of another part
+            path.unlink()
     process = subprocess.run(command, cwd=str(ROOT), env=env, check=False)
     stored_results = load_results().get(cell.id)
-    if process.returncode or arguments or not stored_results:
+    if process.returncode or not stored_results or not path.exists():
         return process.returncode
-    regressions = find_regressions(json.loads(_results(cell).read_text(encoding="utf-8")), stored_results)
+    results = json.loads(path.read_text(encoding="utf-8"))
+    regressions = (find_worse_cases if arguments else find_regressions)(results, stored_results)
     if regressions:
         print("\n".join(["worse than matrix/results has it:", *regressions]), file=sys.stderr)
     return 1 if regressions else 0
@@ -141,5 +160,11 @@ def _results(cell: Cell) -> Path:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     MATRIX = load()
+    LOCK = CellLock(sys.argv[1])
+    try:
+        LOCK.share()
+    except CellBusy as busy:
+        sys.exit(str(busy))
     sys.exit(run(MATRIX, MATRIX.cells[sys.argv[1]], sys.argv[2:]))

@@ -20,7 +20,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["CI", "ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "Peer", "load"]
+__all__ = ["CI", "ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "Metadata", "Peer", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
 TIERS = ("gate", "nightly", "manual")
@@ -92,6 +92,7 @@ class Cell(Environment):
 
     shim: str
     branch: str | None = None
+    aliases: tuple[str, ...] = ()
     pythons: str | None = None
     caps: tuple[str, ...] = ()
     probability: tuple[str, ...] = ()
@@ -106,6 +107,26 @@ class Cell(Environment):
     def tags(self) -> list[str]:
         """Return the tags that `nox -t` selects cells by: the tier, the shim and the runner."""
         return [self.tier, self.shim, self.runner]
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The common metadata of all distributions: its authors, and the addresses of the repository and of its site."""
+
+    authors: tuple[str, ...]
+    repository: str
+    documentation: str
+    raw: str
+    """The address before the path of a file of the repository, as the bytes of the file: for pictures."""
+
+    @property
+    def blob(self) -> str:
+        """Return the address before the path of a file of the repository, as a page."""
+        return f"{self.repository}/blob/main/"
+
+    def asset(self, version: str, name: str) -> str:
+        """Return the address of a file beside the release of a version."""
+        return f"{self.repository}/releases/download/v{version}/{name}"
 
 
 @dataclass(frozen=True)
@@ -132,6 +153,7 @@ class Matrix:
 
     version: str
     until: str
+    metadata: Metadata
     suites: tuple[str, ...]
     suites_generated: tuple[str, ...]
     suites_python: str
@@ -235,6 +257,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
         matrix = Matrix(
             version=raw["version"],
             until=raw["until"],
+            metadata=Metadata(**_freeze(raw["metadata"])),
             suites=tuple(raw["suites"]["names"]),
             suites_generated=tuple(raw["suites"]["generated"]),
             suites_python=raw["suites"]["python"],

@@ -23,9 +23,11 @@ from matrix.frameworks import FRAMEWORKS
 
 __all__ = [
     "BROKEN",
+    "GPU_VARIABLES",
     "NO_GPU",
     "READY",
     "Answer",
+    "assign_workers",
     "framework_of",
     "load_driver",
     "query_driver",
@@ -35,6 +37,15 @@ __all__ = [
 
 READY, NO_GPU, BROKEN = "ready", "no-gpu", "broken"
 SECONDS = 300
+#: The variables of the tests on a GPU. Several workers share a GPU, so no framework may reserve all of its memory. TF32 rounds
+#: the factors of products to 10 bits, which is beyond the tolerances of the cases.
+GPU_VARIABLES = {
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "JAX_DEFAULT_MATMUL_PRECISION": "highest",
+}
+WORKERS_PER_GPU = 2
 _NO_DEVICE, _STUB = 100, 34
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
@@ -94,6 +105,17 @@ def query_framework(framework: str, gpu: Answer) -> Answer:
         return Answer(BROKEN, text % (*gpu.cuda, name, answer["cuda"]))
     reason = answer["error"] or trouble or "it gives no reason"
     return Answer(BROKEN, "%s does not see %s: %s" % (name, ", ".join(gpu.names), reason))
+
+
+def assign_workers(gpu: Answer) -> Dict[str, str]:
+    """Return the variables that start two workers for each GPU: pytest-xdist reads their number, tests/conftest.py the
+    GPUs.
+
+    `gpu`: the READY answer of `query_driver`. The GPUs are those that CUDA_VISIBLE_DEVICES names, else all.
+    """
+    named = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    gpus = named or [str(number) for number in range(len(gpu.names))]
+    return {"ONNX_COMPAT_GPUS": ",".join(gpus), "PYTEST_XDIST_AUTO_NUM_WORKERS": str(WORKERS_PER_GPU * len(gpus))}
 
 
 def framework_of(cell: Cell) -> str:

@@ -23,7 +23,7 @@ class LineProcess:
     """A running child process in a process group of its own. It runs until `end`."""
 
     def __init__(self, command: Sequence[str], env: Dict[str, str], cwd: Optional[Path] = None) -> None:
-        self._log = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - until `end`
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - until `end`; in bytes, because Python 3.7 has no `errors`
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
@@ -57,7 +57,7 @@ class LineProcess:
         code = self._process.wait()
         cause = signal.Signals(-code).name if code < 0 else "exit code %d" % code
         self._log.seek(0)
-        lines = [line.strip() for line in self._log if line.strip()]
+        lines = [line.decode("utf-8", "replace").strip() for line in self._log if line.strip()]
         self.end()
         return "the process died (%s)%s" % (cause, ": " + " / ".join(lines[-count:])[-300:] if lines else "")
 

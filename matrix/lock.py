@@ -19,7 +19,9 @@ from matrix.data import Cell, Environment, Matrix, MatrixError
 from matrix.interpreters import find
 from matrix.links import set_uv_find_links
 
-__all__ = ["list_requirements", "lock", "unknown_index", "unmet_requirements"]
+NO_UV = "uv is not on PATH. Run `pip install uv` in the active environment."
+
+__all__ = ["NO_UV", "list_requirements", "lock", "unknown_index", "unmet_requirements"]
 
 
 def list_requirements(matrix: Matrix, environment: Environment) -> list[str]:
@@ -76,7 +78,11 @@ def lock(matrix: Matrix, environment: Environment) -> None:
     if reason := unknown_index(environment):
         raise MatrixError(reason)
     environment.constraints.parent.mkdir(exist_ok=True)
-    set_uv_find_links()
+    # A local build for the CPU has none of the packages of CUDA that the lock file of a GPU must pin.
+    is_for_gpu = isinstance(environment, Cell) and environment.runner == "gpu"
+    if not is_for_gpu:
+        set_uv_find_links()
+    variables = {name: value for name, value in os.environ.items() if not (is_for_gpu and name == "UV_FIND_LINKS")}
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, environment.constraints.name)
         output.write_text("".join(f"{line}\n" for line in _reusable_pins(environment)), encoding="utf-8")
@@ -98,9 +104,10 @@ def lock(matrix: Matrix, environment: Environment) -> None:
                 text=True,
                 stderr=subprocess.PIPE,
                 check=False,
+                env=variables,
             )
         except FileNotFoundError as error:
-            raise MatrixError("uv is not on PATH. Run `pip install uv` in the active environment.") from error
+            raise MatrixError(NO_UV) from error
         if process.returncode != 0:
             raise MatrixError(f"{environment.id} cannot be resolved:\n{process.stderr}")
         # `torch==2.13.0+cpu` exists in a single index; `torch==2.13.0` accepts it and every other build.

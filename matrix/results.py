@@ -28,6 +28,7 @@ __all__ = [
     "STORED",
     "NotStored",
     "find_regressions",
+    "find_worse_cases",
     "history_line",
     "load_results",
     "outcomes",
@@ -133,6 +134,22 @@ def find_regressions(results: Dict[str, Any], before: Dict[str, Any]) -> List[st
             if now < then:
                 worse.append("%s: %s" % (suite, text % (now, then)))
     return worse
+
+
+def find_worse_cases(results: Dict[str, Any], before: Dict[str, Any], folder: Path = STORED) -> List[str]:
+    """Return a text for each case whose outcome is worse than in `before`, the stored results of the cell.
+
+    Only cases as they were recorded are compared, not their variants. The results may be those of a part of the cases.
+    """
+    if "cases" not in before:
+        return []
+    stored = outcomes(before, load_cases(folder)[before["cases"]])
+    return [
+        "%s: %s, was %s" % (result["id"], result["outcome"], stored[result["id"]])
+        for result in results["results"]
+        if stored.get(result["id"]) in OUTCOMES
+        and OUTCOMES.index(result["outcome"]) > OUTCOMES.index(stored[result["id"]])
+    ]
 
 
 def summary(results: Dict[str, Any], digest: str, cases: Dict[str, Known]) -> Dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from matrix import branches
-from matrix.branches import CPU
+from matrix.branches import CPU, PROBABILITY, branch_extras
 from matrix.data import ROOT, Cell, Matrix, MatrixError, load
 from matrix.interpreters import find
 
@@ -37,8 +38,14 @@ SECONDS = 3600
 UNSET = ("PYTHONPATH", "ONNX_COMPAT_SHIM", "KERAS_BACKEND", "TF_USE_LEGACY_KERAS")
 
 
-# Messages of uv and pip that name the Python as the reason of a refusal.
-REASONS = ("requires a different Python", "requires Python", "no wheels with a matching Python ABI tag")
+# Messages about a framework without wheels for a Python. uv names the Python, or the platform tags of the wheels. pip names
+# the framework and the versions that it has for this Python. `{name}` and `{version}` are those of the framework or the shim.
+REASONS = (
+    r"{name}\S* .*has no wheels with a matching Python \w+ tag",
+    r"{name}\S* .*depends on Python[<>]",
+    r"Package '{name}' requires a different Python",
+    r"No matching distribution found for {name}~={version}",
+)
 
 
 class Failed(Exception):
@@ -78,30 +85,29 @@ class Trial:
             self.row[column] = "FAILED"
             self.failures.append(f"{self.cell.branch}: {column}: {error}")
 
-    @property
-    def extra(self) -> str:
-        """Return the extra of the core that installs the branch: the one that ends in `-cpu`, if it exists."""
-        core = branches.extras(self.matrix, self.matrix.distributions["core"])
-        return f"{self.cell.branch}{CPU}" if f"{self.cell.branch}{CPU}" in core else str(self.cell.branch)
+    def _extra(self, suffix: str = "") -> str:
+        """Return the extra of the branch with this suffix: that of the build without GPU support, if it exists."""
+        extra = f"{self.cell.branch}{CPU}{suffix}"
+        return extra if extra in branch_extras(self.matrix, self.cell) else f"{self.cell.branch}{suffix}"
 
     def _try_branch(self) -> str:
-        report = self._try_extras(self.extra)
+        report = self._try_extra(self._extra())
         return f"{report['framework']} {report['version']}: {', '.join(report['files']) or 'no files'}"
 
     def _try_probability(self) -> str:
         if not self.cell.probability:
             return ""
-        # tf-keras requires the full build of TensorFlow; two builds in one environment overwrite each other.
-        both = {"tensorflow", "tensorflow-cpu"} <= set(self._resolve(f"{self.extra},probability", self.cell.python))
-        extra = str(self.cell.branch) if both else self.extra
-        return str(self._try_extras(f"{extra},probability")["probability"])
+        extra = self._extra(PROBABILITY)
+        if {"tensorflow", "tensorflow-cpu"} <= set(self._resolve(extra, self.cell.python)):
+            raise Failed(f"{extra} installs two builds of TensorFlow, which overwrite each other")
+        return str(self._try_extra(extra)["probability"])
 
-    def _try_extras(self, extras: str) -> dict[str, Any]:
-        """Install the core with these extras in an empty environment, run SCRIPT in it, and return its report."""
+    def _try_extra(self, extra: str) -> dict[str, Any]:
+        """Install the core with this extra in an empty environment, run SCRIPT in it, and return its report."""
         with tempfile.TemporaryDirectory() as scratch:
             python = _make_environment(Path(scratch, "env"), self.cell.python)
             _run_command(
-                "uv", "pip", "install", "--quiet", f"--python={python}", *self._links(), self._requirement(extras)
+                "uv", "pip", "install", "--quiet", f"--python={python}", *self._links(), self._requirement(extra)
             )
             empty = Path(scratch, "empty")
             empty.mkdir()
@@ -123,9 +129,9 @@ class Trial:
             self._resolve(str(self.cell.branch), python)
         return f"{accepted[0]} to {accepted[-1]}"
 
-    def _resolve(self, extras: str, python: str) -> list[str]:
-        """Return the names of the distributions that uv would install for these extras on a Python. Raise Failed."""
-        output = _run_command(*self._resolve_command(python), given=self._requirement(extras))
+    def _resolve(self, extra: str, python: str) -> list[str]:
+        """Return the names of the distributions that uv would install for this extra on a Python. Raise Failed."""
+        output = _run_command(*self._resolve_command(python), given=self._requirement(extra))
         return [Requirement(line).name for line in output.splitlines()]
 
     def _resolve_command(self, python: str) -> list[str]:
@@ -176,10 +182,23 @@ class Trial:
         try:
             _run_command(*command, given=given)
         except Failed as error:
-            if any(reason in str(error) for reason in REASONS):
+            if any(re.search(reason, " ".join(str(error).split())) for reason in self._reasons()):
                 return
             raise Failed(f"Python {python} is refused for another reason:\n{error}") from error
         raise Failed(f"Python {python} is not refused")
+
+    def _reasons(self) -> list[str]:
+        """Return the patterns of the messages that name the shim or a framework of the branch, in its full build."""
+        shim, extra = self.matrix.distributions[self.cell.shim].name, str(self.cell.branch)
+        versions = {shim: self.matrix.version}
+        for requirement in map(Requirement, branch_extras(self.matrix, self.cell)[extra]):
+            if requirement.name in self._frameworks():
+                versions[requirement.name] = next(iter(requirement.specifier)).version
+        return [
+            reason.format(name=re.escape(name), version=re.escape(version))
+            for name, version in versions.items()
+            for reason in REASONS
+        ]
 
     def _refused_pythons(self) -> list[str]:
         """Return the Python before and the Python after those that the branch accepts, without Pythons that the core
@@ -196,8 +215,8 @@ class Trial:
     def _links(self) -> list[str]:
         return ["--find-links", str(self.folder)]
 
-    def _requirement(self, extras: str) -> str:
-        return f"{self.matrix.distributions['core'].name}[{extras}]=={self.matrix.version}"
+    def _requirement(self, extra: str) -> str:
+        return f"{self.matrix.distributions['core'].name}[{extra}]=={self.matrix.version}"
 
 
 def _make_environment(folder: Path, python: str, *options: str) -> str:

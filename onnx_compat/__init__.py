@@ -33,7 +33,8 @@ if TYPE_CHECKING:
         UnsupportedError,
         VerificationError,
     )
-    from onnx_compat.execution.runnable import Runnable, prepare, run
+    from onnx_compat.execution.prepare import prepare, run
+    from onnx_compat.execution.runnable import Runnable
     from onnx_compat.execution.support import support
     from onnx_compat.model import Model, load
     from onnx_compat.ops import op
@@ -87,8 +88,8 @@ _MODULES = {
     "load": "onnx_compat.model",
     "load_converted": "onnx_compat.conversion.convert",
     "op": "onnx_compat.ops",
-    "prepare": "onnx_compat.execution.runnable",
-    "run": "onnx_compat.execution.runnable",
+    "prepare": "onnx_compat.execution.prepare",
+    "run": "onnx_compat.execution.prepare",
     "shims": "onnx_compat.discovery.selection",
     "support": "onnx_compat.execution.support",
     "verify": "onnx_compat.verification",

@@ -12,8 +12,8 @@ from onnx.backend import base
 
 from onnx_compat.discovery import selection
 from onnx_compat.errors import OnnxCompatError, ShimError
+from onnx_compat.execution.prepare import prepare as prepare_runnable
 from onnx_compat.execution.runnable import Runnable
-from onnx_compat.execution.runnable import prepare as prepare_runnable
 from onnx_compat.execution.support import support
 from onnx_compat.ir.dtypes import DType
 

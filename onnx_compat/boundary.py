@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from typing import Any, Callable, TypeVar, cast
 
+from onnx_compat.discovery.memory import describe_memory_error
 from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError, UnexpectedError, UnsupportedError
 
 __all__ = ["DAMAGED", "typed_error", "typed_errors"]
@@ -64,7 +65,7 @@ def typed_error(error: Exception) -> OnnxCompatError:
     if isinstance(error, DAMAGED):
         return InvalidModelError("a file is damaged: " + summary, hint="write it again, or copy it again")
     if isinstance(error, MemoryError):
-        details = ": %s" % error if str(error) else ""
+        details = ": %s" % describe_memory_error(error) if str(error) else ""
         return UnsupportedError("the memory does not suffice" + details, hint="try smaller sizes")
     if isinstance(error, RecursionError):
         return UnsupportedError("the model is nested too deeply: " + summary)

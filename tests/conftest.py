@@ -1,5 +1,5 @@
-"""Plugins for all tests: a file with the progress of the run, and a watchdog for tests that hang while they hold the
-GIL.
+"""Plugins for all tests: a file with the progress of the run, a watchdog for tests that hang while they hold the GIL,
+and the lock of a cell. `matrix` and `benchmarks` are imported here from their folders, for all tests.
 
 ONNX_COMPAT_PROGRESS names the file. It gets a line of JSON with the number of tests, and a line for each test that
 ends.
@@ -8,16 +8,46 @@ ends.
 import faulthandler
 import json
 import os
+import runpy
 import sys
 import time
+from pathlib import Path
 from typing import IO, Any, Dict, Iterator, List, Optional, Set
 
 import pytest
+
+_ROOT = Path(__file__).parents[1]
+_IMPORT_PACKAGE = runpy.run_path(str(_ROOT / "matrix" / "by_path.py"))["import_package"]
+_IMPORT_PACKAGE(_ROOT / "matrix")
+_IMPORT_PACKAGE(_ROOT / "benchmarks")
 
 #: Every program and every target graph of the tests is verified, also in the processes that they start.
 os.environ["ONNX_COMPAT_VERIFY"] = "1"
 #: pytest-timeout needs the interpreter's lock to end a worker; what holds it is ended from outside of it, a little later.
 GRACE = 30.0
+
+
+def _join_run(cell: str) -> Any:
+    """Share the lock of the cell, and end with the parent process. Return the lock, which holds until this process ends."""
+    from matrix.cell_lock import CellLock, end_with_parent
+
+    end_with_parent()
+    lock = CellLock(cell)
+    lock.share()
+    return lock
+
+
+def _choose_gpu(gpus: str, worker: str) -> Optional[str]:
+    """Return the GPU of a worker of pytest-xdist, `gw3`. None: there are no GPUs, or this is no worker."""
+    names = gpus.split(",") if gpus else []
+    return names[int(worker[2:]) % len(names)] if names and worker else None
+
+
+# Before a framework is imported: it sees one GPU, and uses it.
+_GPU = _choose_gpu(os.environ.get("ONNX_COMPAT_GPUS", ""), os.environ.get("PYTEST_XDIST_WORKER", ""))
+if _GPU is not None:
+    os.environ["CUDA_VISIBLE_DEVICES"] = _GPU
+_LOCK = _join_run(os.environ["ONNX_COMPAT_CELL"]) if "ONNX_COMPAT_CELL" in os.environ else None
 
 
 class Watch:

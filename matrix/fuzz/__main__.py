@@ -1,4 +1,7 @@
-"""`python -m matrix.fuzz --python CELL=INTERPRETER … [--minutes N] [--graphs N] [--seed S] [--form FORMAT]`."""
+"""`python -m matrix.fuzz --python CELL=INTERPRETER … [--minutes N] [--graphs N] [--seed S] [--form FORMAT]`.
+
+With `--damage KIND`, the inputs are damaged files and models instead of valid graphs: see `matrix.fuzz.damage`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import Dict, List, Optional
 from matrix import cells
 from matrix.data import REFERENCE, ROOT, load
 from matrix.fuzz.campaign import CHUNK, Counts, Target, make_chunk, run_chunk, write_failure
+from matrix.fuzz.damage.campaign import has_failures, run_campaign
+from matrix.fuzz.damage.kinds import KINDS
 from matrix.fuzz.execution import FORMS
 from matrix.fuzz.record import write_record
 from matrix.fuzz.worker import Worker
@@ -23,6 +28,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Run campaigns in cells. Return 1 if a graph differed, else 0."""
     options = make_parser().parse_args(arguments)
     targets = [_target(text, options.form) for text in options.python]
+    if options.damage:
+        return _damage(targets, options)
     counts = {target.cell: Counts() for target in targets}
     seeds = _run(targets, counts, options)
     failed = False
@@ -43,10 +50,31 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--graphs", type=int, default=CHUNK, help="seeds for each cell, if there is no --minutes")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--form", choices=sorted(FORMS), help="convert to a file and run the file")
+    parser.add_argument("--damage", choices=sorted(KINDS), metavar="KIND", help="damage inputs: %s" % ", ".join(KINDS))
     parser.add_argument("--no-shrink", action="store_true", help="only count")
     parser.add_argument("--record", action="store_true", help="write matrix/results/fuzz/<cell>.json")
     parser.add_argument("--out", type=Path, default=CASES, help="the folder of the shrunk cases")
     return parser
+
+
+def _damage(targets: List[Target], options: argparse.Namespace) -> int:
+    """Run a campaign over damaged inputs in each cell. Return 1 if an input failed, else 0."""
+    result = 0
+    for target in targets:
+        folder = options.out / "damage" / options.damage / target.cell
+        counts = run_campaign(
+            target.python,
+            target.shim,
+            target.env,
+            options.damage,
+            options.seed,
+            folder,
+            options.graphs,
+            options.minutes,
+        )
+        print("%s: %s: %d inputs, %s" % (target.cell, options.damage, sum(counts.values()), dict(counts)), flush=True)
+        result = 1 if has_failures(counts) else result
+    return result
 
 
 def _target(text: str, form: Optional[str]) -> Target:

@@ -35,7 +35,7 @@ class Worker:
         self._command = [python, "-W", "ignore", str(child)]
         self._shim = shim
         self._form = form
-        self._env = {**os.environ, **env, "ONNX_COMPAT_VERIFY": "1"}
+        self._env = {**os.environ, "ONNX_COMPAT_VERIFY": "1", **env}
         self._running: Optional[LineProcess] = None
         self._first = True
 

@@ -4,7 +4,7 @@ An entry of a file:
 
     [[gap]]                              # in tests/gaps/<shim>.toml; in recorded.toml for every shim: the recorded result is wrong
     id = "node/*/test_gradient_of_add"   # or a list; `*` stands for all releases. Each case that it covers must fail
-    cells = ["tf1-*"]                    # patterns of cells; ["*"]: all, and also outside of any cell
+    when = ["tensorflow<2"]              # any of these conditions: see matrix/harness/conditions.py; ["*"]: everywhere
     kind = "framework"                   # ours: can be done here; framework: it cannot; never: has no meaning
     exception = "UnsupportedError"       # the exact class, or "Mismatch" for a wrong answer
     reason = "..."
@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Collection, Dict, Iterable, List, NamedTuple, Optional, Union
 
+from .conditions import holds
 from .variants import RECORDED, VARIANTS
 
 __all__ = ["KINDS", "Gap", "GapError", "find_gap", "find_stale", "load_gaps"]
@@ -32,27 +33,26 @@ class GapError(AssertionError):
 
 
 class Gap(NamedTuple):
-    """A declared, expected failure: the cases and cells that it covers, and the exception that each of these cases
-    raises.
+    """A declared, expected failure: the cases that it covers, in which environments, and the exception that each of
+    these cases raises.
     """
 
     id: Union[str, List[str]]
-    cells: List[str]
+    when: List[str]
     kind: str
     exception: str
     reason: str
     variants: List[str] = list(VARIANTS)
 
-    def covers(self, ids: Iterable[str], cell: str, variant: str = RECORDED) -> bool:
-        """Whether the gap holds for a case in a cell and a variant.
+    def covers(self, ids: Iterable[str], variant: str = RECORDED) -> bool:
+        """Whether the gap holds for a case and a variant in this environment.
 
         `ids`: all ids of the case, one for each release that has it.
         """
-        applies = variant in self.variants and any(fnmatchcase(cell, pattern) for pattern in self.cells)
-        return applies and self.names(ids)
+        return variant in self.variants and self.names(ids) and holds(self.when)
 
     def names(self, ids: Iterable[str]) -> bool:
-        """Whether a pattern of the gap matches one of the ids, in any cell and variant."""
+        """Whether a pattern of the gap matches one of the ids, in any environment and variant."""
         return any(fnmatchcase(id, pattern) for pattern in self.patterns for id in ids)
 
     @property
@@ -65,14 +65,14 @@ def load_gaps(path: Path) -> List[Gap]:
     return [_parse_gap(entry, path) for entry in _read_toml(path).get("gap", [])] if path.exists() else []
 
 
-def find_gap(gaps: Iterable[Gap], ids: Collection[str], cell: str, variant: str = RECORDED) -> Optional[Gap]:
+def find_gap(gaps: Iterable[Gap], ids: Collection[str], variant: str = RECORDED) -> Optional[Gap]:
     """Return the gap that covers a case, or None. Raise GapError if two gaps cover it.
 
     `ids`: all ids of the case, one for each release of onnx that has it.
     """
-    matches = [gap for gap in gaps if gap.covers(ids, cell, variant)]
+    matches = [gap for gap in gaps if gap.covers(ids, variant)]
     if len(matches) > 1:
-        raise GapError("%s is declared %d times for cell '%s'" % (next(iter(ids)), len(matches), cell))
+        raise GapError("%s is declared %d times" % (next(iter(ids)), len(matches)))
     return matches[0] if matches else None
 
 
@@ -94,8 +94,8 @@ def _parse_gap(entry: Dict[str, Any], path: Path) -> Gap:
     unknown = set(gap.variants) - set(VARIANTS)
     if unknown or not gap.variants:
         raise GapError("%s: %s: its variants are %s, of %s" % (path.name, gap.id, gap.variants, list(VARIANTS)))
-    if gap.kind not in KINDS or not gap.cells or not gap.reason.strip():
-        raise GapError("%s: %s needs a kind of %s, cells and a reason" % (path.name, gap.id, "/".join(KINDS)))
+    if gap.kind not in KINDS or not gap.when or not gap.reason.strip():
+        raise GapError("%s: %s needs a kind of %s, conditions and a reason" % (path.name, gap.id, "/".join(KINDS)))
     return gap
 
 

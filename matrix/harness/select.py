@@ -1,16 +1,19 @@
 """Select the cases of a run: those of the chosen suites and releases, in each of the chosen variants.
 
-If several releases of onnx have a case with equal content, it runs once, under the id of the newest release.
+If several releases of onnx have a case with equal content, it runs once, under the id of the newest release. A sample
+has fewer cases of older releases, and fewer variants of networks: the gate runs it, and the nightly cells run all cases.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Set, Tuple
 
 from .variants import RECORDED
 
-__all__ = ["Chosen", "NotFetched", "choose", "distinct", "variant_name"]
+__all__ = ["Chosen", "NotFetched", "choose", "distinct", "sample", "variant_name"]
 
+#: Suites that only a whole run has in other variants than `recorded`: the suite `light` has the same graphs.
+REWEIGHTED = ("light-random",)
 SUITES = ("node", "light", "pytorch-converted", "pytorch-operator", "simple")
 GENERATED = ("light-random", "zoo")
 
@@ -66,3 +69,27 @@ def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List
         earlier = by_content.pop(key, None)
         by_content[key] = Chosen(row, [row.id, *(earlier.ids if earlier else [])])
     return [chosen._replace(variant=variant) for variant in variants for chosen in by_content.values()]
+
+
+def sample(chosen: Sequence[Chosen], operator_versions: Callable[[Any], Iterable[str]]) -> List[Chosen]:
+    """Return the cases of a sample, in their order.
+
+    - of the newest release of each suite: all cases
+    - of older releases: the cases with a version of an operator that no case of a newer release in the sample has
+    - of networks that another suite has with other weights: only the variant `recorded`
+
+    `operator_versions`: the function that returns the versions of the operators of a case, such as `Conv-11`.
+    """
+    newest = {entry.case.suite: entry.case.release for entry in chosen}  # an index is sorted by release
+    kept: Set[int] = set()
+    seen: Dict[Tuple[str, str], Set[str]] = {}
+    for position in sorted(range(len(chosen)), key=lambda position: -position):
+        case, _, variant = chosen[position]
+        if case.suite in REWEIGHTED and variant != RECORDED:
+            continue
+        versions = set(operator_versions(case))
+        seen_versions = seen.setdefault((case.suite, variant), set())
+        if case.release == newest[case.suite] or not versions <= seen_versions:
+            kept.add(position)
+            seen_versions |= versions
+    return [entry for position, entry in enumerate(chosen) if position in kept]

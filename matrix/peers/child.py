@@ -74,7 +74,7 @@ def main(module: str, options: Dict[str, Any]) -> None:
             error = raised
         seconds = round(time.perf_counter() - start, 3)
         outcome, detail = judge_error(error, tool.REFUSED)
-        wrong = find_gap(known_wrong, [case.id], "")
+        wrong = find_gap(known_wrong, [case.id])
         if outcome == FAIL and wrong is not None and type(error).__name__ == wrong.exception:
             outcome, detail = GAP, "%s: %s" % (wrong.kind, wrong.reason)  # as `judge` does for cells
         _answer(answers, {"outcome": outcome, "detail": detail, "seconds": seconds})

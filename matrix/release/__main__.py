@@ -1,7 +1,7 @@
 """`python -m matrix.release [--tag TAG]`: build the release of the commit, check it, and write it to dist/release.
 
-packages/ gets sdists and wheels; sbom/ a bill of materials for each distribution; notes.md the section of the
-changelog.
+packages/ gets sdists and wheels; constraints/ the exact versions of each cell; sbom/ a bill of materials for each
+distribution and branch; notes.md the section of the changelog, and the commands that install exact versions.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from matrix.data import ROOT, Matrix, MatrixError, load
-from matrix.release import build, contents, install, sbom
-from matrix.release.notes import notes
+from matrix.release import build, constraints, contents, install, sbom
+from matrix.release.notes import exact_versions, notes
 
 FOLDER = ROOT / "dist" / "release"
 
@@ -49,7 +49,7 @@ def _make_release(matrix: Matrix, tag: str | None) -> list[str]:
     print(f"checking {len(built)} files", flush=True)
     packages_by_name = {distribution.name: distribution.package for distribution in matrix.distributions.values()}
     problems += [problem for path in built for problem in contents.problems(path, packages_by_name)]
-    problems += _check_with_tools(built, packages_by_name)
+    problems += _check_with_tools(built)
     if problems:
         return problems
     print("installing every sdist", flush=True)
@@ -59,21 +59,20 @@ def _make_release(matrix: Matrix, tag: str | None) -> list[str]:
     (FOLDER / "sbom").mkdir()
     for name, bill in bills.items():
         (FOLDER / "sbom" / f"{name}-{matrix.version}.cdx.json").write_text(bill, encoding="utf-8")
-    (FOLDER / "notes.md").write_text(release_notes, encoding="utf-8")
-    print(f"{FOLDER.relative_to(ROOT)}: {len(built)} files, {len(bills)} bills of materials, notes.md")
+    (FOLDER / "constraints").mkdir()
+    locks = constraints.files(matrix)
+    for name, lock in locks.items():
+        shutil.copyfile(lock, FOLDER / "constraints" / name)
+    (FOLDER / "notes.md").write_text(f"{release_notes}\n{exact_versions(matrix)}", encoding="utf-8")
+    counts = f"{len(built)} files, {len(locks)} constraints, {len(bills)} bills of materials"
+    print(f"{FOLDER.relative_to(ROOT)}: {counts}, notes.md")
     return problems
 
 
-def _check_with_tools(built: list[Path], packages: dict[str, str]) -> list[str]:
+def _check_with_tools(built: list[Path]) -> list[str]:
     """Return the messages of twine and check-wheel-contents about the built files. Empty: both accept all files."""
-    full = [str(path) for path in built if path.suffix == ".whl" and path.name.partition("-")[0] in packages.values()]
-    empty = [str(path) for path in built if path.suffix == ".whl" and str(path) not in full]
-    commands = [
-        ["twine", "check", "--strict", *map(str, built)],
-        ["check-wheel-contents", *full],
-        # W007 and W008 report a wheel without modules: a branch holds metadata only (see matrix/branches.py).
-        ["check-wheel-contents", "--ignore=W007,W008", *empty],
-    ]
+    wheels = [str(path) for path in built if path.suffix == ".whl"]
+    commands = [["twine", "check", "--strict", *map(str, built)], ["check-wheel-contents", *wheels]]
     problems = []
     for command in commands:
         process = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -14,17 +14,11 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from matrix.data import ROOT, Matrix, MatrixError, load
-from matrix.packages import write
+from matrix.data import ROOT, MatrixError, load
 
-__all__ = ["build", "changed_files", "commit_time", "find_differences", "project_folders"]
+__all__ = ["build", "changed_files", "commit_time", "find_differences"]
 
 OTHER_TIME = 1_000_000_000
-
-
-def project_folders(matrix: Matrix) -> list[Path]:
-    """Return the folders with a pyproject.toml: one for each distribution of matrix.toml, and one for each branch."""
-    return [*(distribution.root for distribution in matrix.distributions.values()), *write(matrix)]
 
 
 def changed_files() -> list[str]:
@@ -95,8 +89,8 @@ def main(arguments: list[str]) -> int:
     from hatchling.builders.sdist import SdistBuilder
     from hatchling.builders.wheel import WheelBuilder
 
-    for root in project_folders(load()):
-        for builder in (SdistBuilder(str(root)), WheelBuilder(str(root))):
+    for distribution in load().distributions.values():
+        for builder in (SdistBuilder(str(distribution.root)), WheelBuilder(str(distribution.root))):
             for _ in builder.build(directory=arguments[0], versions=["standard"]):
                 pass
     return 0

@@ -18,35 +18,34 @@ BESIDE = {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
 def problems(path: Path, packages: dict[str, str]) -> list[str]:
     """Return a text for each missing, stray or test file in a wheel or an sdist.
 
-    `packages`: distribution -> package that it must hold. A distribution that is absent has metadata only.
+    `packages`: distribution -> package that it must hold. A file of another distribution is a problem.
     """
-    problems_of_file = _check_wheel(path, packages) if path.suffix == ".whl" else _check_sdist(path, packages)
-    return [f"{path.name}: {problem}" for problem in problems_of_file]
+    is_wheel = path.suffix == ".whl"
+    name, version = parse_wheel_filename(path.name)[:2] if is_wheel else parse_sdist_filename(path.name)
+    if name not in packages:
+        return [f"{path.name}: {name} is no distribution of matrix.toml"]
+    check = _check_wheel if is_wheel else _check_sdist
+    return [f"{path.name}: {problem}" for problem in check(path, f"{name.replace('-', '_')}-{version}", packages[name])]
 
 
-def _check_wheel(path: Path, packages: dict[str, str]) -> list[str]:
-    name, version, _, _ = parse_wheel_filename(path.name)
-    package = packages.get(name)
-    info_folder = f"{name.replace('-', '_')}-{version}.dist-info"
+def _check_wheel(path: Path, stem: str, package: str) -> list[str]:
+    info_folder = f"{stem}.dist-info"
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     required = [f"{info_folder}/METADATA", f"{info_folder}/licenses/LICENSE"]
-    required += [f"{package}/__init__.py", f"{package}/py.typed"] if package else []
+    required += [f"{package}/__init__.py", f"{package}/py.typed"]
     return [*_find_stray(names, {info_folder, package}), *_find_tests(names), *_find_missing(names, required)]
 
 
-def _check_sdist(path: Path, packages: dict[str, str]) -> list[str]:
-    name, version = parse_sdist_filename(path.name)
-    package = packages.get(name)
-    top = f"{name.replace('-', '_')}-{version}"
+def _check_sdist(path: Path, stem: str, package: str) -> list[str]:
     with tarfile.open(path) as archive:
         names = [member.name for member in archive.getmembers() if not member.isdir()]
-    inner = [name.removeprefix(f"{top}/") for name in names]
-    required = ["LICENSE", "PKG-INFO", "pyproject.toml", *([f"{package}/__init__.py"] if package else [])]
+    inner = [name.removeprefix(f"{stem}/") for name in names]
+    required = ["LICENSE", "PKG-INFO", "pyproject.toml", f"{package}/__init__.py"]
     return [*_find_stray(inner, {*BESIDE, package}), *_find_tests(inner), *_find_missing(inner, required)]
 
 
-def _find_stray(names: Iterable[str], known: set[str | None]) -> list[str]:
+def _find_stray(names: Iterable[str], known: set[str]) -> list[str]:
     tops = {PurePosixPath(name).parts[0] for name in names}
     return [f"{top} does not belong at its top" for top in sorted(tops) if top not in known]
 

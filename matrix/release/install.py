@@ -8,10 +8,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
-
-from packaging.utils import parse_sdist_filename
 
 from matrix.data import MatrixError
 
@@ -25,30 +22,15 @@ def problems(folder: Path, backend: str) -> list[str]:
 
     `backend`: the requirement of the build backend.
     """
-    differences = []
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", "venv", scratch], check=True)
         python = str(Path(scratch, "Scripts" if os.name == "nt" else "bin", "python"))
         _pip(python, backend)
-        for number, sdists in enumerate(_split_by_name(sorted(folder.glob("*.tar.gz")))):
-            target = Path(scratch, str(number))
-            # Sdists for another Python are installed too: their files are compared, not imported.
-            options = ["--no-deps", "--no-build-isolation", "--ignore-requires-python", "--no-compile"]
-            _pip(python, *options, f"--target={target}", *map(str, sdists))
-            for sdist in sdists:
-                differences += _compare(target, sdist)
-    return differences
-
-
-def _split_by_name(sdists: list[Path]) -> Iterator[list[Path]]:
-    """Yield groups of sdists in which each distribution occurs once, because pip installs one version of a name at a
-    time.
-    """
-    waiting = sdists
-    while waiting:
-        batch = {parse_sdist_filename(path.name)[0]: path for path in waiting}
-        yield list(batch.values())
-        waiting = [path for path in waiting if path not in batch.values()]
+        sdists, target = sorted(folder.glob("*.tar.gz")), Path(scratch, "installed")
+        # Sdists for another Python are installed too: their files are compared, not imported.
+        options = ["--no-deps", "--no-build-isolation", "--ignore-requires-python", "--no-compile"]
+        _pip(python, *options, f"--target={target}", *map(str, sdists))
+        return [difference for sdist in sdists for difference in _compare(target, sdist)]
 
 
 def _compare(target: Path, sdist: Path) -> list[str]:

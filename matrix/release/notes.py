@@ -1,12 +1,13 @@
-"""Release notes: the section of a version in CHANGELOG.md."""
+"""Release notes: the section of a version in CHANGELOG.md, and the commands that install the exact versions of a cell."""
 
 from __future__ import annotations
 
 import re
 
-from matrix.data import MatrixError
+from matrix.data import Matrix, MatrixError
+from matrix.release import constraints
 
-__all__ = ["UNRELEASED", "notes", "section"]
+__all__ = ["UNRELEASED", "exact_versions", "notes", "section"]
 
 UNRELEASED = "Unreleased"
 
@@ -36,3 +37,10 @@ def notes(changelog: str, version: str, tag: str | None) -> str:
         if section(changelog, UNRELEASED):
             raise MatrixError(f"CHANGELOG.md has lines under `## {UNRELEASED}`. Move them under `## {version}`.")
     return f"{text}\n"
+
+
+def exact_versions(matrix: Matrix) -> str:
+    """Return the last section of the release notes: for each cell with constraints, the command that installs them."""
+    cells = [cell for cell in matrix.cells.values() if cell.constraints.exists()]
+    commands = [f"# Python {cell.python}\n{constraints.install_command(matrix, cell)}" for cell in cells]
+    return "\n".join(["## Exact versions", "", "```sh", *commands, "```", ""])

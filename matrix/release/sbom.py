@@ -1,4 +1,4 @@
-"""CycloneDX bill of materials (SBOM) for each distribution: all packages that its installation resolves to."""
+"""CycloneDX bill of materials (SBOM) for each distribution and branch: all packages that its installation resolves to."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from matrix.branches import branch_name, branches, projects
+from matrix.branches import branches
 from matrix.data import Cell, Distribution, Matrix, MatrixError
+from matrix.release.constraints import pinned_build
 
 __all__ = ["Subject", "bills", "resolve", "subjects", "text"]
 
@@ -25,8 +25,11 @@ WAITING = 8
 
 
 class Subject(NamedTuple):
-    """A distribution, the requirement that installs it, and the cell within whose pins it resolves."""
+    """A distribution or a branch: the name of its bill, the distribution, the requirement that installs it, and the cell
+    within whose pins it resolves.
+    """
 
+    title: str
     name: str
     requirement: str
     cell: Cell
@@ -41,17 +44,13 @@ class Pin(NamedTuple):
 
 
 def subjects(matrix: Matrix) -> Iterator[Subject]:
-    """Yield a subject for each distribution of matrix.toml, then one for each branch with its framework."""
+    """Yield a subject for each distribution of matrix.toml, then one for each branch with the build that its cell pins."""
     for distribution in matrix.distributions.values():
-        yield Subject(distribution.name, distribution.name, _newest_cell(matrix, distribution))
-    published = {project.name: project for project in projects(matrix)}
+        yield Subject(distribution.name, distribution.name, distribution.name, _newest_cell(matrix, distribution))
+    core, shims = matrix.distributions["core"].name, matrix.distributions
     for branch, cell in branches(matrix).items():
-        project = published[branch_name(matrix, branch)]
-        pinned = {canonicalize_name(Requirement(pin).name) for pin in cell.pins}
-        matching = [
-            extra for extra, (requirements, *_) in project.extras.items() if Requirement(requirements).name in pinned
-        ]
-        yield Subject(project.name, f"{project.name}[{','.join(matching[:1])}]", cell)
+        name = shims[cell.shim].name
+        yield Subject(f"{core}-{branch}", name, f"{name}[{pinned_build(matrix, cell)}]", cell)
 
 
 def _newest_cell(matrix: Matrix, distribution: Distribution) -> Cell:
@@ -64,12 +63,12 @@ def _newest_cell(matrix: Matrix, distribution: Distribution) -> Cell:
 
 
 def bills(matrix: Matrix, packages: Path, commit_time: int) -> dict[str, str]:
-    """Return distribution -> its bill of materials as JSON. `packages`: the folder of the built distributions."""
+    """Return title of a subject -> its bill of materials as JSON. `packages`: the folder of the built distributions."""
     chosen = list(subjects(matrix))
     with ThreadPoolExecutor(WAITING) as pool:
         pins = pool.map(lambda subject: resolve(matrix, subject, packages), chosen)
         return {
-            subject.name: text(subject, matrix.version, subject_pins, commit_time)
+            subject.title: text(subject, matrix.version, subject_pins, commit_time)
             for subject, subject_pins in zip(chosen, pins)
         }
 
@@ -123,7 +122,7 @@ def text(subject: Subject, version: str, pins: list[Pin], commit_time: int) -> s
         )
         for pin in pins
     }
-    bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"pkg:pypi/{subject.name}@{version}"))
+    bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"pkg:pypi/{subject.title}@{version}"))
     bom.metadata.timestamp = datetime.fromtimestamp(commit_time, timezone.utc)
     bom.metadata.component = parts[subject.name]
     bom.components.update(part for key, part in parts.items() if key != subject.name)
@@ -131,5 +130,5 @@ def text(subject: Subject, version: str, pins: list[Pin], commit_time: int) -> s
         bom.register_dependency(part, [parts[pin.name] for pin in pins if key in pin.via])
     document = JsonV1Dot6(bom).output_as_string(indent=2)
     if errors := JsonStrictValidator(SchemaVersion.V1_6).validate_str(document):
-        raise MatrixError(f"The bill of {subject.name} does not follow the CycloneDX schema: {errors}")
+        raise MatrixError(f"The bill of {subject.title} does not follow the CycloneDX schema: {errors}")
     return f"{document}\n"

@@ -11,7 +11,7 @@ from matrix import passes
 from matrix.data import ROOT, Matrix
 from matrix.real import chart
 from matrix.real import page as real
-from matrix.render import ci, commands, offers, projects, readme, tox
+from matrix.render import ci, commands, offers, projects, readme, tox, versions
 from matrix.render.text import read
 from matrix.support import PAGE, page
 
@@ -26,6 +26,7 @@ def render_texts(matrix: Matrix) -> dict[Path, str]:
         **tox.files(matrix, ROOT),
         **ci.files(matrix, ROOT),
         **readme.files(matrix, ROOT),
+        **versions.files(matrix, ROOT),
         **commands.files(ROOT),
         ROOT / PAGE: page(matrix),
         ROOT / real.PAGE: real.render_page(),

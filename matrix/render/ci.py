@@ -15,6 +15,8 @@ __all__ = ["files"]
 TEXTS = Path(__file__).parent / "workflows"
 CASES = "~/.cache/onnx-compat"
 """The folder of the cache of recorded cases on Linux; matrix/suites/place.py has the same path."""
+GPU_CRON = "41 3 * * 0"
+"""The schedule of the cells of a GPU: each week. Templates compare it with the schedule that started a run."""
 _HEAD = "# Rendered from matrix/matrix.toml and matrix/render/workflows by `python -m matrix render`: edit there.\n"
 
 
@@ -44,10 +46,15 @@ def _render(matrix: Matrix, text: Path) -> str:
     (old, image), *_ = matrix.ci.images.items()
     values |= {"old": json.dumps(image), "old_python": json.dumps(old), "pythons": " ".join(_pythons(matrix))}
     values["whole"] = json.dumps(matrix.ci.whole)
+    values |= {"gpu_cron": GPU_CRON, "ci_python": matrix.ci.python, "playwright": _playwright(matrix)}
     try:
         return _HEAD + _Text(text.read_text(encoding="utf-8")).substitute(values)
     except (KeyError, ValueError) as error:
         raise MatrixError(f"{text.name}: {error}") from error
+
+
+def _playwright(matrix: Matrix) -> str:
+    return next(tool for tool in matrix.tools["scoreboard"] if tool.startswith("playwright=="))
 
 
 def _pythons(matrix: Matrix) -> list[str]:

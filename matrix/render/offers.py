@@ -9,7 +9,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from matrix.branches import CPU, branches, extras, minor, minors
+from matrix.branches import CPU, PROBABILITY, aliases, branch_extras, branches, extras, minor, minors
 from matrix.data import Cell, Matrix
 
 __all__ = ["files"]
@@ -17,9 +17,9 @@ __all__ = ["files"]
 _HEAD = '''\
 """Extras that install a shim, by Python. Rendered from matrix/matrix.toml by `python -m matrix render`: edit there."""
 
-from typing import NamedTuple, Tuple
+from typing import Dict, NamedTuple, Tuple
 
-__all__ = ["OFFERS", "Offer"]
+__all__ = ["ALIASES", "OFFERS", "Offer"]
 
 
 class Offer(NamedTuple):
@@ -38,13 +38,19 @@ class Offer(NamedTuple):
 
 OFFERS: Tuple[Offer, ...] = (
 '''
+_ALIASES = """
+#: Another name of an extra -> the name in `OFFERS` of the extra that decides on which Pythons it can be installed.
+ALIASES: Dict[str, str] = {
+"""
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
     """Return {path of the module: its text}."""
     offers = [*_general_offers(matrix), *_branch_offers(matrix)]
     lines = [f"    Offer({', '.join(_format_value(field) for field in offer)}),\n" for offer in offers]
-    return {root / "onnx_compat" / "discovery" / "offers.py": _HEAD + "".join(lines) + ")\n"}
+    names = [f'    "{alias}": "{extra}",\n' for alias, extra in _aliases(matrix).items()]
+    text = "".join([_HEAD, *lines, ")\n", _ALIASES, *names, "}\n"])
+    return {root / "onnx_compat" / "discovery" / "offers.py": text}
 
 
 def _format_value(value: str | tuple[str, ...]) -> str:
@@ -89,6 +95,15 @@ def _branch_offers(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[s
             if cell.shim == "keras":  # the pinned build of its back end has no other name
                 framework = pin.name
             yield extra, cell.shim, framework, minor(pin), tuple(minors(str(cell.pythons)))
+
+
+def _aliases(matrix: Matrix) -> dict[str, str]:
+    """Return extra -> offer, for aliases of branches and for branches with tensorflow-probability."""
+    names: dict[str, str] = {}
+    for cell in branches(matrix).values():
+        names.update({extra: extra for extra in branch_extras(matrix, cell)}, **aliases(matrix, cell))
+    offered = {alias: extra.removesuffix(PROBABILITY) for alias, extra in names.items()}
+    return {alias: extra for alias, extra in offered.items() if alias != extra}
 
 
 def _has_framework(matrix: Matrix, cell: Cell, framework: str) -> bool:

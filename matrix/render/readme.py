@@ -1,4 +1,9 @@
-"""The table of supported versions in the README, with the extras that install them."""
+"""The table of supported versions in the README, with the extras that install them, and the addresses of its links.
+
+The page of the package index shows the README without the files beside it, so a link needs an absolute address. In the
+text a link has the path of a file as its label, such as `[The matrix][docs/matrix.md]`; the addresses of the labels follow
+from `[metadata]`.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +16,17 @@ from packaging.version import Version
 
 from matrix.branches import CPU
 from matrix.data import REFERENCE, Cell, Matrix
-from matrix.render.text import replace
+from matrix.render.text import replace, replace_in
 from matrix.results import FOUND, OUTCOMES, load_results
 
-__all__ = ["BEGIN", "END", "files", "table"]
+__all__ = ["BEGIN", "END", "LINKS", "addresses", "files", "table"]
 
 BEGIN = "<!-- >>> rendered by `python -m matrix render`: edit matrix/matrix.toml -->"
 END = "<!-- <<< rendered -->"
 _BLOCK = re.compile(f"^{re.escape(BEGIN)}$.*?^{re.escape(END)}$", re.DOTALL | re.MULTILINE)
+LINKS = "<!-- >>> rendered by `python -m matrix render`: the addresses of the labels above -->"
+_LINKS = re.compile(f"^{re.escape(LINKS)}$.*?^{re.escape(END)}$", re.DOTALL | re.MULTILINE)
+_LABEL = re.compile(r"(!?)\[[^\[\]]*\]\[([^\[\]]+)\]")
 _HEAD = "| on | versions | Python | `pip install onnx-compat` | cells | cases in it |"
 _NAMES = {
     "tf1": "TensorFlow 1",
@@ -46,9 +54,17 @@ class Row(NamedTuple):
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """Return {path of README.md: its text with the rendered table}."""
-    text = "\n".join([BEGIN, *table(matrix, load_results()), END])
-    return {root / "README.md": replace(_BLOCK, text, root / "README.md")}
+    """Return {path of README.md: its text with the rendered table and addresses}."""
+    path = root / "README.md"
+    text = replace(_BLOCK, "\n".join([BEGIN, *table(matrix, load_results()), END]), path)
+    return {path: replace_in(_LINKS, "\n".join([LINKS, *addresses(matrix, text), END]), text, path)}
+
+
+def addresses(matrix: Matrix, text: str) -> list[str]:
+    """Return the definitions of the labels in a text: a page of the repository, or for a picture the bytes of its file."""
+    metadata = matrix.metadata
+    labels = dict.fromkeys((label, bool(mark)) for mark, label in _LABEL.findall(text))
+    return [f"[{label}]: {metadata.raw if is_picture else metadata.blob}{label}" for label, is_picture in labels]
 
 
 def table(matrix: Matrix, results: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matrix.data import MatrixError
 
-__all__ = ["read", "replace"]
+__all__ = ["read", "replace", "replace_in"]
 
 
 def replace(pattern: re.Pattern[str], text: str, path: Path) -> str:
@@ -15,7 +15,15 @@ def replace(pattern: re.Pattern[str], text: str, path: Path) -> str:
 
     Raise a MatrixError unless it has one match.
     """
-    result, count = pattern.subn(text, read(path))
+    return replace_in(pattern, text, read(path), path)
+
+
+def replace_in(pattern: re.Pattern[str], text: str, whole: str, path: Path) -> str:
+    """Return `whole`, the text for the file at `path`, in which the match of the pattern is replaced by `text`.
+
+    Raise a MatrixError unless it has one match.
+    """
+    result, count = pattern.subn(text, whole)
     if count != 1:
         raise MatrixError(f"{path}: expected 1 block of rendered text, found {count}. Restore its marker lines.")
     return result

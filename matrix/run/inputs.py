@@ -32,7 +32,7 @@ UNREAD = """
     docs/*.svg LICENSE */LICENSE .ci/* .github/* .gitignore .pre-commit-config.yaml tox.ini toxfile.py
     mkdocs.yml benchmarks/* tests/benchmarks/* tests/e2e/* tests/matrix/* tests/scoreboard/* tests/selection/*
     matrix/__main__.py matrix/add.py matrix/branches.py matrix/ci.py matrix/line_process.py matrix/lock.py matrix/matrix.toml
-    matrix/packages.py
+    matrix/outdated.py
     matrix/fuzz/__main__.py matrix/fuzz/campaign.py matrix/fuzz/draft.py matrix/fuzz/draw.py matrix/fuzz/evaluation.py
     matrix/fuzz/generator.py matrix/fuzz/oracle.py matrix/fuzz/produce.py matrix/fuzz/record.py matrix/fuzz/reductions.py
     matrix/fuzz/registry.py matrix/fuzz/shrink.py matrix/fuzz/templates/* matrix/fuzz/values.py matrix/fuzz/worker.py

@@ -1,7 +1,8 @@
 """Number of cells that run at once on this machine, and number of pytest-xdist workers for each.
 
-Each worker imports the framework and collects all tests. Two workers per cell waste the least time; several cells at
-once use the other cores, as far as the memory allows.
+Each worker imports the framework and collects all tests, and a cell is installed on one core. So each cell has one
+worker, and as many cells run at once as there are cores, as far as the memory allows. With fewer cells than cores, a cell
+has several workers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from pathlib import Path
 
 __all__ = ["Plan", "cores", "memory", "plan"]
 
-WORKERS = 2
 GIGABYTES = 2.5
 """The memory that a worker needs, for a framework and the largest network of the suites."""
 
@@ -32,7 +32,7 @@ def plan(cells: int, jobs: int | None, cores: int, gigabytes: float) -> Plan:
     """
     affordable = max(1, int(min(cores, gigabytes / GIGABYTES)))
     if jobs is None:
-        jobs = max(1, min(cores // WORKERS, affordable // WORKERS))
+        jobs = affordable
     jobs = max(1, min(jobs, cells))
     return Plan(jobs, max(1, min(cores // jobs, affordable // jobs)))
 

@@ -7,12 +7,11 @@ from xml.sax.saxutils import escape
 from matrix.results import OUTCOMES, RAN
 from matrix.scoreboard.fill import asset, fill
 from matrix.scoreboard.gather import Board, Run
+from matrix.scoreboard.scale import MARKS, find_worst
 
 __all__ = ["draw_badges"]
 
 CHARACTER, MARGIN = 6.6, 7
-#: (the least share in percent, the colour from that share on). All colours have a contrast of at least 4.5 against white.
-COLOURS = ((98, "#14704f"), (90, "#4f6d12"), (70, "#8a5a00"), (0, "#b3202a"))
 
 
 def draw_badges(board: Board) -> dict[str, str]:
@@ -37,7 +36,7 @@ def _draw_badge(shim: str, runs: list[Run]) -> str:
         "label": shim,
         "value": value,
         "title": title,
-        "colour": next(colour for least, colour in COLOURS if tenths >= 10 * least),
+        "colour": MARKS["light"][find_worst(counts)],
         "width": left + right + 4 * MARGIN,
         "left": left + 2 * MARGIN,
         "right": right + 2 * MARGIN,

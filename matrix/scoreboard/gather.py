@@ -10,6 +10,7 @@ from typing import Any
 from matrix.data import MatrixError
 from matrix.results import HISTORY, PEER, RAN, STORED, history_line, outcomes, read_results, summary
 from matrix.scoreboard.cases import Known, Spans, load_cases
+from matrix.scoreboard.check import find_contradictions
 
 __all__ = ["Board", "Run", "gather"]
 
@@ -28,6 +29,7 @@ class Run:
     small: dict[str, Any]
     cases: dict[str, Known] = field(default_factory=dict)
     source: str = "stored"
+    _outcomes: dict[str, str] | None = field(default=None, init=False, repr=False)
 
     @property
     def cell(self) -> str:
@@ -46,7 +48,9 @@ class Run:
 
     def outcomes(self) -> dict[str, str]:
         """Return id -> outcome of each case that the run ran. Empty: the run has no cases."""
-        return outcomes(self.small, self.cases) if "missed" in self.small else {}
+        if self._outcomes is None:
+            self._outcomes = outcomes(self.small, self.cases) if "missed" in self.small else {}
+        return self._outcomes
 
 
 @dataclass
@@ -92,6 +96,11 @@ def gather(paths: list[Path], folder: Path = STORED) -> Board:
         elif newest.small != run.small:
             board.notes.append(f"{run.cell}: two runs of {run.date}: {newest.source}, not {run.source}")
     board.runs = {cell: board.runs[cell] for cell in sorted(board.runs)}
+    for run in [*board.runs.values(), *board.older]:
+        problems = find_contradictions(run.small, run.cases, run.outcomes())
+        board.notes += [
+            f"{run.cell}: the run of {run.date} ({run.source}) contradicts itself: {text}" for text in problems
+        ]
     _complete_history(board)
     return board
 

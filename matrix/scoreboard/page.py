@@ -1,4 +1,7 @@
-"""The page of the scoreboard: an HTML file that contains its style, script and data, and loads no other file."""
+"""The page of the scoreboard: an HTML file that contains its style, script and data, and loads no other file.
+
+Its first view needs only the summary. The results of all cases are parsed when another view needs them.
+"""
 
 from __future__ import annotations
 
@@ -8,43 +11,59 @@ from typing import Any
 
 from matrix.data import Matrix
 from matrix.revision import revision
-from matrix.scoreboard.cases import groups
+from matrix.scoreboard.age import Moved, find_moved
 from matrix.scoreboard.fill import asset, fill
 from matrix.scoreboard.gather import Board, Run
+from matrix.scoreboard.pack import Packer
+from matrix.scoreboard.scale import render_scale
+from matrix.scoreboard.summary import summarise
 
 __all__ = ["render_page"]
 
-SCRIPTS = ("core", "map", "detail", "compare", "history", "main")
+SCRIPTS = ("core", "cases", "cards", "operators", "map", "detail", "compare", "history", "main")
+ABOUT = ("cell", "state", "reason", "date", "revision", "sample", "python", "versions")
 
 
 def render_page(matrix: Matrix, board: Board) -> str:
     """Return the page as HTML."""
-    filled = {
-        "style": asset("style.css"),
-        "script": "\n".join(asset(f"{name}.js") for name in SCRIPTS),
-        # `</` would end the script element.
-        "data": json.dumps(_data(matrix, board), separators=(",", ":")).replace("</", "<\\/"),
-    }
-    return fill(asset("page.html"), filled) + "\n"
-
-
-def _data(matrix: Matrix, board: Board) -> dict[str, Any]:
     never = [Run({"cell": id_, "state": "none"}) for id_ in matrix.cells if id_ not in board.runs]
     newest = [*board.runs.values(), *never]
     runs = [*newest, *board.older]
-    digests = {run.small["cases"]: run.cases for run in runs if run.cases and "cases" in run.small}
-    opsets = list(matrix.releases.values())
-    return {
+    moved = find_moved(matrix, [run for run in runs if run.outcomes()])
+    packer = Packer()
+    packed = [packer.pack(run) for run in runs]
+    summary = {
         "made": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "revision": revision(),
-        "opsets": [min(opsets), max(opsets)],
+        "releases": matrix.releases,
         "cells": {
             cell.id: {"shim": cell.shim, "runner": cell.runner, "tier": cell.tier, "pins": cell.pins}
             for cell in matrix.cells.values()
         },
-        "cases": {digest: groups(cases) for digest, cases in digests.items()},
         "newest": len(newest),
-        "runs": [{**run.small, "source": run.source} for run in runs],
-        "history": board.history,
+        "runs": [_describe(run, moved.get(id(run))) for run in runs],
+        **summarise(matrix, newest),
         "notes": board.notes,
     }
+    styles = {scheme: render_scale(scheme) for scheme in ("light", "dark")}
+    filled = {
+        "style": fill(asset("style.css"), styles),
+        "script": "\n".join(asset(f"{name}.js") for name in SCRIPTS),
+        "summary": _format_json(summary),
+        "results": _format_json({"cases": packer.cases, "runs": packed, "history": board.history}),
+    }
+    return fill(asset("page.html"), filled) + "\n"
+
+
+def _describe(run: Run, moved: Moved | None) -> dict[str, Any]:
+    """Return what the page says about a run, without its cases. `moved`: why its result is older than the code."""
+    about = {name: run.small[name] for name in ABOUT if run.small.get(name)}
+    if run.source != "stored":
+        about["source"] = run.source
+    if moved:
+        about["moved"] = [moved.reason, *moved.examples]
+    return {**about, "shim": run.shim}
+
+
+def _format_json(content: Any) -> str:
+    return json.dumps(content, separators=(",", ":")).replace("</", "<\\/")  # `</` would end the script element

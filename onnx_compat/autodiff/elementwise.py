@@ -36,7 +36,8 @@ _BINARY: Dict[str, Callable[..., List[Any]]] = {
     "sub": lambda x, y, z, g: [g, -g],
     "mul": lambda x, y, z, g: [g * y, g * x],
     "div": lambda x, y, z, g: [g / y, -(g * z) / y],
-    "pow": lambda x, y, z, g: [g * y * p.pow(x, y - 1), g * z * p.log(p.where(x > 0, x, 1))],
+    # x ** 0 is 1 for every x: its derivative is 0, also at x = 0, where x ** (y - 1) is infinite.
+    "pow": lambda x, y, z, g: [p.where(p.equal(y, 0), 0, g * y * p.pow(x, y - 1)), g * z * p.log(p.where(x > 0, x, 1))],
     "mod": lambda x, y, z, g: [g, -g * p.floor(x / y)],
     "fmod": lambda x, y, z, g: [g, -g * ((x - z) / y)],
     "atan2": lambda x, y, z, g: [g * y / (x * x + y * y), -(g * x) / (x * x + y * y)],

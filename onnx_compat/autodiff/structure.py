@@ -6,7 +6,7 @@ from onnx_compat import primitives as p
 from onnx_compat.autodiff.rules import RecordedNode, apply_pending_order, rule, sum_to
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dims import Extent, is_static
-from onnx_compat.ir.dtypes import int64
+from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.tracing.values import Tensor, known_array, lift
 
 
@@ -92,11 +92,22 @@ def _tile(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("pad")
 def _pad(at: RecordedNode, g: Tensor) -> List[Any]:
-    x, before, _after, _ = at.args
+    """Differentiate a pad: return the list [derivative of the operand, None, None, derivative of the pad value].
+
+    The derivative of the operand is g at the positions of the operand. The derivative of the pad value is the sum of g
+    at the other positions, and None if the pad value is known.
+
+    Raises UnsupportedError for another mode than "constant".
+    """
+    x, before, after, value = at.args
     if at.params["mode"] != "constant":
         raise UnsupportedError("the derivative of padding with mode '%s' is not known" % at.params["mode"])
     ends = [low + extent for low, extent in zip(before, x.shape)]
-    return [p.slice(g, before, ends, [1] * x.rank), None, None, None]
+    inside = p.slice(g, before, ends, [1] * x.rank)
+    if value.known:
+        return [inside, None, None, None]
+    is_padding = p.pad(p.full(x.shape, False, bool_), before, after, "constant", True)
+    return [inside, None, None, p.reduce_sum(p.where(is_padding, g, 0), range(x.rank))]
 
 
 @rule("cumsum")
@@ -154,8 +165,18 @@ def _reduce_extreme(at: RecordedNode, g: Tensor) -> List[Any]:
 
 @rule("reduce_prod")
 def _reduce_prod(at: RecordedNode, g: Tensor) -> List[Any]:
+    """Differentiate a product: return the list [g times the product of the other elements of the reduced slice].
+
+    The product of the other elements is y / x, except where an element of the slice is 0.
+    """
     (x,) = at.args
-    return [p.div(p.mul(_restore_axes(at, g), _restore_axes(at, at.y)), x)]
+    axes = at.params["axes"]
+    is_zero = p.equal(x, 0)
+    nonzero = p.where(is_zero, 1, x)
+    zeros = p.cast(is_zero, x.dtype)
+    other_zeros = p.sub(p.reduce_sum(zeros, axes, keepdims=True), zeros)
+    other_product = p.where(p.equal(other_zeros, 0), p.div(p.reduce_prod(nonzero, axes, keepdims=True), nonzero), 0)
+    return [p.mul(_restore_axes(at, g), other_product)]
 
 
 @rule("softmax")

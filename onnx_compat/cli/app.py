@@ -1,5 +1,6 @@
 """The command group of `onnx-compat`; `run` turns every error of a command into a message and an exit code."""
 
+import difflib
 import io
 import os
 import signal
@@ -7,7 +8,7 @@ import sys
 import threading
 import traceback
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import click
 
@@ -22,7 +23,7 @@ from onnx_compat.cli.output import emit_json
 from onnx_compat.cli.run_command import run as run_command
 from onnx_compat.cli.support_command import support
 from onnx_compat.cli.verify_command import verify
-from onnx_compat.errors import InvalidModelError, OnnxCompatError
+from onnx_compat.errors import OnnxCompatError
 from onnx_compat.escaping import printable
 
 __all__ = ["cli", "run"]
@@ -38,6 +39,18 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> Any:
         return list(self.commands)  # click would sort them by name
+
+    def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
+        """Return what click does. Raise a UsageError with the nearest command for a name that no command has."""
+        name = args[0]
+        if name not in self.commands and not name.startswith("-"):
+            close = difflib.get_close_matches(name, self.commands, 1)
+            is_file = os.path.exists(name) or name.lower().endswith(".onnx")
+            hint = "did you mean '%s'?" % close[0] if close else "the commands are %s" % ", ".join(self.commands)
+            if is_file and not close:
+                hint = "give a command first: onnx-compat inspect %s" % name
+            raise click.UsageError("no such command '%s': %s" % (name, hint), ctx)
+        return super().resolve_command(ctx, args)
 
 
 @click.group(
@@ -71,8 +84,6 @@ def run(arguments: Optional[Sequence[str]] = None) -> int:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the outermost handler: every error becomes a message and an exit code
-        if isinstance(error, InvalidModelError) and settings.source is not None:
-            _name_other_format(error, settings.source)
         return _report_error(error, settings)
 
 
@@ -108,20 +119,6 @@ def _report_usage_error(error: click.ClickException, json: bool) -> int:
         error.show(file=message)
         sys.stderr.write(printable(message.getvalue()))
     return error.exit_code
-
-
-def _name_other_format(error: InvalidModelError, path: str) -> None:
-    """Replace the reason and the hint of `error`, in place, if the file begins like a file of a format other than ONNX.
-
-    `path`: the file that was given as MODEL. For ONNX and for an unknown format, nothing changes.
-    """
-    from onnx_compat.verification.first_bytes import ONNX, TFLITE, format_by_content
-
-    content = format_by_content(path)
-    if content is not None and content != ONNX:
-        error.reason = "'%s' is no ONNX model: it is %s" % (path, content)
-        converted = "; `onnx-compat verify MODEL --converted %s` takes this file" % path
-        error.hint = "give an .onnx file as MODEL" + (converted if content == TFLITE else "")
 
 
 def _report_error(error: Exception, settings: Settings) -> int:

@@ -12,6 +12,7 @@ from onnx_compat.cli import options, quantize_options
 from onnx_compat.cli.exit_codes import NEGATIVE, OK
 from onnx_compat.cli.output import emit, emit_json, table
 from onnx_compat.cli.progress import working
+from onnx_compat.cli.streams import output_file
 from onnx_compat.cli.verify_command import show_report
 
 if TYPE_CHECKING:
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["convert"]
 
-FORMATS = ("tflite", "keras", "saved_model", "graphdef")
-
 
 @click.command()
 @options.model
 @click.argument("path", type=click.Path())
-@click.option("--to", type=click.Choice(FORMATS), help="The format. Default: the format that the suffix of PATH names.")
+@click.option(
+    "--to", type=click.Choice(options.FORMATS), help="The format. Default: the format that the suffix of PATH names."
+)
 @options.shim
 @options.fixed_inputs
 @options.channels_last
@@ -37,9 +38,7 @@ FORMATS = ("tflite", "keras", "saved_model", "graphdef")
 )
 @click.option("--force", is_flag=True, help="Replace a folder at PATH that is not a SavedModel, with every file in it.")
 @quantize_options.options
-@click.option(
-    "--float64-as-float32", is_flag=True, help="Convert float64 to float32, for formats without operators on float64."
-)
+@options.float64_as_float32
 @options.portable
 @click.option("--explain", is_flag=True, help="List the passes, with the number of their rewrites.")
 @click.option(
@@ -90,6 +89,9 @@ def convert(
     from onnx_compat.passes import recording
     from onnx_compat.verification.html import write_html
 
+    _check_suffix(path, to)
+    suffix = {"tflite": ".tflite", "keras": ".keras", "graphdef": ".pb"}.get(to or "")
+    path = output_file(path, suffix, settings.json, "PATH") or path
     if page is None and not check:
         _reject_unused_options({"--inputs": inputs, "--dim": dims, "--rtol": rtol, "--atol": atol})
     paths = [path, path + SUFFIX] if allow_fallback else [path]
@@ -135,6 +137,18 @@ def convert(
         again = _layers_command(model, written, channels_last) if written.suffix == ".tflite" else None
         _show_result(entries if explain else [], notes, parts, report, page, again)
     return OK if ok else NEGATIVE
+
+
+def _check_suffix(path: str, to: Optional[str]) -> None:
+    """Raise a UsageError if neither --to nor the suffix of PATH names a format."""
+    from onnx_compat.conversion.bundle import is_bundle
+    from onnx_compat.conversion.convert import format_of_path
+    from onnx_compat.errors import ConversionError
+
+    try:
+        format_of_path(os.path.splitext(path)[0] if is_bundle(path) else path, to)
+    except ConversionError as error:
+        raise click.UsageError("%s\nhint: %s" % (error.reason, error.hint)) from error
 
 
 def _check_paths(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 import click
 
-from onnx_compat.cli import options
+from onnx_compat.cli import doctor_extra, options
 from onnx_compat.cli.exit_codes import ENVIRONMENT, OK
 from onnx_compat.cli.output import Cell, emit, emit_json, table
 from onnx_compat.cli.progress import working
@@ -21,27 +21,39 @@ __all__ = ["doctor"]
 
 
 @click.command()
+@click.option(
+    "--extra",
+    "extras",
+    multiple=True,
+    callback=doctor_extra.extras,
+    metavar="NAME",
+    help="Say whether this Python can install onnx-compat[NAME]. Repeatable.",
+)
 @options.machine
 @click.pass_obj
-def doctor(settings: options.Settings) -> int:
+def doctor(settings: options.Settings, extras: "Tuple[doctor_extra.ExtraReport, ...]") -> int:
     """List the shims: whether each works and why, the features of its framework, and which shim is selected.
+
+    A table then lists what can be done here, and what to do for the rest.
 
     Each shim is probed in a separate process: a broken shim does not affect the others.
     """
     environment, broken = _read_environment()
     selected: Optional[str] = None
-    decision, shims, absent = "numpy cannot be imported", [], []
+    decision, shims, absent, abilities = "numpy cannot be imported", [], [], []
     if "numpy" not in broken:
-        from onnx_compat.cli.doctor_absent import missing_shims
+        from onnx_compat.cli.doctor_abilities import list_abilities
+        from onnx_compat.discovery.missing_shims import missing_shims
 
         with working("Probing the shims"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the tables below report the same
             shims = _probe_shims()
             selected, decision, remedy = _decide()
             absent = missing_shims()
+            abilities = list_abilities(shims)
         if remedy:
             broken["ONNX_COMPAT_SHIM"] = remedy
-    ok = selected is not None and not broken
+    ok = selected is not None and not broken and all(report.available for report in extras)
     if settings.json:
         emit_json(
             {
@@ -51,6 +63,8 @@ def doctor(settings: options.Settings) -> int:
                 "environment": environment,
                 "shims": [_shim_fields(info) for info in shims],
                 "absent": [shim._asdict() for shim in absent],
+                "extras": [report._asdict() for report in extras],
+                "abilities": [ability._asdict() for ability in abilities],
                 "to do": broken,
             }
         )
@@ -60,6 +74,13 @@ def doctor(settings: options.Settings) -> int:
         _show_shims(shims, selected)
     for shim in absent:
         emit("%s: %s" % (shim.name, shim.reason) + ("\n  hint: %s" % shim.hint if shim.hint else ""))
+    if abilities:
+        table(
+            ("task", "here", "with", "to make it possible"),
+            [[a.task, Cell.verdict("yes" if a.possible else "no", a.possible), a.by, a.hint or ""] for a in abilities],
+        )
+    for report in extras:
+        emit("onnx-compat[%s]: %s\n  hint: %s" % (report.name, report.reason, report.hint))
     for name, remedy in broken.items():
         emit("%s: hint: %s" % (name, remedy))
     emit("selected: %s (%s)" % (selected or "none", decision))

@@ -35,7 +35,10 @@ class Code(NamedTuple):
 
 
 CODES = (
-    Code(OK, "done; with verify: the outputs agree; with support: every node can be run"),
+    Code(
+        OK,
+        "done; with verify: the outputs agree; with support: every node can be run; with support --to: convert would write a file",
+    ),
     Code(NEGATIVE, "done, and the answer is no: outputs differ, or a node is not supported"),
     Code(USAGE, "the command line is wrong"),
     Code(INVALID_MODEL, "the model does not exist, or is not a valid ONNX model"),

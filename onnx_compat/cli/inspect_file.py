@@ -8,7 +8,7 @@ from onnx_compat.escaping import printable
 
 __all__ = ["describe_as_document", "is_converted", "show_file"]
 
-#: Suffixes of converted files. A .pb file may be an ONNX model or a TensorFlow graph, so .pb is not listed.
+#: Suffixes of converted files. A .pb file may be an ONNX model or a TensorFlow graph: its content decides.
 _SUFFIXES = (".tflite", ".keras", ".zip")
 #: The columns of the tables that hold numbers. They are right-aligned.
 _NUMBERS = (
@@ -26,8 +26,17 @@ _NUMBERS = (
 
 
 def is_converted(path: str) -> bool:
-    """Return whether a path is a folder (a SavedModel), or has the suffix .tflite, .keras or .zip, in any case."""
-    return os.path.isdir(path) or os.path.splitext(path)[1].lower() in _SUFFIXES
+    """Return whether a path is a folder (a SavedModel), has the suffix .tflite, .keras or .zip, or holds a GraphDef.
+
+    Upper and lower case are the same.
+    """
+    from onnx_compat.model.first_bytes import kind_of_file
+
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix == ".pb":
+        kind = kind_of_file(path)
+        return kind is not None and kind.suffix == suffix
+    return os.path.isdir(path) or suffix in _SUFFIXES
 
 
 def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any]:
@@ -36,11 +45,11 @@ def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any
     Each fact and each table has its own key. A table is a list of rows; a row is a dict column name -> value. "shim" is
     the name of the shim that described the file, or "" if the library did.
 
-    Raises InputError if the path ends in .tflite, and the first bytes of the file show another format. Errors of
+    Raises InputError if the content of the file shows another format than its suffix. Errors of
     `describe` pass.
     """
     from onnx_compat.inspection.describe import describe
-    from onnx_compat.verification.first_bytes import check_suffix
+    from onnx_compat.model.first_bytes import check_suffix
 
     check_suffix(path)
     result = describe(path, shim)

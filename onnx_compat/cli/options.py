@@ -2,13 +2,15 @@
 
 import importlib
 import json
+import math
+import re
 import sys
 from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, Optional, Tuple, TypeVar
 
 import click
 
-from onnx_compat.cli.inspect_file import is_converted
+from onnx_compat.cli.streams import input_file
 
 __all__ = [
     "Settings",
@@ -28,11 +30,13 @@ __all__ = [
 ]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+#: The seeds that numpy accepts.
+_SEED = click.IntRange(0, 2**32 - 1)
 Shapes = Dict[str, Tuple[Optional[int], ...]]
 
 
 class Settings:
-    """Values of --json, --debug and --import, which every command has, and the argument MODEL.
+    """Values of --json, --debug and --import, which every command has.
 
     click sets them before the command starts, so that the error handler knows them.
     """
@@ -42,8 +46,6 @@ class Settings:
         self.debug = False
         #: The files of the modules that --import names. No command may overwrite them.
         self.modules: List[str] = []
-        #: The argument MODEL; None for a command without it.
-        self.source: Optional[str] = None
 
 
 def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -57,27 +59,18 @@ def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str
     """Import the modules that --import names, and append their files to `Settings.modules`.
 
     If a module is named, the current folder becomes the first entry of `sys.path`. Raise BadParameter if an import
-    raises ImportError; other errors pass.
+    fails.
     """
     if value:
         sys.path.insert(0, "")  # as `python -m` does: the module may be in the current folder
     for name in value:
         try:
             file = getattr(importlib.import_module(name), "__file__", None)
-        except ImportError as error:
-            raise click.BadParameter("%s: %s" % (name, error), ctx=ctx, param=param) from error
+        except Exception as error:  # the module is the user's, and may raise anything
+            text = "%s: %s: %s" % (name, type(error).__name__, error)
+            raise click.BadParameter(text, ctx=ctx, param=param) from error
         if file:
             ctx.ensure_object(Settings).modules.append(file)
-
-
-def _store_source(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """Return the argument MODEL unchanged, and store it in `Settings.source` for the message of an invalid model.
-
-    The path of a converted file is not stored, if the command also takes converted files (`model_or_file`).
-    """
-    if param.metavar is None or not is_converted(value):
-        ctx.ensure_object(Settings).source = value
-    return value
 
 
 def machine(command: _F) -> _F:
@@ -96,6 +89,11 @@ def machine(command: _F) -> _F:
     return command
 
 
+def _is_size(text: str) -> bool:
+    """Whether a text is a size: decimal digits of ASCII, below 2**63. `str.isdigit` accepts "²" too."""
+    return re.fullmatch(r"[0-9]{1,19}", text) is not None and int(text) < 2**63
+
+
 def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, ...]) -> Optional[Dict[str, int]]:
     """Parse texts NAME=SIZE to a dict. A size is an integer >= 0. Return None if there is no text.
 
@@ -104,7 +102,7 @@ def _parse_sizes(ctx: click.Context, param: click.Parameter, value: Tuple[str, .
     sizes = {}
     for text in value:
         name, _, size = text.rpartition("=")
-        if not name or not size.isdigit():
+        if not name or not _is_size(size):
             raise click.BadParameter("%r is not of the form NAME=SIZE, as in batch=2" % text, ctx=ctx, param=param)
         sizes[name] = int(size)
     return sizes or None
@@ -120,7 +118,7 @@ def _parse_shapes(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
     for text in value:
         name, _, sizes = text.rpartition("=")
         size_texts = [size.strip() for size in sizes.split(",")] if sizes else []
-        if not name or not all(size == "?" or size.isdigit() for size in size_texts):
+        if not name or not all(size == "?" or _is_size(size) for size in size_texts):
             raise click.BadParameter("%r is not of the form NAME=SIZE,SIZE, as in image=1,3,?,224" % text, ctx, param)
         shapes[name] = tuple(None if size == "?" else int(size) for size in size_texts)
     return shapes
@@ -156,6 +154,13 @@ def fixed_inputs(command: _F) -> _F:
     )(command)  # fmt: skip
 
 
+#: The formats of `convert`.
+FORMATS = ("tflite", "keras", "saved_model", "graphdef")
+
+float64_as_float32 = click.option(
+    "--float64-as-float32", is_flag=True, help="Convert float64 to float32, for formats without operators on float64."
+)
+
 channels_last = click.option(
     "--channels-last", "channels_last", multiple=True, metavar="NAME",
     help="This input or output has its channels last in the file, as [N, H, W, C]. Repeatable.",
@@ -168,20 +173,30 @@ def inputs(command: _F) -> _F:
         "--dim", "dims", multiple=True, metavar="NAME=SIZE", callback=_parse_sizes,
         help="Size of an open dimension, for generated inputs. Repeatable.",
     )(command)  # fmt: skip
-    command = click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")(command)
+    command = click.option(
+        "--seed", type=_SEED, default=0, show_default=True, metavar="INTEGER", help="Seed of the generated inputs."
+    )(command)
     return click.option(
         "--inputs",
         type=click.Path(dir_okay=False),
+        callback=input_file,
         help="A .npz file with an array for each input. Default: generated inputs.",
     )(command)
+
+
+def _check_tolerance(ctx: click.Context, param: click.Parameter, value: Optional[float]) -> Optional[float]:
+    """Return the value, which is None or a finite number >= 0. Raise BadParameter for another number."""
+    if value is not None and not (value >= 0 and math.isfinite(value)):
+        raise click.BadParameter("%s is not a finite number from 0 on" % value, ctx, param)
+    return value
 
 
 def tolerance(command: _F) -> _F:
     """Add --rtol and --atol to a command."""
     for name, kind in (("atol", "absolute"), ("rtol", "relative")):
         text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|. Default: 0.001. " % kind
-        text += "Without --rtol and --atol, a quantised file is judged by its signal-to-noise ratio."
-        command = click.option("--" + name, type=float, help=text)(command)
+        text += "Without --rtol and --atol, a quantised file or model is judged by its signal-to-noise ratio."
+        command = click.option("--" + name, type=float, callback=_check_tolerance, help=text)(command)
     return command
 
 
@@ -206,9 +221,9 @@ limits = click.option(
     "--limit", "limits", multiple=True, metavar="NAME=VALUE", is_eager=True, expose_value=False,
     callback=_override_limits, help="Set a limit on what a model may cost. Repeatable.",
 )  # fmt: skip
-model = click.argument("model", type=click.Path(), callback=_store_source)
+model = click.argument("model", type=click.Path(), callback=input_file)
 #: An ONNX model or a converted file.
-model_or_file = click.argument("model", type=click.Path(), metavar="MODEL", callback=_store_source)
+model_or_file = click.argument("model", type=click.Path(), metavar="MODEL", callback=input_file)
 page = click.option(
     "--report", "page", type=click.Path(), metavar="FILE",
     help="Write an HTML report of the verification, layer by layer.",

@@ -49,7 +49,7 @@ def options(command: _F) -> _F:
     for name, subject in (("output", "outputs"), ("input", "inputs")):
         port_type = click.option("--%s-type" % name, type=click.Choice(PORT_TYPES), help=_PORT_TYPE % subject)
         decorated = port_type(decorated)
-    decorated = click.option("--block-size", type=int, metavar="N", help=_BLOCK)(decorated)
+    decorated = click.option("--block-size", type=click.IntRange(1), metavar="N", help=_BLOCK)(decorated)
     decorated = click.option("--calibrate", metavar="DATA", help=_CALIBRATE)(decorated)
     decorated = click.option("--quantize", metavar="KIND", help=_KIND)(decorated)
     return cast(_F, decorated)

@@ -1,18 +1,18 @@
 """`onnx-compat run`: run a model or a converted file on given or generated inputs."""
 
 import math
-import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Union
 
 import click
 
 from onnx_compat.cli import options
+from onnx_compat.cli.inspect_file import is_converted
 from onnx_compat.cli.output import emit, emit_json, table, type_text
 from onnx_compat.cli.progress import working
+from onnx_compat.cli.streams import STREAM, output_file
 
 if TYPE_CHECKING:
     from onnx_compat.model import Model, ValueInfo
-    from onnx_compat.verification.compare import OutputValue
 
 __all__ = ["run"]
 
@@ -41,6 +41,8 @@ def run(
     from onnx_compat.verification import generate, save_npz
     from onnx_compat.verification.npz import load_inputs
 
+    shown = "the standard output" if output == STREAM else output
+    output = output_file(output, ".npz", settings.json, "--output")
     with working("Running %s" % model):
         source = _load_source(model)
         if output is not None:
@@ -64,18 +66,17 @@ def run(
             for summary in summaries
         ],
     )
-    emit("ran on shim %s%s" % (runnable.shim, "" if output is None else ", outputs in %s" % output))
+    emit("ran on shim %s%s" % (runnable.shim, "" if output is None else ", outputs in %s" % shown))
 
 
 def _load_source(path: str) -> "Union[str, Model]":
     """Load an ONNX model and return it. Return `path` itself, unread, for a converted file.
 
-    A converted file is a folder, or a path that ends in .tflite, .keras or .zip, in any case.
+    `is_converted` tells converted files.
     """
     import onnx_compat
-    from onnx_compat.conversion.bundle import is_bundle
 
-    if is_bundle(path) or os.path.isdir(path) or os.path.splitext(path)[1].lower() in (".tflite", ".keras"):
+    if is_converted(path):
         return path
     return onnx_compat.load(path)
 
@@ -99,12 +100,15 @@ def _open_runnable(
     return onnx_compat.prepare(source, shim=shim), source.inputs, source.outputs
 
 
-def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
+def _summarize_value(name: str, value: Any) -> Dict[str, Any]:
     """Return {"name", "dtype", "shape", "min", "max", "mean"} of an output value, as JSON values.
 
+    `value`: an array, a list for a sequence, a dict for a map, or None for an empty optional.
+
     - A sequence: the dtype is "sequence", and the shape is [length].
+    - A map: the dtype is "map", and the shape is [number of keys].
     - None: the dtype is "none", and the shape is [].
-    - min, max and mean are None for these two, and for strings, complex numbers and empty arrays.
+    - min, max and mean are None for these, and for strings, complex numbers and empty arrays.
     - NaN and infinity become texts.
     """
     import numpy as np
@@ -112,8 +116,8 @@ def _summarize_value(name: str, value: "OutputValue") -> Dict[str, Any]:
     none = {"min": None, "max": None, "mean": None}
     if value is None:
         return dict(none, name=name, dtype="none", shape=[])
-    if isinstance(value, (list, tuple)):
-        return dict(none, name=name, dtype="sequence", shape=[len(value)])
+    if isinstance(value, (list, tuple, dict)):
+        return dict(none, name=name, dtype="map" if isinstance(value, dict) else "sequence", shape=[len(value)])
     array = np.asarray(value)
     dtype = "string" if array.dtype.kind in "OSU" else str(array.dtype)
     if dtype == "string" or not array.size or array.dtype.kind == "c":

@@ -1,4 +1,4 @@
-"""`onnx-compat support`: list for each node of a model how a shim would do it, without running the model."""
+"""`onnx-compat support`: list for each node of a model how a shim would do it, and predict what `convert` does."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
@@ -11,19 +11,23 @@ from onnx_compat.cli.output import Cell, count_of, emit, emit_json, table
 from onnx_compat.cli.progress import working
 
 if TYPE_CHECKING:
-    from onnx_compat.execution.support import NodeSupport
-    from onnx_compat.model import Model
+    from onnx_compat.execution.support import NodeSupport, PartSupport, Support
 
 __all__ = ["support"]
 
 UNSUPPORTED = "unsupported"
 _STYLES = {"native": "green", "composed": "cyan", "fallback": "yellow", UNSUPPORTED: "bold red"}
+_LISTED_OPS = 2  # a node with more ops shows their number
 
 
 @click.command()
 @options.model
+@click.option("--to", type=click.Choice(options.FORMATS), help="Predict only the file of this format.")
 @options.shim
 @options.fixed_inputs
+@options.channels_last
+@click.option("--allow-fallback", is_flag=True, help="With --to: a bundle counts as success, as with convert.")
+@options.float64_as_float32
 @options.portable
 @options.limits
 @options.machine
@@ -31,97 +35,128 @@ _STYLES = {"native": "green", "composed": "cyan", "fallback": "yellow", UNSUPPOR
 def support(
     settings: options.Settings,
     model: str,
+    to: Optional[str],
     shim: Optional[str],
     shapes: options.Shapes,
     values: Dict[str, Any],
+    channels_last: Sequence[str],
+    allow_fallback: bool,
+    float64_as_float32: bool,
     portable: bool,
 ) -> int:
-    """List the nodes of MODEL, and how a shim does each of them.
+    """List the nodes of MODEL, how a shim does each of them, and the ops of the file that convert would write.
 
     native: a method of the shim does the whole operator. composed: primitives of the shim do it. fallback: it runs outside
     the framework. unsupported: it cannot run.
 
-    If a file cannot hold every node, a table lists the parts of a bundle (convert --allow-fallback). --shape, --value and
-    --portable have the same effect as with convert.
+    The file is built as convert builds it, but not written. A last line for each format of the shim says whether convert
+    writes a file, writes a bundle with --allow-fallback, or refuses the model. The options are those of convert.
     """
     import onnx_compat
-    from onnx_compat.conversion.input_fixing import fix_inputs
 
-    with working("Examining %s" % model):
+    if to is None and (channels_last or allow_fallback):
+        raise click.UsageError("--channels-last and --allow-fallback are for a file: name its format with --to")
+    with working("Examining %s" % model) as set_message:
         loaded = onnx_compat.load(model)
-        if shapes or values:
-            loaded = fix_inputs(loaded, shapes, values)
-        nodes = onnx_compat.support(loaded, shim=shim, portable=portable)
-        parts = _bundle_parts(loaded, shim, portable, nodes)
+        common: Dict[str, Any] = {
+            "shapes": shapes, "values": values, "portable": portable, "float64_as_float32": float64_as_float32
+        }  # fmt: skip
+        common = {name: value for name, value in common.items() if value}
+        files: List[Support] = []
+        for file_format in [to] if to is not None else _formats(shim):
+            set_message("Building a file of the format %s" % file_format)
+            files.append(onnx_compat.support(loaded, shim=shim, to=file_format, channels_last=channels_last, **common))
+        nodes = files[0] if to is not None else onnx_compat.support(loaded, shim=shim, **common)
     counts = Counter(node.status for node in nodes)
     ok = not counts[UNSUPPORTED]
+    if to is not None:
+        ok = files[0].outcome == "file" or (allow_fallback and files[0].outcome == "bundle")
     if settings.json:
-        emit_json({"ok": ok, "counts": dict(counts), "nodes": [_node_fields(node) for node in nodes], "parts": parts})
+        parts = [_part_fields(part) for part in files[0].parts] if files else []
+        document = {"ok": ok, "counts": dict(counts), "nodes": [_node_fields(node) for node in nodes], "parts": parts}
+        emit_json(dict(document, files=[_file_fields(file) for file in files]))
     else:
-        table(
-            ("node", "operator", ">opset", "status", "reason"),
-            [[n.node, n.operator, n.opset, Cell(n.status, _STYLES.get(n.status, "")), n.reason or ""] for n in nodes],
-        )
+        _show_nodes(nodes, files)
         totals = ", ".join("%d %s" % (counts[status], status) for status in _STYLES if counts[status])
         emit("%s: %s" % (count_of(len(nodes), "node"), totals or "none"))
-        _show_parts(parts)
+        for file in files:
+            _show_file(file)
     return OK if ok else NEGATIVE
 
 
-def _node_fields(node: "NodeSupport") -> Dict[str, Any]:
-    """Return {"node", "operator", "opset", "status", "reason"} of a node, for the JSON document."""
-    return {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
-
-
-def _bundle_parts(
-    model: "Model", shim: Optional[str], portable: bool, nodes: "Sequence[NodeSupport]"
-) -> List[Dict[str, Any]]:
-    """Predict the parts of the bundle that `convert --allow-fallback` writes: return a list of dicts, in running order.
-
-    Return an empty list if a node is unsupported, or if `nodes` shows that a single file can hold the model. `nodes`:
-    the result of `onnx_compat.support` for the model. Errors of `divide` pass. A dict has these keys:
-
-    - "kind": "onnx" for a part in the fallback, else the first format of the shim, or its name if it has no format
-    - "nodes", "inputs", "outputs": lists of names
-    - "reasons": node -> why the node is in the fallback; empty for other parts
-    """
-    from onnx_compat.conversion.bundle import divide
+def _formats(shim: Optional[str]) -> List[str]:
+    """Return the formats that the shim writes. `shim` None: the shim that `onnx_compat.support` selects."""
     from onnx_compat.discovery import selection
-    from onnx_compat.execution.support import AGAIN, UNSEEN
 
-    statuses = {node.status for node in nodes}
-    outside = "fallback" in statuses or any(node.reason == UNSEEN or node.reason.startswith(AGAIN) for node in nodes)
-    if UNSUPPORTED in statuses or not outside:
-        return []
-    target = selection.find(selection.decide(shim).name)
-    division = divide(model, target.portable() if portable else target)
-    kind = next(iter(target.formats), target.name)
-    return [
-        {
-            "kind": "onnx" if part.fallback else kind,
-            "nodes": [node.name for node in part.nodes],
-            "inputs": list(part.inputs),
-            "outputs": list(part.outputs),
-            "reasons": {node.name: division.reason(node).reason for node in part.nodes} if part.fallback else {},
-        }
-        for part in division.parts
-    ]
+    return list(selection.find(selection.decide(shim).name).formats)
 
 
-def _show_parts(parts: Sequence[Dict[str, Any]]) -> None:
-    """Print the table of the parts of a bundle, and how many of them run in the fallback.
-
-    Print nothing if no part runs in the fallback.
-
-    `parts`: the result of `_bundle_parts`.
-    """
-    if not any(part["reasons"] for part in parts):
-        return
+def _show_nodes(nodes: "Sequence[NodeSupport]", files: "Sequence[Support]") -> None:
+    """Print the table of nodes, with a column for the ops of each file. A refused file has no column."""
+    written = [file for file in files if file.outcome != "refused"]
+    columns = ["in the %s" % file.format for file in written]
     rows = []
-    for number, part in enumerate(parts):
-        nodes = part["nodes"]
-        names = ", ".join(nodes) if part["reasons"] or len(nodes) < 3 else "%s ... %s" % (nodes[0], nodes[-1])
-        rows.append([number, part["kind"], len(nodes), names, "; ".join(dict.fromkeys(part["reasons"].values()))])
-    table((">part", "kind", ">nodes", "which", "why in the fallback"), rows)
-    outside = [part for part in parts if part["reasons"]]
-    emit("as a file: a bundle of %s, %d of them for the fallback" % (count_of(len(parts), "part"), len(outside)))
+    for index, node in enumerate(nodes):
+        ops = [_format_ops(file[index]) for file in written]
+        status = Cell(node.status, _STYLES.get(node.status, ""))
+        rows.append([node.node, node.operator, node.opset, status, *ops, node.reason or ""])
+    table(("node", "operator", ">opset", "status", *columns, "reason"), rows)
+
+
+def _format_ops(node: "NodeSupport") -> str:
+    """Return the ops of a node as text: `CONV_2D`, `RESHAPE, CONV_2D`, `6 ops`; `fallback`; "" for a node without ops.
+
+    A node that is fused into another has the reason after its ops: `CONV_2D + RELU (fused into 'relu')`.
+    """
+    if node.status == "fallback":
+        return node.status
+    ops = ", ".join(node.ops) if len(node.ops) <= _LISTED_OPS else count_of(len(node.ops), "op")
+    return "%s (%s)" % (ops, node.reason) if ops and node.reason.startswith("fused") else ops
+
+
+def _node_fields(node: "NodeSupport") -> Dict[str, Any]:
+    """Return {"node", "operator", "opset", "status", "reason", "ops"} of a node, for the JSON document."""
+    fields = {name: getattr(node, name) for name in ("node", "operator", "opset", "status", "reason")}
+    return dict(fields, ops=list(getattr(node, "ops", ())))
+
+
+def _part_fields(part: "PartSupport") -> Dict[str, Any]:
+    return dict(part._asdict())
+
+
+def _file_fields(file: "Support") -> Dict[str, Any]:
+    """Return the prediction of a file for the JSON document.
+
+    {"format", "outcome", "reason", "ops", "nodes", "parts"}: see `Support`. "nodes" has {"node", "ops"} of each node.
+    """
+    return {
+        "format": file.format,
+        "outcome": file.outcome,
+        "reason": file.reason,
+        "ops": file.ops,
+        "nodes": [{"node": node.node, "status": node.status, "ops": list(node.ops)} for node in file],
+        "parts": [_part_fields(part) for part in file.parts],
+    }
+
+
+def _show_file(file: "Support") -> None:
+    """Print what `convert` does for a format: a line, after a table of the parts of a bundle."""
+    if file.outcome == "refused":
+        emit("as %s: refused: %s" % (file.format, file.reason))
+    elif file.outcome == "file":
+        emit("as %s: a file%s" % (file.format, _count_ops(file)))
+    else:
+        rows = []
+        for number, part in enumerate(file.parts):
+            names = part.nodes
+            which = ", ".join(names) if part.reasons or len(names) < 3 else "%s ... %s" % (names[0], names[-1])
+            rows.append([number, part.kind, len(names), which, "; ".join(dict.fromkeys(part.reasons.values()))])
+        table((">part", "kind", ">nodes", "which", "why in the fallback"), rows)
+        outside = sum(bool(part.reasons) for part in file.parts)
+        text = "as %s: refused; with --allow-fallback: a bundle of %s, %d for the fallback"
+        emit(text % (file.format, count_of(len(file.parts), "part"), outside))
+
+
+def _count_ops(file: "Support") -> str:
+    """Return " of 9 ops" for a file; "" if the shim does not list the ops."""
+    return " of %s" % count_of(sum(file.ops.values()), "op") if file.ops else ""

@@ -9,6 +9,7 @@ from onnx_compat.cli.exit_codes import NEGATIVE, OK
 from onnx_compat.cli.layers_table import show_layers
 from onnx_compat.cli.output import Cell, emit, emit_json, table, type_text
 from onnx_compat.cli.progress import working
+from onnx_compat.cli.streams import input_file
 
 if TYPE_CHECKING:
     from onnx_compat.verification import Comparison, Report
@@ -22,6 +23,7 @@ __all__ = ["show_report", "verify"]
 @click.option(
     "--converted",
     type=click.Path(),
+    callback=input_file,
     metavar="FILE",
     help="Run this file, which was converted from MODEL, instead of MODEL.",
 )
@@ -129,8 +131,7 @@ def _next_step(report: "Report") -> Optional[str]:
     """
     if report.layers is None:
         return "--layers, which names the first node that departs"
-    is_quantised = any(output.accuracy is not None for output in report.outputs)
-    return None if is_quantised else "--bisect-passes, which names the pass at fault, if it is a pass"
+    return None if report.scheme is not None else "--bisect-passes, which names the pass at fault, if it is a pass"
 
 
 def show_report(report: "Report") -> None:

@@ -1,5 +1,6 @@
 """Convert an ONNX model to a file of a framework, and load such a file: `convert`, `load_converted`, `load_bundle`."""
 
+import difflib
 import gc
 import os
 from pathlib import Path
@@ -7,34 +8,36 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple,
 
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion import port_layout
+from onnx_compat.conversion.attempt import Emit, attempt_whole, emit_model, error_location
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
 from onnx_compat.conversion.float64 import narrow_float64
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
-from onnx_compat.conversion.open_inputs import OpenInputError, check_inputs_definite
 from onnx_compat.conversion.quantization import CalibrationData, choose_quantization
+from onnx_compat.conversion.trial import try_written_file
 from onnx_compat.discovery import selection
-from onnx_compat.errors import ConversionError, NeedsKnownError, OnnxCompatError, ShimError, UnsupportedError
-from onnx_compat.execution.plan import Specialisation, trace_model
-from onnx_compat.execution.support import declared_structures
+from onnx_compat.discovery.missing_shims import how_to_get
+from onnx_compat.errors import ConversionError, OnnxCompatError, ShimError, UnsupportedError
 from onnx_compat.model import Model, load
 from onnx_compat.model.loading import ModelSource, StrPath
 from onnx_compat.passes import check_names, passes_of
+from onnx_compat.shim.forks import check_fork
 from onnx_compat.shim.interface import Quantization, Shim
-from onnx_compat.tracing.interpreter import Interpreter
 
 if TYPE_CHECKING:
     from onnx_compat.conversion.bundle import Bundle
     from onnx_compat.verification.converted_file import ConvertedFile
 
-__all__ = ["convert", "formats", "load_bundle", "load_converted", "writer_of"]
+__all__ = ["convert", "find_writer", "formats", "load_bundle", "load_converted", "writer_of"]
 
-#: Format -> the extra that installs a shim which writes the format. The error for a format without writer names it.
+#: Format -> the shim that writes the format. The hint of an error for a format without writer says how to get it.
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
 _BUNDLE = ".zip"
 _ALLOW_FALLBACK = "allow_fallback=True (--allow-fallback)"
 _NARROW_HINT = "float64_as_float32=True (--float64-as-float32) computes with fewer digits"
 _WHOLE_HINT = "take a model that the format can hold as a whole"
 _NO_SUFFIX = "'%s' has no suffix, so it means a SavedModel folder. For a .tflite file write '%s.tflite'"
+#: Suffixes that users write for a format -> its suffix.
+_SIMILAR = {".tfl": ".tflite", ".lite": ".tflite", ".h5": ".keras", ".hdf5": ".keras", ".pbtxt": ".pb"}
 _SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
 
 
@@ -64,22 +67,24 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
 def format_of_path(path: str, to: Optional[str] = None) -> str:
     """Return `to`, unchecked, if given; else the format of the path's suffix.
 
-    ".tflite" -> "tflite", ".keras" -> "keras", ".pb" -> "graphdef", no suffix -> "saved_model". Raises ConversionError
-    for any other suffix, also in upper case.
+    ".tflite" -> "tflite", ".keras" -> "keras", ".pb" -> "graphdef", no suffix -> "saved_model", in any case. Raises
+    ConversionError for any other suffix.
     """
     if to is not None:
         return to
-    suffix = os.path.splitext(path.rstrip("/\\"))[1]
+    suffix = os.path.splitext(path.rstrip("/\\"))[1].lower()
     if suffix not in _SUFFIXES:
+        known = [known_suffix for known_suffix in _SUFFIXES if known_suffix]
+        close = [_SIMILAR[suffix]] if suffix in _SIMILAR else difflib.get_close_matches(suffix, known, 1)
+        hint = "name the format with `to` (--to): 'tflite', 'keras', 'saved_model' or 'graphdef'"
         raise ConversionError(
-            "'%s' is no suffix of a format; the known suffixes are %s"
-            % (suffix, ", ".join(repr(s) for s in _SUFFIXES if s)),
-            hint="name the format with `to` (--to): 'tflite', 'keras', 'saved_model' or 'graphdef'",
+            "'%s' is no suffix of a format; the known suffixes are %s" % (suffix, ", ".join(map(repr, known))),
+            hint="did you mean '%s'? If not, %s" % (close[0], hint) if close else hint,
         )
     return _SUFFIXES[suffix]
 
 
-def _find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = None) -> Shim:
+def find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = None) -> Shim:
     """Return the shim that writes a format.
 
     `shim`: the only shim to consider; None: all installed. `hint`: put first in a ConversionError's hint.
@@ -96,19 +101,21 @@ def _find_writer(format_name: str, shim: Optional[str], hint: Optional[str] = No
                 format_name,
                 ", ".join(writers) or "none",
             ),
-            hint="; or ".join(filter(None, (hint, extra and "pip install 'onnx-compat[%s]'" % extra))) or None,
+            hint="; or ".join(filter(None, (hint, how_to_get(extra) if extra and not shim else None))) or None,
         )
     name = writers[format_name][0]
     result = selection.probe(name)
     if not result.available:
         hint = selection.hint(name) or "`onnx-compat doctor` shows what each shim needs"
         raise ShimError(result.reason, hint=hint, shim=name)
-    return selection.find(name)
+    writer = selection.find(name)
+    check_fork(writer)
+    return writer
 
 
 def writer_of(path: StrPath, shim: Optional[str] = None) -> Shim:
     """Return the shim that writes the format of the path's suffix, or raise ConversionError or ShimError."""
-    return _find_writer(format_of_path(os.fspath(path)), shim)
+    return find_writer(format_of_path(os.fspath(path)), shim)
 
 
 @typed_errors
@@ -134,6 +141,9 @@ def convert(
 
     A file at the path is replaced. A folder is replaced if it is empty or a SavedModel. No file that is read is
     overwritten. A conversion that fails leaves nothing behind, and what was at the path before stays as it was.
+
+    A .tflite file is loaded before it is put there. If its operators check sizes only when they run, it is also run once:
+    up to 4 MB, and with known sizes of the inputs.
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
@@ -182,10 +192,10 @@ def convert(
     from onnx_compat.calibration import paths_of
 
     target = absolute_path(path)
-    bundled = target.endswith(_BUNDLE)
+    bundled = target.lower().endswith(_BUNDLE)
     file_format = format_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
     is_bare = to is None and file_format == "saved_model"
-    writer = _find_writer(file_format, shim, _NO_SUFFIX % (path, path) if is_bare else None)
+    writer = find_writer(file_format, shim, _NO_SUFFIX % (path, path) if is_bare else None)
     writer = writer.portable() if portable else writer
     if bundled and not allow_fallback:
         raise ConversionError("'%s' is a bundle, of parts and a fallback" % path, hint=_ALLOW_FALLBACK + " writes one")
@@ -228,9 +238,8 @@ def convert(
         bundle = Destination(target + _BUNDLE, files)
     with destination.scratch() as scratch:
         result_path = os.path.join(scratch, os.path.basename(target))
-        refusal = (
-            None if bundled else _try_whole(source(), owns_model, writer, result_path, file_format, channels_last_names)
-        )
+        emit = _export_to(result_path, writer, file_format)
+        refusal = None if bundled else attempt_whole(source(), writer, emit, owns_model, channels_last_names)
         if refusal is not None and (no_bundle_reason is not None or not allow_fallback):
             raise _final_error(
                 refusal, no_bundle_reason if allow_fallback else None, source(), writer
@@ -240,58 +249,15 @@ def convert(
             result_path = _write_bundle(source(), writer, os.path.join(scratch, "bundle"), file_format)
         if quantization is not None:
             _quantize(writer, result_path, file_format, quantization)
+        elif refusal is None and not bundled:
+            try_written_file(writer, result_path, file_format, source)
         destination.put(result_path)
     return Path(destination.path)
 
 
-def _try_whole(
-    model: Model, owns_model: bool, writer: Shim, path: str, file_format: str, channels_last: Sequence[str]
-) -> Optional[OnnxCompatError]:
-    """Write the model as a single file or folder. Return None if it was written.
-
-    If the format cannot hold the model, return the UnsupportedError or ConversionError. Any other error is raised.
-    """
-    try:
-        check_inputs_definite(model.graph, writer)
-        _export(model, writer, path, file_format, owns_model, channels_last)
-    except NeedsKnownError as error:
-        names = sorted(error.values | error.sizes)
-        hint = "fix %s with `shapes` or `values` (--shape, --value)" % ", ".join(names) if names else error.hint
-        refusal = ConversionError(
-            "a file needs a value that is known before it runs: " + error.reason,
-            hint=hint,
-            **_error_location(error, writer),
-        )
-        refusal.__cause__ = error
-        return refusal
-    except (UnsupportedError, OpenInputError) as error:
-        return error.at(shim=writer.name)
-    except OnnxCompatError as error:
-        raise error.at(shim=writer.name) from error.__cause__
-    return None
-
-
-def _export(
-    model: Model,
-    writer: Shim,
-    path: str,
-    file_format: str,
-    owns_model: bool = False,
-    channels_last: Sequence[str] = (),
-) -> None:
-    """Trace a model and write its program to `path`. `owns_model`: the trace may release the weights of the model."""
-    emitter = writer.emitter()
-    interpreter = Interpreter(emitter.natives())
-    program = trace_model(
-        model,
-        emitter,
-        declared_structures(model.graph),
-        Specialisation(channels_last=channels_last),
-        interpreter,
-        whole=True,
-        own=owns_model,
-    ).program
-    writer.export(program, path, file_format)
+def _export_to(path: str, writer: Shim, file_format: str) -> Emit:
+    """Return a function that writes the program of a traced model to `path`."""
+    return lambda traced: writer.export(traced.program, path, file_format)
 
 
 def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> str:
@@ -300,7 +266,11 @@ def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> st
 
     try:
         bundle.write(
-            model, writer, file_format, path, lambda part, part_path: _export(part, writer, part_path, file_format)
+            model,
+            writer,
+            file_format,
+            path,
+            lambda part, part_path: emit_model(part, writer, _export_to(part_path, writer, file_format)),
         )
     except OnnxCompatError as error:
         raise error.at(shim=writer.name) from error.__cause__
@@ -321,7 +291,7 @@ def _final_error(
             refusal.hint = "; or ".join(filter(None, (refusal.hint, _NARROW_HINT)))
         return _add_other_refusals(refusal, model, writer)
     reason = "a bundle %s, and this model needs a bundle: %s" % (no_bundle_reason, refusal.reason)
-    return ConversionError(reason, hint=_WHOLE_HINT, **_error_location(refusal, writer))
+    return ConversionError(reason, hint=_WHOLE_HINT, **error_location(refusal, writer))
 
 
 def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) -> OnnxCompatError:
@@ -361,11 +331,6 @@ def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantizat
         raise error.at(shim=writer.name) from error.__cause__
 
 
-def _error_location(error: OnnxCompatError, writer: Shim) -> Dict[str, Any]:
-    """Return keyword arguments for a new error: node, operator and opset of `error`, and `writer` as its shim."""
-    return {"node": error.node, "operator": error.operator, "opset": error.opset, "shim": writer.name}
-
-
 @typed_errors
 def load_converted(
     path: StrPath, shim: Optional[str] = None, signature: Optional[str] = None
@@ -386,7 +351,8 @@ def load_converted(
     Raises:
         InputError: There is no such file, its content does not fit its suffix, or it has no such signature. Also if
             `signature` is given for a bundle.
-        UnsupportedError: `signature` is given for a format whose files hold one model.
+        UnsupportedError: `signature` is given for a format whose files hold one model, or the runtime here cannot load
+            the file.
         InvalidModelError: The file or the bundle is damaged.
         ConversionError: No installed shim has the format of a bundle's parts.
         ShimError: No shim here reads the file.
@@ -415,4 +381,4 @@ def load_bundle(path: StrPath, shim: Optional[str] = None) -> "Bundle":
     """
     from onnx_compat.conversion.bundle import Bundle
 
-    return Bundle(path, lambda format_name: _find_writer(format_name, shim))
+    return Bundle(path, lambda format_name: find_writer(format_name, shim))

@@ -25,17 +25,7 @@ def narrow_float64(model: Model) -> Model:
 
     Weights are converted when they are read. Numbers beyond the range of float32 become infinity.
     """
-    return Model(
-        _narrow_graph(model.graph),
-        model.opsets,
-        model.ir_version,
-        model.path,
-        model.functions,
-        model.metadata,
-        model.producer,
-        model.source,
-        model.data_files,
-    )
+    return model.with_graph(_narrow_graph(model.graph))
 
 
 def _narrow_graph(graph: Graph) -> Graph:

@@ -104,7 +104,10 @@ def set_aside_path(target: str) -> str:
 
 
 def recover(target: str) -> None:
-    """Rename the folder that a killed run had set aside back to `target`. Do nothing without one, or if `target` exists."""
+    """Rename the folder at `set_aside_path(target)` to `target`, from which a killed run had moved it.
+
+    Do nothing if there is no such folder, or if `target` exists.
+    """
     aside = set_aside_path(target)
     if os.path.isdir(aside) and not os.path.lexists(target):
         os.rename(aside, target)

@@ -45,17 +45,7 @@ def fix_inputs(model: Model, shapes: Optional[Shapes] = None, values: Optional[M
     for name, value in check_feed(values or {}, inputs, []).items():
         initializers[name] = _initializer(name, value)
     fixed_graph = Graph(graph.name, inputs, graph.outputs, graph.nodes, initializers, graph.value_info, graph.doc)
-    return Model(
-        fixed_graph,
-        model.opsets,
-        model.ir_version,
-        model.path,
-        model.functions,
-        model.metadata,
-        model.producer,
-        model.source,
-        model.data_files,
-    )
+    return model.with_graph(fixed_graph)
 
 
 def _apply_shape(port: ValueInfo, shape: Sequence[Optional[int]], sizes: Dict[str, int]) -> ValueInfo:

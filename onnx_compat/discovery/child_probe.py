@@ -33,6 +33,8 @@ _RUNNING_MARKS: List[str] = []
 class Outcome(NamedTuple):
     """The outcome of a probe in a child process.
 
+    - probe: the result of the probe. If `ended` is False, the shim is not available, and `reason` says why the child
+      process has no result.
     - hint: what to do if the shim does not work, or None.
     - ended: whether the probe returned. False if the child process ended without a result, or reached the time limit.
     """

@@ -13,6 +13,7 @@ from onnx_compat.discovery.environment import (
     install_command,
     metadata,
     offers,
+    other_python_hint,
 )
 
 __all__ = ["diagnose", "error_line", "import_error_text"]
@@ -176,8 +177,7 @@ def _advise_install(failure: _Failure) -> Optional[_Advice]:
     """
     if failure.shim not in MODULES:
         return None
-    python = "%d.%d" % sys.version_info[:2]
-    return _Advice(install_command(failure.shim) or "use another Python: its framework has no build for %s" % python)
+    return _Advice(install_command(failure.shim) or other_python_hint(failure.shim))
 
 
 def _advise_repair(failure: _Failure) -> Optional[_Advice]:

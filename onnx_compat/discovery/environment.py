@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from importlib import util
 from importlib.machinery import ModuleSpec
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from onnx_compat.discovery.offers import OFFERS, Offer
 
@@ -20,6 +20,8 @@ __all__ = [
     "install_command",
     "metadata",
     "offers",
+    "other_python_hint",
+    "python_range",
 ]
 
 #: Shim of this library -> the modules of its framework; one of them is enough. The shim need not be installed.
@@ -130,3 +132,26 @@ def install_command(shim: str) -> Optional[str]:
         return None
     alternatives = ", ".join("[%s]" % extra for extra in extras[1:])
     return "pip install 'onnx-compat[%s]'" % extras[0] + (", or its %s" % alternatives if alternatives else "")
+
+
+def other_python_hint(shim: str) -> str:
+    """Return the advice to use another Python, with the versions of Python for which a shim's framework has wheels."""
+    known = {python for offer in OFFERS if offer.shim == shim for python in offer.pythons}
+    pythons = sorted(known, key=_minor_number)
+    wheels = (
+        "its framework has wheels for Python %s" % python_range(pythons) if pythons else "its framework has no wheels"
+    )
+    return "use another Python: %s, not for %d.%d" % (wheels, *sys.version_info[:2])
+
+
+def python_range(pythons: Sequence[str]) -> str:
+    """Return minor versions of Python as text: "3.7", "3.7 to 3.10", or "3.7, 3.9" if a version between them is missing."""
+    numbers = [_minor_number(python) for python in pythons]
+    if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return "%s to %s" % (pythons[0], pythons[-1])
+    return ", ".join(pythons)
+
+
+def _minor_number(python: str) -> int:
+    """Return the second number of a version of Python: 10 for "3.10"."""
+    return int(python.split(".")[1])

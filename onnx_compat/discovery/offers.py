@@ -1,8 +1,8 @@
 """Extras that install a shim, by Python. Rendered from matrix/matrix.toml by `python -m matrix render`: edit there."""
 
-from typing import NamedTuple, Tuple
+from typing import Dict, NamedTuple, Tuple
 
-__all__ = ["OFFERS", "Offer"]
+__all__ = ["ALIASES", "OFFERS", "Offer"]
 
 
 class Offer(NamedTuple):
@@ -73,6 +73,7 @@ OFFERS: Tuple[Offer, ...] = (
     Offer("tf2-21-cpu", "tf2", "tensorflow-cpu", "2.21", ("3.10", "3.11", "3.12", "3.13")),
     Offer("tflite2-7", "tflite", "tflite-runtime", "2.7", ("3.7", "3.8", "3.9")),
     Offer("tflite2-11", "tflite", "tflite-runtime", "2.11", ("3.7", "3.8", "3.9")),
+    Offer("tflite2-12", "tflite", "tflite-runtime", "2.12", ("3.8", "3.9")),
     Offer("tflite2-13", "tflite", "tflite-runtime", "2.13", ("3.8", "3.9", "3.10")),
     Offer("tflite2-14", "tflite", "tflite-runtime", "2.14", ("3.8", "3.9", "3.10", "3.11")),
     Offer("litert1-0", "tflite", "ai-edge-litert", "1.0", ("3.9", "3.10", "3.11")),
@@ -94,10 +95,57 @@ OFFERS: Tuple[Offer, ...] = (
     Offer("keras3-10-tensorflow-cpu", "keras", "keras", "3.10", ("3.9", "3.10", "3.11", "3.12")),
     Offer("keras3-12-tensorflow", "keras", "keras", "3.12", ("3.10", "3.11", "3.12", "3.13")),
     Offer("keras3-12-tensorflow-cpu", "keras", "keras", "3.12", ("3.10", "3.11", "3.12", "3.13")),
-    Offer("keras3-tensorflow", "keras", "keras", "3.15", ("3.11", "3.12", "3.13")),
-    Offer("keras3-tensorflow-cpu", "keras", "keras", "3.15", ("3.11", "3.12", "3.13")),
+    Offer("keras3-15-tensorflow", "keras", "keras", "3.15", ("3.11", "3.12", "3.13")),
+    Offer("keras3-15-tensorflow-cpu", "keras", "keras", "3.15", ("3.11", "3.12", "3.13")),
     Offer("keras3-12-jax", "keras", "keras", "3.12", ("3.11", "3.12", "3.13", "3.14")),
     Offer("keras3-12-torch", "keras", "keras", "3.12", ("3.11", "3.12", "3.13", "3.14")),
-    Offer("keras3-jax", "keras", "keras", "3.15", ("3.11", "3.12", "3.13", "3.14")),
-    Offer("keras3-torch", "keras", "keras", "3.15", ("3.11", "3.12", "3.13", "3.14")),
+    Offer("keras3-15-jax", "keras", "keras", "3.15", ("3.11", "3.12", "3.13", "3.14")),
+    Offer("keras3-15-torch", "keras", "keras", "3.15", ("3.11", "3.12", "3.13", "3.14")),
 )
+
+#: Another name of an extra -> the name in `OFFERS` of the extra that decides on which Pythons it can be installed.
+ALIASES: Dict[str, str] = {
+    "tf1-14-probability": "tf1-14",
+    "tf1-15-probability": "tf1-15",
+    "tf2-0-probability": "tf2-0",
+    "tf2-1-probability": "tf2-1",
+    "tf2-1-cpu-probability": "tf2-1-cpu",
+    "tf2-2-probability": "tf2-2",
+    "tf2-2-cpu-probability": "tf2-2-cpu",
+    "tf2-3-probability": "tf2-3",
+    "tf2-3-cpu-probability": "tf2-3-cpu",
+    "tf2-4-probability": "tf2-4",
+    "tf2-4-cpu-probability": "tf2-4-cpu",
+    "tf2-5-probability": "tf2-5",
+    "tf2-5-cpu-probability": "tf2-5-cpu",
+    "tf2-6-probability": "tf2-6",
+    "tf2-6-cpu-probability": "tf2-6-cpu",
+    "tf2-7-probability": "tf2-7",
+    "tf2-7-cpu-probability": "tf2-7-cpu",
+    "tf2-8-probability": "tf2-8",
+    "tf2-8-cpu-probability": "tf2-8-cpu",
+    "tf2-9-probability": "tf2-9",
+    "tf2-9-cpu-probability": "tf2-9-cpu",
+    "tf2-10-probability": "tf2-10",
+    "tf2-10-cpu-probability": "tf2-10-cpu",
+    "tf2-11-probability": "tf2-11",
+    "tf2-11-cpu-probability": "tf2-11-cpu",
+    "tf2-12-probability": "tf2-12",
+    "tf2-12-cpu-probability": "tf2-12-cpu",
+    "tf2-13-probability": "tf2-13",
+    "tf2-13-cpu-probability": "tf2-13-cpu",
+    "tf2-14-probability": "tf2-14",
+    "tf2-14-cpu-probability": "tf2-14-cpu",
+    "tf2-15-probability": "tf2-15",
+    "tf2-15-cpu-probability": "tf2-15-cpu",
+    "tf2-16-probability": "tf2-16",
+    "tf2-17-probability": "tf2-17",
+    "tf2-18-probability": "tf2-18",
+    "tf2-19-probability": "tf2-19",
+    "tf2-20-probability": "tf2-20",
+    "tf2-21-probability": "tf2-21",
+    "keras3-tensorflow": "keras3-15-tensorflow",
+    "keras3-tensorflow-cpu": "keras3-15-tensorflow-cpu",
+    "keras3-jax": "keras3-15-jax",
+    "keras3-torch": "keras3-15-torch",
+}

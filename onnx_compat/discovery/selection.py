@@ -4,6 +4,7 @@ The first of these decides: the name from the caller; `ONNX_COMPAT_SHIM`; the sh
 installed shim whose probe succeeds; the reference. `decide` returns the reason with the choice.
 """
 
+import difflib
 import os
 import sys
 import warnings
@@ -13,6 +14,7 @@ from onnx_compat import __version__
 from onnx_compat.discovery import diagnosis, environment
 from onnx_compat.discovery.child_probe import Outcome, has_died, mark_probe, probe_in_child
 from onnx_compat.errors import ShimError
+from onnx_compat.shim.forks import note_step
 from onnx_compat.shim.interface import Probe, Shim
 
 __all__ = ["Decision", "ShimInfo", "decide", "find", "hint", "installed_shims", "shims", "store_probe"]
@@ -103,10 +105,12 @@ def _load(name: str) -> Shim:
     """
     points = installed_shims()
     if name not in points:
-        install_hint = environment.install_command(name) or "use another Python: there is no build for this one"
+        install_hint = environment.install_command(name) or environment.other_python_hint(name)
+        close = difflib.get_close_matches(name, [*points, REFERENCE, *_PREFERENCE], 1)
+        suggestion = "did you mean '%s'?" % close[0] if close else None
         raise ShimError(
             "there is no shim '%s'; installed are %s" % (name, ", ".join([*points, REFERENCE])),
-            hint=install_hint if name in _PREFERENCE else None,
+            hint=install_hint if name in _PREFERENCE else suggestion,
             shim=name,
         )
     _refuse_deadly(name)
@@ -168,6 +172,8 @@ def probe(name: str) -> Probe:
     _HINTS[name] = advice
     if name in _LOADED:  # a shim that cannot be loaded may be installed or repaired while this process runs
         _PROBED[name] = result
+        if result.available:
+            note_step(_LOADED[name], "probe")
     return result
 
 

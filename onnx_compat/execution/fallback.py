@@ -7,7 +7,7 @@ from typing import Any, FrozenSet, List, Optional
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.execution.feeds import CheckedValue, Feed, MapItems, to_public_value
-from onnx_compat.execution.onnxruntime_child import LoadRefused, run_in_child
+from onnx_compat.execution.onnxruntime_child import LoadRefused, run_in_child, session_options
 from onnx_compat.execution.soundness import is_sound
 from onnx_compat.ir.dtypes import string
 from onnx_compat.model import MapType, Model, TensorType
@@ -133,8 +133,7 @@ class _Session:
 
     def _open(self) -> None:
         """Open the session in this process, with the errors of onnxruntime."""
-        options = self._runtime.SessionOptions()
-        options.log_severity_level = 4
+        options = session_options(self._runtime)
         self._session = self._runtime.InferenceSession(self._serialise(), options, providers=["CPUExecutionProvider"])
 
     def _serialise(self) -> bytes:

@@ -24,6 +24,7 @@ __all__ = [
     "TracedValue",
     "check_feed",
     "flatten_value",
+    "only_array",
     "rebuild_value",
     "structure_of",
     "structure_ports",
@@ -142,7 +143,7 @@ def check_feed(
 ) -> Feed:
     """Check the inputs of a run. Return input name -> checked value for the given inputs, in the order of `declared`.
 
-    - inputs: a dict by name, or a list or tuple of values.
+    - inputs: a dict by name, a list or tuple of values, or the array of the only input.
     - declared: all inputs of the model.
     - needed: the names of the inputs without a default. A list as long as `needed` gives the values of these inputs. A
       longer list gives the values of the first inputs in `declared`.
@@ -152,7 +153,7 @@ def check_feed(
 
     Raises InputError in these cases:
 
-    - `inputs` is no dict, list or tuple.
+    - `inputs` is no dict, list or tuple, and no array, or the model takes several inputs.
     - An input in `needed` is missing, or an input is unknown.
     - A list is shorter than `needed` or longer than `declared`.
     - A value does not fit its declared type, or two sizes of one name differ.
@@ -161,11 +162,8 @@ def check_feed(
     """
     names = [port.name for port in declared]
     if not isinstance(inputs, Mapping):
-        if isinstance(inputs, (str, bytes)) or not isinstance(inputs, (list, tuple)):
-            raise InputError(
-                "inputs are a dict by name or a sequence in the model's order, not %s" % type(inputs).__name__,
-                hint="the model's inputs are %s" % (names,),
-            )
+        if not isinstance(inputs, (list, tuple)):
+            inputs = [only_array(inputs, list(needed) or names)]
         if not len(needed) <= len(inputs) <= len(names):
             raise InputError("%d inputs were given, the model takes %d: %s" % (len(inputs), len(needed), list(needed)))
         inputs = dict(zip(needed if len(inputs) == len(needed) else names, inputs))
@@ -188,6 +186,19 @@ def check_feed(
         elif port.name in needed:
             feed[port.name] = OMITTED
     return feed
+
+
+def only_array(value: object, names: Sequence[str]) -> object:
+    """Return `value`, the array of the only input. `names`: the inputs to give.
+
+    Raise InputError for an object that numpy does not convert (no `__array__`), and if there are several inputs.
+    """
+    if not hasattr(value, "__array__") or len(names) != 1:
+        raise InputError(
+            "inputs are a dict by name or a sequence in the model's order, not %s" % type(value).__name__,
+            hint="the model's inputs are %s; an array alone is for a model of one input" % (list(names),),
+        )
+    return value
 
 
 def _check_input(value: FedValue, name: str, declared: Optional[Type], declarations: DeclaredSizes) -> CheckedValue:

@@ -15,7 +15,7 @@ import numpy as np
 from onnx_compat.discovery.child_process import ChildResult, call_in_child
 from onnx_compat.errors import UnsupportedError
 
-__all__ = ["ChildRun", "LoadRefused", "answer_run", "run_in_child"]
+__all__ = ["ChildRun", "LoadRefused", "answer_run", "run_in_child", "session_options"]
 
 #: The time limit of a run in a child process. A part of a large model takes seconds, and a bad model may never end.
 SECONDS = 600
@@ -34,8 +34,23 @@ class ChildRun(NamedTuple):
     outputs: List[Any]
 
 
+def session_options(runtime: Any, optimised: bool = True) -> Any:
+    """Return new SessionOptions of onnxruntime that log fatal errors only, because a failure is an exception too.
+
+    `runtime`: the module. `optimised`: False for ORT_DISABLE_ALL, with which the kernel of each operator runs as it is.
+    """
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    if not optimised:
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return options
+
+
 def run_in_child(
-    source: Union[bytes, str], inputs: Dict[str, Any], outputs: Optional[Sequence[str]] = None
+    source: Union[bytes, str],
+    inputs: Dict[str, Any],
+    outputs: Optional[Sequence[str]] = None,
+    optimised: bool = True,
 ) -> Optional[ChildRun]:
     """Run a model in onnxruntime on the CPU, in a child process. Return a `ChildRun`.
 
@@ -44,6 +59,7 @@ def run_in_child(
     - source: the bytes of the model, or its path.
     - inputs: value name -> array, list, dict or None. Names that the model lacks are ignored.
     - outputs: the names of the outputs; None: all.
+    - optimised: as for `session_options`.
 
     Raises LoadRefused if onnxruntime does not load the model. Raises UnsupportedError in these cases:
 
@@ -58,7 +74,8 @@ def run_in_child(
                 file.write(source)
         feeds = {name: _store(value, folder, "in%d" % number) for number, (name, value) in enumerate(inputs.items())}
         with open(os.path.join(folder, "inputs.json"), "w", encoding="ascii") as file:
-            json.dump({"inputs": feeds, "outputs": None if outputs is None else list(outputs)}, file)
+            names = None if outputs is None else list(outputs)
+            json.dump({"inputs": feeds, "outputs": names, "optimised": optimised}, file)
         result = call_in_child(__name__, "answer_run", os.path.abspath(path), folder, seconds=SECONDS)
         if result.status == "not started":
             return None
@@ -73,7 +90,7 @@ def run_in_child(
 def answer_run(path: str, folder: str) -> Dict[str, Json]:
     """Run the model at `path` in this process, which is the child process that `run_in_child` has started.
 
-    The file `inputs.json` in `folder` has the inputs and the names of the outputs. Return one of these dicts:
+    The file `inputs.json` in `folder` has the inputs, the names of the outputs, and whether to optimise. Return one of these dicts:
 
     - {"outputs": list with the description of each output by `_store`}
     - {"error": first line of the message, "loaded": whether onnxruntime had loaded the model before the error}
@@ -82,8 +99,7 @@ def answer_run(path: str, folder: str) -> Dict[str, Json]:
 
     with open(os.path.join(folder, "inputs.json"), encoding="ascii") as file:
         request = json.load(file)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
+    options = session_options(onnxruntime, request["optimised"])
     session = None
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -117,7 +133,7 @@ def _store(value: Any, folder: str, name: str) -> Json:
     if isinstance(value, (list, tuple)):
         return {"list": [_store(item, folder, "%s.%d" % (name, index)) for index, item in enumerate(value)]}
     if isinstance(value, dict):
-        return {"keys": list(value), "values": list(value.values())}
+        return {"keys": [_to_json(key) for key in value], "values": [_to_json(item) for item in value.values()]}
     array = np.asarray(value)
     if array.dtype.kind in "OSU":
         texts = [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in array.ravel()]
@@ -125,6 +141,12 @@ def _store(value: Any, folder: str, name: str) -> Json:
     with open(os.path.join(folder, name), "wb") as file:
         file.write(np.ascontiguousarray(array).tobytes())
     return {"file": name, "dtype": array.dtype.name, "shape": list(array.shape)}
+
+
+def _to_json(item: Any) -> Json:
+    """Return a key or a value of a map as a number or text of JSON. numpy's scalars lose their dtype, but no digit."""
+    item = item.item() if isinstance(item, np.generic) else item
+    return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
 
 
 def _restore(description: Json, folder: str) -> Any:

@@ -1,8 +1,10 @@
-"""The outputs of a run: a list that is also indexed by name."""
+"""The outputs of a run: a list that is also indexed by name, of arrays that belong to the caller."""
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence, Set
 
-__all__ = ["Outputs"]
+import numpy as np
+
+__all__ = ["Outputs", "own_arrays"]
 
 #: An index, a slice or the name of an output. typing.SupportsIndex, which list takes, is newer than Python 3.7.
 OutputKey = Any
@@ -34,3 +36,43 @@ class Outputs(List[Any]):
     def as_dict(self) -> Dict[str, Any]:
         """Return output name -> value as a dict."""
         return dict(zip(self.names, self))
+
+
+def own_arrays(outputs: Iterable[Any], feed: Mapping[str, Any]) -> List[Any]:
+    """Return the outputs with every array writable, and in memory of its own: the caller may change it in place.
+
+    An array is copied if it is read-only, or if its memory belongs to an array in `feed` or to an earlier output. The
+    items of lists (sequences) are copied likewise. Other values are returned as they are.
+
+    `feed`: the checked inputs of the run (`check_feed`).
+    """
+    used_ids = {id(_memory_owner(array)) for array in _arrays(feed)}
+    return [_own(output, used_ids) for output in outputs]
+
+
+def _own(value: Any, used_ids: Set[int]) -> Any:
+    """Return a value as `own_arrays` does. `used_ids`: the ids of the owners of memory that is in use; it is extended."""
+    if isinstance(value, list):
+        return [_own(item, used_ids) for item in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    if not value.flags.writeable or id(_memory_owner(value)) in used_ids:
+        value = value.copy()
+    used_ids.add(id(_memory_owner(value)))
+    return value
+
+
+def _memory_owner(array: Any) -> Any:
+    """Return the object that owns the memory of an array: the end of the chain of `base`, or the array itself."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
+def _arrays(values: Any) -> Iterator[Any]:
+    """Yield the arrays of checked inputs, at any depth. The keys and values of a map are left out: no output has them."""
+    if isinstance(values, np.ndarray):
+        yield values
+    elif isinstance(values, (Mapping, list, tuple)):
+        for item in values.values() if isinstance(values, Mapping) else values:
+            yield from _arrays(item)

@@ -243,7 +243,7 @@ class PartitionedPlan:
         """Return the outputs of the model that are initializers, as checked values: no part computes them."""
         initializers = self.model.graph.initializers
         stored = {port.name: initializers[port.name] for port in self.model.graph.outputs if port.name in initializers}
-        return {name: (initializer.array(), initializer.dtype) for name, initializer in stored.items()}
+        return {name: (initializer.array().copy(), initializer.dtype) for name, initializer in stored.items()}
 
     def _prepare_part(self, index: int, feed: Feed) -> PartRunner:
         """Return the runnable of a part. Make it for the types of `feed`, unless another thread has made it meanwhile."""

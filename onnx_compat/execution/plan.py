@@ -261,12 +261,15 @@ def _name_outputs(program: Program, tree: List[OutputTree], names: Sequence[str]
 def assemble_output(tree: OutputTree, arrays: Sequence[np.ndarray], dtypes: Sequence[DType]) -> CheckedValue:
     """Return an output of the model as a checked value, assembled by its `OutputTree`.
 
-    `arrays`, `dtypes`: the outputs of the program and their dtypes. Known tensors and EMPTY_OPTIONAL are in the tree.
+    `arrays`, `dtypes`: the outputs of the program and their dtypes. Known tensors and EMPTY_OPTIONAL are in the tree. A
+    known tensor is copied, because the next run needs it again.
     """
     if isinstance(tree, list):
         return [assemble_output(item, arrays, dtypes) for item in tree]
     if isinstance(tree, MapItems):
         return tree.map(lambda item: assemble_output(item, arrays, dtypes))
+    if isinstance(tree, tuple):
+        return tree[0].copy(), tree[1]
     return (arrays[tree], dtypes[tree]) if isinstance(tree, int) else tree
 
 
@@ -354,4 +357,5 @@ class ImmediatePlan:
             return [self._fetch(trace, item) for item in value.items]
         if isinstance(value, MapValue):
             return MapItems(*value).map(lambda tensor: self._fetch(trace, tensor))
-        return np.asarray(trace.demand(value, "an output")), value.dtype
+        array = np.asarray(trace.demand(value, "an output"))
+        return array.copy() if value.known else array, value.dtype

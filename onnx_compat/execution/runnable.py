@@ -11,26 +11,27 @@ import threading
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from onnx_compat.boundary import typed_errors
-from onnx_compat.discovery import selection
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution import declarations
 from onnx_compat.execution.fallback import PartRunner, fallback_runnable
 from onnx_compat.execution.feeds import CheckedValue, Feed, InputStructure, check_feed, structure_of, to_public_value
-from onnx_compat.execution.outputs import Outputs
+from onnx_compat.execution.outputs import Outputs, own_arrays
 from onnx_compat.execution.partition import PartitionedPlan, cut_parts, enclosing_nodes, is_indivisible
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, Specialisation, trace_model
 from onnx_compat.execution.plan_cache import PlanCache
 from onnx_compat.execution.plan_key import PlanKey, can_specialise_on, is_flag, plan_key, shape_of, values_to_fix
+from onnx_compat.execution.summary import summarize
 from onnx_compat.execution.support import survey
-from onnx_compat.model import Model, TensorType, ValueInfo, load
-from onnx_compat.model.loading import ModelSource
+from onnx_compat.model import Model, TensorType, ValueInfo
 from onnx_compat.shim.emission import check_primitives
+from onnx_compat.shim.forks import ForkGuard
 from onnx_compat.shim.interface import Shim
 from onnx_compat.tracing.interpreter import Interpreter
 
-__all__ = ["Outputs", "Runnable", "prepare", "run"]
+__all__ = ["Inputs", "Outputs", "Runnable"]
 
-Inputs = Union[Mapping[str, Any], Sequence[Any]]
+#: The inputs of a run: a dict by name, a sequence in the order of the model, or the array of the only input.
+Inputs = Union[Mapping[str, Any], Sequence[Any], Any]
 Plan = Union[CompiledPlan, ImmediatePlan, PartitionedPlan]
 
 
@@ -54,6 +55,7 @@ class Runnable:
     """
 
     def __init__(self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool) -> None:
+        self._guard = ForkGuard(shim)
         self.model = model
         #: The device as the shim names it. None: the framework chooses. The fallback runs on the CPU.
         self.device = shim.resolve_device(device)
@@ -115,10 +117,11 @@ class Runnable:
 
         Args:
             inputs: A dict by name, or a sequence in the order of the model: arrays, lists for sequences, dicts for maps,
-                None for an empty optional, or for an input that has a default or that nodes may omit.
+                None for an empty optional, or for an input that has a default or that nodes may omit. The array of the
+                only input may be given by itself.
 
         Returns:
-            The outputs, by index and by name.
+            The outputs, by index and by name. Their arrays belong to the caller, who may change them in place.
 
         Raises:
             InputError: An input is missing, or does not fit the model.
@@ -126,6 +129,7 @@ class Runnable:
             UnsupportedError: A node cannot be run, and there is no fallback for it. Or ONNX lacks the dtype of an
                 array.
         """
+        self._guard.enter(self._renew)
         contradictions: List[str] = []
         feed = check_feed(inputs, self.inputs, self._needed, contradictions)
         if contradictions and not self._has_warned:
@@ -136,9 +140,31 @@ class Runnable:
         except OnnxCompatError as error:
             error = declarations.omitted_input_error(error, feed, self.model.graph) or error
             raise error.at(shim=self.shim) from error.__cause__
-        return Outputs([to_public_value(value) for value in values], [port.name for port in self.outputs])
+        outputs = own_arrays((to_public_value(value) for value in values), feed)
+        return Outputs(outputs, [port.name for port in self.outputs])
 
     __call__ = run
+
+    def __repr__(self) -> str:
+        name = self.model.path or self.model.graph.name
+        return summarize(
+            "Runnable", name, self.shim, self.model.inputs, self.outputs, self.device, len(set(self.fallbacks))
+        )
+
+    def __reduce__(self) -> Any:
+        """Pickle the model and the options: an unpickled Runnable is prepared again, on the shim of the same name.
+
+        Pickling raises UnsupportedError for a model of more than 2 GB. Unpickling raises as `prepare` does.
+        """
+        from onnx_compat.execution.prepare import prepare
+
+        return prepare, (self.model, self.shim, self.device, self._natives, self._fallback)
+
+    def _renew(self) -> object:
+        """Drop the plans, which the parent of this forked process has made. Return them. Runs make new plans."""
+        plans = self._plans, self._latest
+        self._plans, self._latest, self._planning = PlanCache(), None, threading.RLock()
+        return plans
 
     # -- plans ---------------------------------------------------------------------------------------------------------
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
@@ -335,66 +361,3 @@ class Runnable:
         if fallback:
             return fallback_runnable(model, trusted=not self._has_failed)
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)
-
-
-@typed_errors
-def prepare(
-    model: ModelSource,
-    shim: Optional[str] = None,
-    device: Optional[str] = None,
-    natives: bool = True,
-    fallback: bool = True,
-) -> Runnable:
-    """Prepare a model to run on a shim.
-
-    Args:
-        model: A path, bytes, a ModelProto or a Model.
-        shim: The name of the shim: "tf2", "tf1", "keras", "tflite" or "reference". None: the shim that the variable
-            ONNX_COMPAT_SHIM names, else that of an imported framework, else the first that works.
-        device: The device of the framework: "cpu", "gpu", "cuda:1". None lets the framework choose.
-        natives: Whether methods of the shim for whole operators are used; False uses composed meanings only.
-        fallback: Whether nodes that the shim cannot do may run outside the framework.
-
-    Returns:
-        The prepared model.
-
-    Raises:
-        ShimError: The shim is not installed or does not work, or the device is absent; the error lists the devices.
-        InvalidModelError: The model is not valid.
-        UnsupportedError: A node needs a fallback and `fallback` is False, or the model can be neither compiled nor cut.
-
-    Examples:
-        >>> runnable = onnx_compat.prepare("digits.onnx", shim="reference")
-        >>> runnable.run({"image": np.zeros((2, 1, 28, 28), np.float32)})["scores"].shape
-        (2, 10)
-    """
-    if not isinstance(model, Model):
-        model = load(model)
-    decision = selection.decide(shim)
-    try:
-        return Runnable(model, selection.find(decision.name), device, natives, fallback)
-    except OnnxCompatError as error:
-        raise error.at(shim=decision.name) from error.__cause__
-
-
-@typed_errors
-def run(model: ModelSource, inputs: Inputs, shim: Optional[str] = None, device: Optional[str] = None) -> Outputs:
-    """Prepare a model and run it once.
-
-    Args:
-        model: A path, bytes, a ModelProto or a Model.
-        inputs: A dict by name, or a sequence in the order of the model.
-        shim: The name of the shim; see `prepare`.
-        device: The device of the framework; see `prepare`.
-
-    Returns:
-        The outputs, by index and by name.
-
-    Raises:
-        OnnxCompatError: As `prepare` and `Runnable.run`.
-
-    Examples:
-        >>> onnx_compat.run("digits.onnx", [np.zeros((1, 1, 28, 28), np.float32)], shim="reference")["scores"].shape
-        (1, 10)
-    """
-    return prepare(model, shim, device).run(inputs)

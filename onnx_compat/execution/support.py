@@ -1,11 +1,11 @@
 """Support: predict for each node of a model how a shim does it. Nothing is run."""
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
 from onnx_compat.discovery import selection
-from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
+from onnx_compat.errors import InputError, NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution.fallback import fallback_domains
 from onnx_compat.execution.feeds import InputStructure
 from onnx_compat.execution.plan import Specialisation, trace_model
@@ -22,8 +22,11 @@ __all__ = [
     "AGAIN",
     "UNSEEN",
     "NodeSupport",
+    "PartSupport",
+    "Support",
     "Survey",
     "declared_structures",
+    "describe_done",
     "may_fall_back",
     "program_of",
     "support",
@@ -46,6 +49,8 @@ class NodeSupport(NamedTuple):
         status: "native", "composed", "fallback" or "unsupported". "composed" includes nodes that could not be examined,
             and nodes that are prepared again for each value that they need.
         reason: Why the shim cannot do the node, or how it does the node.
+        ops: The ops of the file that compute the node's results: ("CONV_2D",), ("keras.layers.Conv2D",). A node that is
+            fused into another has the ops of the other. Empty without a format, and for a node without ops.
 
     Examples:
         >>> onnx_compat.support("digits.onnx", shim="reference")[0].reason
@@ -57,6 +62,60 @@ class NodeSupport(NamedTuple):
     opset: int
     status: str
     reason: str
+    ops: Tuple[str, ...] = ()
+
+
+class PartSupport(NamedTuple):
+    """A part of a bundle.
+
+    Attributes:
+        kind: The format of the part; "onnx" for a part in the fallback.
+        nodes: The names of its nodes.
+        inputs: The names of the values that it reads.
+        outputs: The names of the values that it computes.
+        reasons: Node name -> why the node is in the fallback; empty for any other part.
+    """
+
+    kind: str
+    nodes: List[str]
+    inputs: List[str]
+    outputs: List[str]
+    reasons: Dict[str, str]
+
+
+class Support(List[NodeSupport]):
+    """The nodes of a model, and what `convert` does with the model: the result of `support`.
+
+    The nodes are the elements of the list. Without a format, all other attributes are empty.
+
+    Attributes:
+        format: The format of the file; None without a format.
+        outcome: "file"; "bundle", if `convert` needs `allow_fallback`; "refused"; "" without a format.
+        reason: Why the outcome is no file.
+        parts: The parts of a bundle, in running order.
+        ops: Op -> its number in the file, or in all files of the bundle.
+
+    Examples:
+        >>> prediction = onnx_compat.support("digits.onnx", to="tflite")
+        >>> prediction.outcome, prediction[0].ops
+        ('file', ('CONV_2D + RELU',))
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[NodeSupport],
+        format: Optional[str] = None,
+        outcome: str = "",
+        reason: str = "",
+        parts: Sequence[PartSupport] = (),
+        ops: Optional[Mapping[str, int]] = None,
+    ) -> None:
+        super().__init__(nodes)
+        self.format = format
+        self.outcome = outcome
+        self.reason = reason
+        self.parts = list(parts)
+        self.ops = dict(ops or {})
 
 
 class Survey(NamedTuple):
@@ -133,37 +192,64 @@ def support(
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
     portable: bool = False,
-) -> List[NodeSupport]:
-    """List how a shim does each node of a model. Nothing is run.
+    to: Optional[str] = None,
+    channels_last: Sequence[str] = (),
+    float64_as_float32: bool = False,
+) -> Support:
+    """List how a shim does each node of a model, in a run or in a file. Nothing is run, and no file is written.
+
+    With `to`, the file is built as `convert` builds it, so that the result is what `convert` does.
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
-        shim: The name of the shim. None selects the shim that `prepare` would use.
+        shim: The name of the shim. None selects the shim that `prepare` would use, or that `convert` would use for `to`.
         shapes: As for `convert`: shapes of inputs in the file.
         values: As for `convert`: values in place of inputs.
         portable: As for `convert`: a .tflite file for every runtime.
+        to: A format of `convert`: "tflite", "keras", "saved_model" or "graphdef". None: a run of the model.
+        channels_last: As for `convert`; needs `to`.
+        float64_as_float32: As for `convert`.
 
     Returns:
-        An entry for each node, those of subgraphs included, in the order of the model.
+        An entry for each node, those of subgraphs included, in the order of the model. With `to`, the result also has
+        the outcome, the ops of the file, and the parts of a bundle. Quantisation is not predicted.
 
     Raises:
         ShimError: The shim is not installed or does not work.
         InvalidModelError: The model is not valid.
         UnsupportedError: The model cannot be loaded by this version, or ONNX lacks the dtype of a value.
         InputError: `shapes` or `values` do not fit the model.
-        ConversionError: `portable` is set, and the files of the shim are for one version of the framework.
+        ConversionError: `portable` is set, and the files of the shim are for one version of the framework. Or no
+            installed shim writes the format.
 
     Examples:
         >>> nodes = onnx_compat.support("digits.onnx", shim="reference")
         >>> nodes[0].node, nodes[0].operator, nodes[0].status
         ('stem', 'Conv', 'composed')
     """
+    from onnx_compat.conversion.float64 import narrow_float64
+
     loaded = fix_inputs(load(model), shapes, values)
+    loaded = narrow_float64(loaded) if float64_as_float32 else loaded
+    if to is not None:
+        return _predict(loaded, shim, portable, to, channels_last)
+    if channels_last:
+        raise InputError("only a file has inputs and outputs with their channels last", hint="name its format: `to`")
     writer = selection.find(selection.decide(shim).name)
     outcome = survey(
         loaded, writer.portable() if portable else writer, declared_structures(loaded.graph), Specialisation()
     )
-    return [_node_support(node, outcome) for node in loaded.graph.walk()]
+    return Support(_node_support(node, outcome) for node in loaded.graph.walk())
+
+
+def _predict(model: Model, shim: Optional[str], portable: bool, to: str, channels_last: Sequence[str]) -> Support:
+    from onnx_compat.conversion.convert import find_writer
+    from onnx_compat.conversion.port_layout import check_channels_last
+    from onnx_compat.conversion.prediction import predict
+
+    writer = find_writer(to, shim)
+    names = check_channels_last(model.graph, channels_last) if channels_last else ()
+    return predict(model, writer.portable() if portable else writer, to, names)
 
 
 @typed_errors
@@ -194,6 +280,11 @@ def may_fall_back(node: GraphNode) -> bool:
     return has_meaning(node.domain, node.operator) or node.domain in fallback_domains()
 
 
+def describe_done(status: str) -> str:
+    """Return how a node is done, as text. `status`: "native" or "composed"."""
+    return "the shim's own kernel" if status == "native" else "its meaning over the shim's primitives"
+
+
 def _node_support(node: GraphNode, outcome: Survey) -> NodeSupport:
     error = outcome.failed.get(node.name)
     if isinstance(error, NeedsKnownError):
@@ -205,5 +296,5 @@ def _node_support(node: GraphNode, outcome: Survey) -> NodeSupport:
         status, reason = "composed", UNSEEN
     else:
         status = outcome.done.get(node.name, "composed")
-        reason = "the shim's own kernel" if status == "native" else "its meaning over the shim's primitives"
+        reason = describe_done(status)
     return NodeSupport(node.name, node.operator, node.opset, status, reason)

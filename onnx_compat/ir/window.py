@@ -10,9 +10,9 @@ Pads = Sequence[Tuple[Extent, Extent]]
 
 
 class Window(NamedTuple):
-    """A sliding window. Each field has an entry for each spatial axis.
+    """A sliding window. Each field has an entry for each spatial axis: in `pads` a pair, in the other fields a size.
 
-    In a recorded node every entry is an int, except in `kernel`: None stands for a symbolic size of the filter.
+    In a recorded node all sizes are ints, except in `kernel`: None stands for a symbolic size of the filter.
     """
 
     #: The number of taps: the size of a pool, or of a filter.

@@ -235,6 +235,20 @@ class Model:
         self.source = source
         self.data_files = tuple(data_files)
 
+    def with_graph(self, graph: Graph) -> "Model":
+        """Return a copy of the model with another graph. All other attributes stay."""
+        return Model(
+            graph,
+            self.opsets,
+            self.ir_version,
+            self.path,
+            self.functions,
+            self.metadata,
+            self.producer,
+            self.source,
+            self.data_files,
+        )
+
     @property
     def inputs(self) -> Tuple[ValueInfo, ...]:
         """The inputs that a caller must feed. Inputs with a default value are not included."""
@@ -267,6 +281,12 @@ class Model:
     def operators(self) -> "Counter[Tuple[str, str, int]]":
         """Return (domain, operator, opset) -> number of nodes, as a Counter. Nodes in subgraphs are included."""
         return Counter((node.domain, node.operator, node.opset) for node in self.graph.walk())
+
+    def __reduce__(self) -> Any:
+        """Pickle the model as the bytes of an ONNX file: see `onnx_compat.model.pickling`."""
+        from onnx_compat.model.pickling import reduce_model
+
+        return reduce_model(self)
 
     def __repr__(self) -> str:
         return "<Model %s: opset %d, %r>" % (self.path or self.graph.name, self.opset, self.graph)

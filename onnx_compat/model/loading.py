@@ -1,5 +1,6 @@
 """Load a model from a path, bytes or a ModelProto, and check it."""
 
+import difflib
 import os
 from typing import TYPE_CHECKING, Any, Dict, Optional, Set, Union
 
@@ -7,6 +8,7 @@ from onnx_compat.boundary import typed_errors
 from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError, UnsupportedError
 from onnx_compat.model.check import check
 from onnx_compat.model.external import Folder
+from onnx_compat.model.first_bytes import kind_of_bytes, kind_of_file, not_a_model
 from onnx_compat.model.functions import inline
 from onnx_compat.model.graph import Model
 from onnx_compat.model.read import Reader, opsets
@@ -58,7 +60,10 @@ def load(
         return source
     data_folder = None if folder is None else Folder(os.fspath(folder))
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _read_model(BytesSource(bytes(source)), data_folder, source)
+        try:
+            return _read_model(BytesSource(bytes(source)), data_folder, source)
+        except OnnxCompatError as error:
+            raise not_a_model("the bytes", kind_of_bytes(bytes(source[:512]))) or error from error.__cause__
     if isinstance(source, (str, os.PathLike)):
         return _read_file(os.fspath(source), data_folder)
     kind = getattr(getattr(source, "DESCRIPTOR", None), "full_name", "")
@@ -84,17 +89,33 @@ def _read_file(path: object, folder: Optional[Folder]) -> Model:
     if not isinstance(path, str) or "\0" in path:
         raise InputError("%r is no path in text" % (path,), hint="give a str")
     if not os.path.isfile(path):
-        problem = "is not a file" if os.path.exists(path) else "does not exist"
-        raise InvalidModelError("the model '%s' %s" % (path, problem), hint="give the path of an .onnx file")
+        raise _no_file_error(path)
     try:
         with open(path, "rb") as file:
             data_folder = folder or Folder(os.path.dirname(path) or os.curdir, path)
             return _read_model(FileSource(file, os.fstat(file.fileno()).st_size), data_folder, path)
     except OnnxCompatError as error:
         error.reason = "%s (in '%s')" % (error.reason, path)
-        raise
+        raise not_a_model(path, kind_of_file(path)) or error from error.__cause__
     except OSError as error:
         raise InvalidModelError("cannot read the model '%s': %s" % (path, error.strerror or error)) from error
+
+
+def _no_file_error(path: str) -> InvalidModelError:
+    """Return the error for a path that is no file: nothing is there, or a folder, a device or a pipe is."""
+    hint = "give the path of an .onnx file"
+    if not os.path.exists(path):
+        folder, name = os.path.split(path)
+        names = os.listdir(folder or os.curdir) if os.path.isdir(folder or os.curdir) else []
+        close = difflib.get_close_matches(name, names, 1)
+        hint = "did you mean '%s'?" % os.path.join(folder, close[0]) if close else hint
+        return InvalidModelError("the model '%s' does not exist" % path, hint=hint)
+    if os.path.isdir(path):
+        models = sorted(name for name in os.listdir(path) if name.lower().endswith(".onnx"))
+        hint = "did you mean '%s'?" % os.path.join(path, models[0]) if models else hint
+        return InvalidModelError("the model '%s' is not a file, but a folder" % path, hint=hint)
+    hint = "on the command line, - reads the standard input; in Python, load(file.read())"
+    return InvalidModelError("the model '%s' is not a file, but a device or a pipe" % path, hint=hint)
 
 
 def _read_model(source: Source, folder: Optional[Folder], source_argument: ModelSource) -> Model:

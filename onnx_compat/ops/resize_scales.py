@@ -38,8 +38,11 @@ class ResizedAxis(NamedTuple):
     def narrowing(self) -> float:
         """Return min(scale, 1). An antialiasing filter is wider by 1 / scale where the axis shrinks.
 
-        Raises NeedsKnownError without a factor, if the sizes are not static.
+        Return 1 if the axis is empty before or after the Resize: no element is filtered. Raises NeedsKnownError without
+        a factor, if the sizes are not static.
         """
+        if is_equal(self.before, 0) or is_equal(self.after, 0):
+            return 1.0
         factor = self.factor
         if factor is None:
             if not (is_static(self.before) and is_static(self.after)):
@@ -98,22 +101,27 @@ def axes_from_sizes(extents: Sequence[Extent], sizes: Tensor, policy: str) -> Li
     - not_larger: the least ratio of new size to size is the factor of all axes.
     - not_smaller: the greatest ratio of new size to size is the factor of all axes.
 
-    With a common factor, the new sizes are size * factor, rounded to the nearest integer, halves up.
+    With a common factor, the new sizes are size * factor, rounded to the nearest integer, halves up. Empty axes stay
+    empty and have no ratio; if all axes are empty, the factor is 1.
 
-    Raises InvalidModelError for another policy, a negative size, or another number of sizes. Raises NeedsKnownError for
-    symbolic sizes, unless the policy is stretch.
+    Raises InvalidModelError for another policy, a negative size, another number of sizes, or an empty axis with a new
+    size above 0. Raises NeedsKnownError for symbolic sizes, unless the policy is stretch.
     """
     if policy not in ("stretch", "not_larger", "not_smaller"):
         raise InvalidModelError("keep_aspect_ratio_policy is stretch, not_larger or not_smaller, not %r" % policy)
     wanted = as_sizes(sizes, len(extents))
     if len(wanted) != len(extents) or any(is_static(size) and size < 0 for size in wanted):
         raise InvalidModelError("a Resize of the axes %s cannot give the sizes %s" % (list(extents), wanted))
+    if any(is_equal(before, 0) and is_static(after) and after > 0 for before, after in zip(extents, wanted)):
+        raise InvalidModelError(
+            "a Resize of the axes %s cannot give the sizes %s: an empty axis stays empty" % (list(extents), wanted)
+        )
     if policy == "stretch":
         return [ResizedAxis(before, after, _exact_factor(before, after)) for before, after in zip(extents, wanted)]
     if not all(map(is_static, (*extents, *wanted))):
         raise NeedsKnownError(
             "a Resize that keeps the aspect ratio needs sizes that are known", lift([*extents, *wanted])
         )
-    ratios = [after / before for before, after in zip(extents, wanted)]  # type: ignore[operator]  # all sizes are static behind the check
+    ratios = [after / before for before, after in zip(extents, wanted) if before] or [1.0]  # type: ignore[operator]  # all sizes are static behind the check
     factor: Any = min(ratios) if policy == "not_larger" else max(ratios)
     return [ResizedAxis(before, int(np.floor(before * factor + 0.5)), factor) for before in extents]

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, List, Optional, Sequence
 
 from onnx_compat import primitives as p
-from onnx_compat.errors import NeedsKnownError
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import is_static
 from onnx_compat.model import Graph
 from onnx_compat.ops.arguments import normalize_axes, take_slice
 from onnx_compat.ops.registry import op
+from onnx_compat.primitives.ranges import check_same
 from onnx_compat.tracing.values import Tensor, as_sizes, lift
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def scan(
       An absent entry is 0.
 
     The number of iterations is the size of the sliced axis of the first scan input. Raises NeedsKnownError if this size
-    is known to be 0. Raises InvalidModelError if a recorded state changes its dtype or rank.
+    is known to be 0. Raises InvalidModelError if a recorded state changes its dtype, its rank or a static size.
     """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
@@ -71,14 +72,23 @@ def scan_8(
       the scan outputs.
     - directions: 1 for each scan input that is read from the last step of the sequence to the first.
 
-    Raises NeedsKnownError if the batch size is not known, or if a sample is known to have no steps.
+    An empty batch gives empty results; their other sizes are those of a sample of zeros.
+
+    Raises NeedsKnownError if the batch size is not known, or if a sample is known to have no steps. Raises
+    InvalidModelError if the inputs have no axes of batch and steps, or other batch sizes than `sequence_lens`.
     """
-    values = initial_state_and_scan_inputs
+    values = list(initial_state_and_scan_inputs)
+    count = len(values) - num_scan_inputs
+    if num_scan_inputs < 1 or count < 0 or any(x.rank < 1 + (k >= count) for k, x in enumerate(values)):
+        raise InvalidModelError("a Scan of opset 8 needs a scan input, and inputs with the axes of batch and steps")
     batch, steps = values[-1].shape[:2]
     if not is_static(batch):
         raise NeedsKnownError("a Scan of opset 8 needs a batch size that is known", lift([batch]))
-    lengths = [steps] * int(batch) if sequence_lens is None else as_sizes(sequence_lens)
-    count = len(values) - num_scan_inputs
+    samples = int(batch) or 1
+    if not batch:
+        values = [p.full((1, *value.shape[1:]), "" if value.dtype.kind == "s" else 0, value.dtype) for value in values]
+    lengths = [steps] * samples if sequence_lens is None or not batch else as_sizes(sequence_lens, batch)
+    check_same("the number of sequence lengths", len(lengths), "the batch size", samples)
     rows = []
     for entry, length in enumerate(lengths):
         entry_values = [take_slice(value, entry) for value in values]
@@ -86,4 +96,5 @@ def scan_8(
         results = scan(ctx, *entry_values, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions)
         ys = [p.pad(y, [0] * y.rank, [steps - length] + [0] * (y.rank - 1)) for y in results[count:]]
         rows.append([*results[:count], *ys])
-    return [p.stack(list(column), 0) for column in zip(*rows)]
+    results = [p.stack(list(column), 0) for column in zip(*rows)]
+    return results if batch else [p.slice_axis(result, 0, 0, 0) for result in results]

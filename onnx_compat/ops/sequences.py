@@ -150,9 +150,14 @@ def sequence_map(
     the same position; a tensor is passed whole.
 
     An empty sequence gives empty sequences. They have the dtypes that `body` declares for its outputs, by default
-    float32.
+    float32. Raises InvalidModelError if an additional sequence is shorter than the first.
     """
-    rows = []
+    count, rows = len(input_sequence.items), []
+    for value in additional_inputs:
+        if isinstance(value, SequenceValue) and len(value.items) < count:
+            raise InvalidModelError(
+                "an additional sequence has %d elements, the first sequence has %d" % (len(value.items), count)
+            )
     for k, item in enumerate(input_sequence.items):
         arguments = [value.items[k] if isinstance(value, SequenceValue) else value for value in additional_inputs]
         rows.append(ctx.body(body)(item, *arguments))

@@ -59,8 +59,13 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
 
     Unless `allowzero`, 0 keeps the size of the input on the same axis. -1 is inferred from the other sizes.
 
-    Raises InvalidModelError for several -1, and if the numbers of elements differ.
+    Raises InvalidModelError for several -1, for a 0 beyond the axes of the input, and if the numbers of elements differ.
     """
+    if not allowzero and any(is_equal(extent, 0) for extent in extents[data.rank :]):
+        raise InvalidModelError(
+            "the shape %s keeps the size of an axis that the input of rank %d lacks" % (extents, data.rank),
+            hint="in the shape of a Reshape, 0 keeps the size of the same axis; allowzero=1 makes an empty axis of it",
+        )
     sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
     inferred = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(inferred) > 1:
@@ -221,9 +226,9 @@ def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tenso
     """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b].
 
     The channel axis of the input is [b, b, C] in mode DCR and [C, b, b] in mode CRD. Raises InvalidModelError for
-    another mode.
+    another mode or rank, for a blocksize below 1, and for static channels that are no multiple of b * b.
     """
-    _check_block_mode(mode)
+    _check_blocks(input, blocksize, mode)
     n, c, h, w = input.shape
     depth = floordiv(c, blocksize * blocksize)
     if mode == "DCR":
@@ -235,9 +240,15 @@ def depth_to_space(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tenso
     return p.reshape(blocks, (n, depth, h * blocksize, w * blocksize))
 
 
-def _check_block_mode(mode: str) -> None:
+def _check_blocks(x: Tensor, blocksize: int, mode: str) -> None:
+    """Raise InvalidModelError unless x is an image [N, C, H, W], the block size is positive and the mode is known."""
     if mode not in ("DCR", "CRD"):
         raise InvalidModelError("the mode is DCR or CRD, not %r" % mode)
+    if x.rank != 4 or blocksize < 1:
+        raise InvalidModelError(
+            "an input of rank %d with blocks of %d pixels; the rank must be 4, and blocksize 1 or more"
+            % (x.rank, blocksize)
+        )
 
 
 @op("SpaceToDepth", since=(1, 13))
@@ -251,9 +262,9 @@ def space_to_depth(input: Tensor, *, blocksize: int, mode: str = "DCR") -> Tenso
     """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W].
 
     The channel axis of the result is [b, b, C] in mode DCR and [C, b, b] in mode CRD. Raises InvalidModelError for
-    another mode.
+    another mode or rank, for a blocksize below 1, and for a static height or width that is no multiple of b.
     """
-    _check_block_mode(mode)
+    _check_blocks(input, blocksize, mode)
     n, c, h, w = input.shape
     rows, columns = floordiv(h, blocksize), floordiv(w, blocksize)
     blocks = p.reshape(input, (n, c, rows, blocksize, columns, blocksize))

@@ -8,7 +8,7 @@ from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent, ceildiv, floordiv, is_equal, is_static, maximum, minimum
 from onnx_compat.ops.arguments import known_integers, normalize_axes, split_pads
 from onnx_compat.ops.registry import op
-from onnx_compat.primitives.ranges import check_shape
+from onnx_compat.primitives.ranges import check_same, check_shape
 from onnx_compat.tracing.values import Tensor, as_sizes
 
 if TYPE_CHECKING:
@@ -119,8 +119,10 @@ def split_1(
 def split_2(ctx: "Context", input: Tensor, *, split: Optional[Sequence[int]] = None, axis: int = 0) -> List[Tensor]:
     """Split along an axis into pieces with the sizes in the attribute `split`, by default into equal parts.
 
-    Raises InvalidModelError for sizes that do not fit the axis or the number of outputs.
+    Raises InvalidModelError for an axis that is out of range, and for sizes that do not fit the axis or the number of
+    outputs.
     """
+    axis = p.axis_of(axis, input.rank)
     return _split_pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
@@ -128,8 +130,10 @@ def split_2(ctx: "Context", input: Tensor, *, split: Optional[Sequence[int]] = N
 def split_13(ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, axis: int = 0) -> List[Tensor]:
     """Split along an axis into pieces with the sizes in the input `split`, by default into equal parts.
 
-    Raises InvalidModelError for sizes that do not fit the axis or the number of outputs.
+    Raises InvalidModelError for an axis that is out of range, and for sizes that do not fit the axis or the number of
+    outputs.
     """
+    axis = p.axis_of(axis, input.rank)
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split, ctx.outputs)
     return _split_pieces(ctx, input, axis, sizes)
 
@@ -155,6 +159,7 @@ def split(
 
     Raises LimitError if there are more pieces than the limit `sequence_items`, unless the sizes in `split` are known.
     """
+    axis = p.axis_of(axis, input.rank)
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split, ctx.outputs))
     count = ctx.outputs if num_outputs is None else num_outputs
@@ -226,9 +231,10 @@ def pad(
     that is not known must not be negative. The mode "constant" pads with `constant_value`, by default 0. The modes
     "edge", "reflect" and "wrap" copy elements.
 
+    `pads` of an unknown length is read as two sizes for each axis.
+
     Raises InvalidModelError if an axis is out of range, or if `pads` does not have two sizes for each axis. Raises it
-    as well if a static size of the result is negative. Raises NeedsKnownError if the axes or the length of `pads` are
-    not known.
+    as well if a static size of the result is negative. Raises NeedsKnownError if the axes are not known.
     """
     value = None if constant_value is None else p.reshape(constant_value, ())
     axis_indices = None if axes is None else known_integers(axes, "the axes of a Pad")
@@ -282,12 +288,14 @@ def center_crop_pad(input_data: Tensor, shape: Tensor, *, axes: Optional[Sequenc
     """Give the axes `axes` the sizes in `shape`: crop each axis to its middle, or zero-pad it at both ends.
 
     By default, `axes` is all axes. If the number of elements to remove or to add is odd, the end gets the larger half.
-    Raises InvalidModelError for an axis that is out of range. Raises NeedsKnownError if the length of `shape` is not
-    known.
+    A `shape` of an unknown length is read as one size for each axis. Raises InvalidModelError for an axis that is out
+    of range, and for another number of sizes than of axes.
     """
     x = input_data
     axis_indices = normalize_axes(range(x.rank) if axes is None else axes, x.rank)
-    for axis, target in zip(axis_indices, as_sizes(shape, len(axis_indices))):
+    targets = as_sizes(shape, len(axis_indices))
+    check_same("the number of sizes", len(targets), "the number of axes", len(axis_indices))
+    for axis, target in zip(axis_indices, targets):
         current = x.shape[axis]
         if is_equal(current, target):
             continue

@@ -24,7 +24,8 @@ def gradient(ctx: "Context", *Inputs: Tensor, xs: Sequence[str], y: str, zs: Seq
 
     A derivative is that of the sum of y's elements, and has the shape of its x. It is zero if y does not depend on x.
 
-    Raises InvalidModelError if the node has not one input for each name in `xs` and `zs`.
+    Raises InvalidModelError if the node has not one input for each name in `xs` and `zs`. Raises it as well if y depends
+    on an input of the model that `xs` and `zs` do not name.
     """
     from onnx_compat.tracing.interpreter import (
         Interpreter,  # without natives: only primitives have derivatives
@@ -47,11 +48,16 @@ def _extract_subgraph(graph: Graph, names: Sequence[str], y: str) -> Graph:
 
     Nodes that y depends on only through a value in `names` are left out. The initializers of the graph are kept, except
     those in `names`.
+
+    Raises InvalidModelError if y depends on an input without a default that is not in `names`.
     """
+    required = {port.name for port in graph.required}
     producers = {name: node for node in graph.nodes for name in node.outputs if name}
     needed, pending = set(), [y]
     while pending:
         name = pending.pop()
+        if name in required and name not in names:
+            raise InvalidModelError("'%s' depends on the input '%s', which xs and zs do not name" % (y, name))
         node = producers.get(name)
         if name not in names and node is not None and node not in needed:
             needed.add(node)

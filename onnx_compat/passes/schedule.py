@@ -122,10 +122,11 @@ def check_names(passes: Iterable[Pass]) -> None:
     known = sorted(pass_.name for pass_ in passes)
     unknown = sorted(left_out() - set(known))
     if unknown:
-        raise InputError(
-            "%s names the pass '%s', which does not exist for this shim" % (VARIABLE, unknown[0]),
-            hint="the passes are: %s" % ", ".join(known),
-        )
+        source = VARIABLE if _LEFT_OUT.get() is None else "`leaving_out`"
+        names = " and ".join("'%s'" % name for name in unknown)
+        reason = "%s leaves out %s, which this shim does not have as a pass" % (source, names)
+        hint = "the passes are: %s" % ", ".join(known) if known else "the shim has no passes: leave no pass out"
+        raise InputError(reason, hint=hint)
 
 
 @contextmanager

@@ -59,7 +59,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Application(NamedTuple):
-    """A primitive with its arguments in physical layout, as inference rules and conditions get it."""
+    """The application of a primitive: its arguments in physical layout, its parameters, its regions, and the target.
+
+    Inference rules (see `rule`) and the conditions of `onnx_compat.primitives.conditions` take it as their argument.
+    """
 
     primitive: str
     args: Sequence[Any]
@@ -201,7 +204,7 @@ def fold(name: str, args: Sequence[Any], dtypes: Sequence[DType], **params: Any)
         results = getattr(REFERENCE, name)(*[_reference_arg(arg) for arg in args], **params)
     except Undecided:
         return None
-    except (IndexError, TypeError, ValueError) as error:
+    except (IndexError, OverflowError, TypeError, ValueError) as error:  # OverflowError: an integer of infinity
         if symbolic:  # a size of the result is symbolic, so numpy cannot build the array
             return None
         if isinstance(error, TypeError):

@@ -17,7 +17,7 @@ __all__ = ["check_conditions"]
 Condition = Callable[[Application], None]
 _CONDITIONS: Dict[str, List[Condition]] = {}
 _CONTROL = ("cond", "while_loop", "scan")
-_MIXED = ("where", "take", "take_along", "gather_nd", "scatter_nd", *_CONTROL, "gradient")
+_MIXED = ("where", "take", "take_along", "gather_nd", "scatter_nd")
 _PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
@@ -53,11 +53,11 @@ def _check_dtypes(at: Application) -> None:
 
     - `where`: the condition is no data operand.
     - The other primitives in `_MIXED`: only the first tensor is a data operand.
-    - Control flow, natives, and primitives whose tensors are all in lists have no data operands.
+    - Control flow, `gradient`, natives, and primitives whose tensors are all in lists have no data operands.
     """
     declared = PRIMITIVES.get(at.primitive)
     specs = [spec_of(arg) for arg in at.args if hasattr(arg, "spec")]
-    if declared is None or at.primitive in _CONTROL or not specs:
+    if declared is None or at.primitive in (*_CONTROL, "gradient") or not specs:
         return
     operands = specs[1:] if at.primitive == "where" else specs if at.primitive not in _MIXED else specs[:1]
     _require(operands[0].dtype.kind in declared.kinds, "it is not defined for %s", operands[0].dtype)
@@ -197,10 +197,11 @@ def _gather_nd(at: Application) -> None:
 def _scatter_nd(at: Application) -> None:
     x, indices, updates = (at.spec(k) for k in range(3))
     _require(updates.dtype == x.dtype, "its updates are %s", updates.dtype)
-    shape = indices.shape[:-1] + x.shape[int(indices.shape[-1]) :]
-    _require(
-        _is_compatible(Spec(x.dtype, shape), updates), "its updates have the shape %s, not %s", updates.shape, shape
-    )
+    if is_static(indices.shape[-1]):
+        shape = indices.shape[:-1] + x.shape[int(indices.shape[-1]) :]
+        _require(
+            _is_compatible(Spec(x.dtype, shape), updates), "its updates have the shape %s, not %s", updates.shape, shape
+        )
 
 
 @_condition("top_k")

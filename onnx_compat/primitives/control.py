@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir import Extents, Region, Spec
-from onnx_compat.ir.dims import Extent, atoms_of, is_equal
+from onnx_compat.ir.dims import Extent, atoms_of, is_equal, is_static
 from onnx_compat.primitives.base import apply_primitive, primitive, spec_of
 from onnx_compat.primitives.shape import slice_axis, squeeze, stack
 from onnx_compat.tracing.trace import current_trace
@@ -88,7 +88,7 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
     `reverse`, the body runs from the last slice to the first. A state keeps its dtype and shape.
 
     The loop is unrolled if `length` is 1, or if the trace executes at once. A known `length` of 0 raises
-    NeedsKnownError. A recorded state that changes its dtype or rank raises InvalidModelError.
+    NeedsKnownError. A recorded state that changes its dtype, its rank or a static size raises InvalidModelError.
 
     Emitter: scan(state, xs, length, reverse=..., bodies=[body], captures=[...]), with lists of handles and a `Sizes`.
     """
@@ -98,9 +98,14 @@ def scan(body: Body, state: Sequence[Any], xs: Sequence[Any], length: Extent, re
     specs = [tensor.spec for tensor in state] + [Spec(x.dtype, x.shape[1:]) for x in xs]
     region = current_trace().region(specs, body)
     for before, after in zip(specs[: len(state)], result_specs(region)):
-        if before.dtype != after.dtype or before.rank != after.rank:
+        if before.dtype != after.dtype or before.rank != after.rank or _have_unequal_sizes(before, after):
             raise InvalidModelError("a scanned state changes from %s to %s" % (before, after))
     return record_scan(region, state, xs, length, reverse)
+
+
+def _have_unequal_sizes(a: Spec, b: Spec) -> bool:
+    """Whether an axis has different static sizes in two types of the same rank."""
+    return any(is_static(m) and is_static(n) and m != n for m, n in zip(a.shape, b.shape))
 
 
 def record_scan(

@@ -5,7 +5,7 @@ A known index out of range raises InvalidModelError while tracing.
 
 from typing import List, Sequence
 
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
@@ -80,7 +80,7 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
     """The slices of x at coordinates. A coordinate is a vector along the last axis of `indices`.
 
-    The last axis of `indices` has a static length. The first `batch_dims` axes of x and `indices` are batch axes, which
+    The last axis of `indices` has a static length; else NeedsKnownError is raised. The first `batch_dims` axes of x and `indices` are batch axes, which
     both share. Entry k of a coordinate is an index of axis batch_dims + k of x, and is not negative. The shape of the
     result is indices.shape[:-1] + x.shape[batch_dims + indices.shape[-1]:].
 
@@ -93,6 +93,8 @@ def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor
     """
     x, indices = lift(x), lift(indices)
     check_rows(indices, x.shape[batch_dims:])
+    if not is_static(indices.shape[-1]):
+        raise NeedsKnownError("the number of coordinates in the indices is not known", lift([indices.shape[-1]]))
     for mine, theirs in zip(indices.shape[: min(batch_dims, indices.rank - 1)], x.shape):
         check_same("a batch axis of the indices", mine, "that of the data", theirs)
     folded = fold("gather_nd", [x, indices], [x.dtype], batch_dims=batch_dims)
@@ -155,8 +157,9 @@ def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Ten
 
     x = lift(x)
     axis = axis_of(axis, x.rank)
-    if is_static(k) and (k < 0 or (x.rank and is_static(x.shape[axis]) and k > x.shape[axis])):
-        raise InvalidModelError("an axis of length %s has no %s elements to choose" % (x.shape[axis], k))
+    length = x.shape[axis] if x.rank else 1
+    if is_static(k) and (k < 0 or (is_static(length) and k > length)):
+        raise InvalidModelError("an axis of length %s has no %s elements to choose" % (length, k))
     params = {"axis": axis, "largest": largest}
     folded = fold("top_k", [x, Extents([k])], [x.dtype, int64], **params)
     if folded is not None:

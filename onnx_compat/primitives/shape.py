@@ -219,12 +219,12 @@ def concat(xs: Sequence[Any], axis: int) -> Tensor:
     dtype, rank = tensors[0].dtype, tensors[0].rank
     if any(t.rank != rank for t in tensors) or not rank:
         raise InvalidModelError("tensors of the ranks %s cannot be joined" % [t.rank for t in tensors])
+    _check_joinable(tensors, axis)
     folded = fold("concat", [tensors], [dtype], axis=axis)
     if folded is not None:
         return folded[0]
     order = common_order(tensors, rank)
     args = tuple(current_trace().argument(tensor, order) for tensor in tensors)
-    _check_joinable(tensors, axis)
     return apply_primitive("concat", [args], {"axis": physical_axis(axis, order)}, [order])[0]
 
 

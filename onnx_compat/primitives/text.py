@@ -78,9 +78,11 @@ def to_text(x: TensorLike) -> Tensor:
 def from_text(x: TensorLike, dtype: DType) -> Tensor:
     """The number in each text: plain or scientific notation, or `NaN`, `INF`, `+INF`, `-INF` in upper or lower case.
 
-    Any other text is an error of the model. For an integer dtype, the text of a float is truncated. To bool, it is
-    truncated too: 0 gives False, any other integer True. NaN and infinity for an integer dtype or bool, and a number
-    that an integer dtype cannot hold, are errors of the model too. A string or complex dtype raises InvalidModelError.
+    For an integer dtype, the text of a float is truncated. To bool, it is truncated too: 0 gives False, any other
+    integer True. The reference refuses any other text. For an integer dtype or bool, it also refuses NaN, infinity, and
+    a number that the dtype cannot hold; on a framework, the result of these is not defined.
+
+    Raises InvalidModelError for a string or complex dtype, and for a refused text that is known while tracing.
     """
     if dtype.kind not in "fiub":
         raise InvalidModelError("text cannot be converted to %s" % dtype.name)

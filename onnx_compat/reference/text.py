@@ -5,6 +5,7 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.reference.arrays import Array
 from onnx_compat.reference.automaton import Automaton
@@ -64,11 +65,27 @@ class Text:
         return texts
 
     def from_text(self, x: Array, dtype: DType) -> Any:
-        if dtype.kind == "f":
-            values = np.asarray([float(text) for text in x.reshape(-1)], np.float64).astype(dtype.numpy)
-        else:
-            values = np.asarray([_parse_integer(text) for text in x.reshape(-1)], object).astype(dtype.numpy)
+        numbers = [_parse_number(text, dtype) for text in x.reshape(-1)]
+        values = np.asarray(numbers, np.float64 if dtype.kind == "f" else object).astype(dtype.numpy)
         return values.reshape(x.shape)
+
+
+def _parse_number(text: str, dtype: DType) -> Any:
+    """Return the number in a text, an int unless `dtype` is a float dtype. Raises InvalidModelError for another text.
+
+    For an integer dtype, an integer out of its range raises InvalidModelError as well.
+    """
+    try:
+        if "_" in text:
+            raise ValueError("an underscore, which Python allows between digits")
+        if dtype.kind == "f":
+            return float(text)
+        number = _parse_integer(text)
+    except (ValueError, OverflowError) as error:  # OverflowError: the integer of infinity
+        raise InvalidModelError("the text %r is no number of the type %s" % (text[:40], dtype.name)) from error
+    if dtype.kind != "b" and not dtype.min <= number <= dtype.max:
+        raise InvalidModelError("the number %s does not fit the type %s" % (text[:40], dtype.name))
+    return number
 
 
 def _parse_integer(text: str) -> int:

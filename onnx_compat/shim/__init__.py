@@ -37,11 +37,11 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.program import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, refs
 from onnx_compat.ir.window import Window
 from onnx_compat.model.graph import GraphNode
-from onnx_compat.shim.description import Description, OpenedFile, Step
+from onnx_compat.shim.compiled import Compiled
+from onnx_compat.shim.description import Description, OpenedFile, Preview, Step, steps_between
 from onnx_compat.shim.emission import Sizes, emit
 from onnx_compat.shim.gradient import composed_gradient
 from onnx_compat.shim.interface import (
-    Compiled,
     Emitter,
     Port,
     Probe,
@@ -78,6 +78,7 @@ __all__ = [
     "OpenedFile",
     "Origin",
     "Port",
+    "Preview",
     "Probe",
     "Program",
     "Quantization",
@@ -123,5 +124,6 @@ __all__ = [
     "natives_of",
     "refs",
     "standard_recurrent",
+    "steps_between",
     "to_ports",
 ]

@@ -1,11 +1,14 @@
-"""The description of a converted file by a shim: facts and tables, and the intermediate values of a run."""
+"""The description of a converted file by a shim: facts and tables, the intermediate values of a run, and its ops.
+
+A `Preview` lists the ops of a file before the file is written.
+"""
 
 import abc
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import AbstractSet, Any, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 import numpy as np
 
-__all__ = ["KERAS_PORT_NAMES", "Description", "OpenedFile", "Step"]
+__all__ = ["KERAS_PORT_NAMES", "Description", "OpenedFile", "Preview", "Step", "steps_between"]
 
 #: The member of a .keras file that has the names of the model's inputs and outputs, if Keras has other names for some:
 #: {"inputs": [...], "outputs": [...]}, in the order of the Keras model. Keras does not read it, and drops it when it saves.
@@ -30,6 +33,41 @@ class Step(NamedTuple):
     operator: str
     inputs: Tuple[str, ...]
     outputs: Tuple[str, ...]
+
+
+def steps_between(steps: Sequence[Step], held: AbstractSet[str]) -> Dict[str, List[Step]]:
+    """Return tensor name -> the operators that compute it from other held tensors, in running order.
+
+    - steps: the operators of a file, in running order.
+    - held: the names of the tensors that hold values of the model. Each of them that an operator writes is in the result.
+    """
+    writers = {name: position for position, step in enumerate(steps) for name in step.outputs}
+    between: Dict[str, List[Step]] = {}
+    for name in held:
+        needed: Set[int] = set()
+        pending = [name] if name in writers else []
+        while pending:
+            position = writers.get(pending.pop())
+            if position is not None and position not in needed:
+                needed.add(position)
+                pending += [source for source in steps[position].inputs if source not in held]
+        if needed:
+            between[name] = [steps[position] for position in sorted(needed)]
+    return between
+
+
+class Preview(NamedTuple):
+    """The ops of a file that is not written yet.
+
+    - ops: op -> its number in the whole file, such as {"CONV_2D": 3}.
+    - nodes: name of an ONNX node -> the ops that compute its results, in running order.
+    - fuses: whether an op may compute several ONNX nodes. It then belongs to the last of them, and the others have no
+      entry in `nodes`.
+    """
+
+    ops: Mapping[str, int] = {}
+    nodes: Mapping[str, Tuple[str, ...]] = {}
+    fuses: bool = False
 
 
 class OpenedFile(abc.ABC):

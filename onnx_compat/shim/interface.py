@@ -9,6 +9,8 @@ A shim has
 """
 
 import abc
+import os
+import tempfile
 from contextlib import contextmanager
 from typing import (
     TYPE_CHECKING,
@@ -16,7 +18,6 @@ from typing import (
     Callable,
     Dict,
     Iterator,
-    List,
     Mapping,
     NamedTuple,
     Optional,
@@ -31,7 +32,8 @@ from onnx_compat.errors import ConversionError, ShimError, UnsupportedError
 from onnx_compat.ir import Node, Region, Spec, Target, dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.shim import devices, emission
-from onnx_compat.shim.description import Description, OpenedFile
+from onnx_compat.shim.compiled import Compiled
+from onnx_compat.shim.description import Description, OpenedFile, Preview
 from onnx_compat.shim.gradient import composed_gradient
 from onnx_compat.shim.natives import Native, declared_natives
 from onnx_compat.shim.schemes import Quantization, Scheme
@@ -98,31 +100,6 @@ class Program(NamedTuple):
         from onnx_compat.ir.printer import format_program
 
         return format_program(self)
-
-
-class Compiled(abc.ABC):
-    """A runnable program.
-
-    native: the framework's own object; None without such an object.
-    scheme: the quantization scheme of a loaded file; None if the file is not quantised.
-    """
-
-    native: Any = None
-    scheme: Optional[Scheme] = None
-
-    @abc.abstractmethod
-    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the program. Return the carrier arrays of its outputs, in order.
-
-        `arrays`: the carrier arrays of its inputs, in order.
-
-        Several threads may call `run` at once.
-        """
-
-    @property
-    def traces(self) -> int:
-        """The number of times that the framework has traced or compiled the program; by default 1."""
-        return 1
 
 
 class Emitter:
@@ -291,6 +268,9 @@ class Shim(abc.ABC):
     formats: Mapping[str, Tuple[str, str]] = {}
     #: Format name -> the quantization schemes for its files.
     schemes: Mapping[str, Tuple[Scheme, ...]] = {}
+    #: The step that starts threads of the framework which a forked process lacks, and waits for: "probe", "compile" or
+    #: "run". None: a forked process can prepare and run models.
+    threads_start: Optional[str] = None
 
     @property
     def passes(self) -> "Sequence[Pass]":
@@ -351,6 +331,16 @@ class Shim(abc.ABC):
         """
         raise UnsupportedError("the shim %s writes no file format" % self.name)
 
+    def preview(self, program: Program, form: str) -> Preview:
+        """Build what `export` would write, without writing it, and return its ops. Raise the errors of `export`.
+
+        Both methods must build with the same code. By default, `export` writes to a temporary folder, and the ops are
+        not listed. The program is not used afterwards.
+        """
+        with tempfile.TemporaryDirectory(prefix="onnx-compat-") as folder:
+            self.export(program, os.path.join(folder, "preview" + self.formats[form][0]), form)
+        return Preview()
+
     def portable(self) -> "Shim":
         """Return a copy of the shim whose files run on the oldest supported runtime and on all later runtimes.
 
@@ -365,6 +355,10 @@ class Shim(abc.ABC):
     def quantize(self, path: str, form: str, how: Quantization) -> None:
         """Quantise a file that `export` has written, in place. Raises UnsupportedError by default."""
         raise UnsupportedError("the shim %s quantises no file" % self.name)
+
+    def needs_run(self, path: str, form: str) -> bool:
+        """Whether a file of `export` may have defects that only a run shows, and a run costs little. By default False."""
+        return False
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         """Load a file of `export`. Return (runnable program, inputs, outputs). Raises UnsupportedError by default."""

@@ -1,9 +1,9 @@
 """Refuse tensors that no process can address: frameworks end the process if a number of elements exceeds 64 bits."""
 
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Mapping, Sequence
 
 from onnx_compat.errors import UnsupportedError
-from onnx_compat.ir import Spec
+from onnx_compat.ir import Arg, Const, Ref, Spec
 from onnx_compat.ir.dims import Dim
 from onnx_compat.ir.window import Window
 
@@ -13,22 +13,26 @@ __all__ = ["check_addressable"]
 MOST_BYTES = 1 << 47
 
 
-def check_addressable(specs: Iterable[Spec], params: Mapping[str, Any]) -> None:
-    """Raise UnsupportedError if a tensor of a type in `specs`, or the padding of a window, exceeds `MOST_BYTES`.
+def check_addressable(specs: Iterable[Spec], args: Sequence[Arg], params: Mapping[str, Any], layout: str) -> None:
+    """Raise UnsupportedError if a tensor of a type in `specs`, or the padded image of a window, exceeds `MOST_BYTES`.
 
-    `params`: the parameters of the primitive, where "window" may be a `Window`. The padding of [(1, 2), (3, 4)] counts
-    as (1 + 2) * (3 + 4) bytes. A symbolic size counts as the lower bound that `_least` gives, and a size below 1 as 1.
+    `args` and `params`: the arguments and the parameters of the primitive. If "window" is a `Window`, the first argument
+    is an image in this `layout`. Kernels may store it with its padding. A symbolic size counts as the lower bound that
+    `_least` gives, and a size below 1 as 1.
     """
     for spec in specs:
-        _check(spec.shape, max(spec.dtype.bits // 8, 1), "a tensor")
+        _check(spec.shape, spec, "a tensor")
     window = params.get("window")
-    if isinstance(window, Window):
-        _check([_least(low) + _least(high) for low, high in window.pads], 1, "padding")
+    if isinstance(window, Window) and args and isinstance(args[0], (Ref, Const)):
+        sizes = list(args[0].spec.shape)
+        first = 1 if layout == "channels_last" else 2
+        for axis, (low, high) in enumerate(window.pads, first):
+            sizes[axis] = _least(sizes[axis]) + _least(low) + _least(high)
+        _check(sizes, args[0].spec, "a padded image")
 
 
-def _check(sizes: Iterable[Any], element_bytes: int, subject: str) -> None:
-    sizes = list(sizes)
-    total = element_bytes
+def _check(sizes: Sequence[Any], spec: Spec, subject: str) -> None:
+    total = max(spec.dtype.bits // 8, 1)
     for size in sizes:
         total *= max(_least(size), 1)
     if total > MOST_BYTES:

@@ -56,7 +56,7 @@ class Trace:
         #: For each loop body that is recorded, the types of its states. They are used while an outer body is traced again.
         self.loop_states: Dict[object, Sequence[Spec]] = {}
         self.is_retracing = False
-        self._constants: Dict[Tuple[int, Order], Tuple[np.ndarray, Const]] = {}
+        self._constants: Dict[Tuple[int, DType, Order], Tuple[np.ndarray, Const]] = {}
         self._permuted: Dict[Tuple[Ref, Tuple[int, ...]], Ref] = {}
         self._reshape_sources: Dict[Ref, Tensor] = {}
 
@@ -120,11 +120,11 @@ class Trace:
         `specs` are the physical types of the results. A size of None becomes symbolic: the length of the result's own
         axis. An immediate trace executes the node instead, and the results have their actual sizes.
 
-        - Raises UnsupportedError for a result or a padding that no process can address, and if an immediate trace
-          cannot execute the node.
+        - Raises UnsupportedError for a result or a padded image that no process can address, and if an immediate
+          trace cannot execute the node.
         - Raises LimitError if the program has too many nodes, or a result exceeds the limit `tensor_elements`.
         """
-        check_addressable(specs, params)
+        check_addressable(specs, args, params, self.layout)
         node = Node(primitive, args, params, specs, self.origin or _producer_origin(args), regions)
         if self.immediate is not None:
             from onnx_compat.shim.emission import execute
@@ -140,9 +140,9 @@ class Trace:
         """Return an array in logical order as a `Const` in the physical order `order`: a transposed view, no copy.
 
         `weight`: the name of the weight that the array was computed from, if there is one. Calls with the same array
-        object and the same order return the first call's `Const`, also for another dtype.
+        object, dtype and order return the first call's `Const`. Two dtypes may have the same carrier.
         """
-        key = (id(array), order)
+        key = (id(array), dtype, order)
         if key not in self._constants:
             stored = array if order is None else array.transpose(order)
             self._constants[key] = (array, Const(stored, dtype, weight))
@@ -254,8 +254,9 @@ def _producer_origin(args: Sequence[Arg]) -> Optional[Origin]:
 def _name_open_sizes(ref: Ref, names: Optional[Dict[str, Dim]] = None) -> Ref:
     """Replace None and names in the shape of `ref` by symbolic sizes, in place. Return `ref`.
 
-    None, or a symbolic size above the limits, becomes the length of this axis of `ref`. A name becomes the symbol that
-    `names` has for it. A new name is added to `names`. Without `names`, a name stays.
+    - None, or a symbolic size above the limits: replaced by a new symbol, which stands for the size of this axis.
+    - A name: replaced by the symbol that `names` has for it. For a new name, a new symbol is added to `names`.
+    - A name, if `names` is None: unchanged.
 
     Raises LimitError if the static sizes of the shape have a product above the limit `tensor_elements`.
     """

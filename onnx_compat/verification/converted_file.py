@@ -1,8 +1,10 @@
 """Open a converted file on a shim that reads its format, and run it with inputs by name."""
 
+import difflib
 import os
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.bundle import Bundle, is_bundle
@@ -10,33 +12,45 @@ from onnx_compat.conversion.convert import load_bundle
 from onnx_compat.conversion.destinations import check_readable
 from onnx_compat.conversion.folder_replacement import set_aside_path
 from onnx_compat.discovery import selection
+from onnx_compat.discovery.missing_shims import how_to_get
 from onnx_compat.errors import InputError, ShimError
 from onnx_compat.execution.feeds import check_feed
-from onnx_compat.execution.runnable import Outputs
+from onnx_compat.execution.outputs import Outputs, own_arrays
+from onnx_compat.execution.summary import summarize
 from onnx_compat.inspection.foreign import saved_model
 from onnx_compat.ir.dtypes import to_public
 from onnx_compat.model import TensorType, ValueInfo
+from onnx_compat.model.first_bytes import ONNX, check_suffix, kind_of_file
+from onnx_compat.shim.forks import ForkGuard
 from onnx_compat.shim.interface import Compiled, Port, Shim
-from onnx_compat.verification.first_bytes import check_suffix
 
 __all__ = ["ConvertedFile", "flatten_sequences", "match_format", "no_reader_error", "open_converted"]
 
-#: Suffix of a file ("" is a folder) -> the extra that installs a shim for it.
+#: The result of `Shim.load_converted`: a runnable program, its inputs and its outputs.
+LoadedFile = Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]
+#: Suffix of a file ("" is a folder) -> the shim that reads it.
 _INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
 
 
 class ConvertedFile:
     """A converted file that a shim has opened. Its inputs and outputs have the names that the model gives them.
 
+    `load` loads the file on the shim.
+
     Attributes:
+        path: The path of the file.
         inputs: The inputs of the file: name and type.
         outputs: The outputs of the file: name and type.
         input_ports: The same inputs, in the same order, with the `quantization` of integers that stand for reals.
         output_ports: The same outputs, likewise.
     """
 
-    def __init__(self, shim: str, compiled: Compiled, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
-        self.shim = shim
+    def __init__(self, shim: Shim, path: str, load: Callable[[], LoadedFile]) -> None:
+        self.path = path
+        self.shim = shim.name
+        self._guard = ForkGuard(shim)
+        self._load = load
+        compiled, inputs, outputs = load()
         self.scheme = compiled.scheme
         self._compiled = compiled
         self.input_ports = tuple(inputs)
@@ -46,24 +60,36 @@ class ConvertedFile:
 
     @typed_errors
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
-        """Run the file. Return its outputs by name; a sequence `s` is a list, and its items are `s.0`, `s.1`, …
+        """Run the file. Return its outputs by name.
 
-        inputs: a dict of arrays by name, or a list of arrays in the order of the file. In a dict, a sequence is a list.
-        A dict may have None values and names that the file lacks, which are ignored: a converter removes inputs that no
-        output depends on.
+        The file has the items of a sequence `s` as outputs named `s.0`, `s.1` and so on. The result has these outputs
+        too, and after all outputs of the file the list `s`. The list is left out if the file has an output named `s`.
+
+        inputs: a dict of arrays by name, a list of arrays in the order of the file, or the array of the only input. In
+        a dict, a sequence is a list. A dict may have None values and names that the file lacks, which are ignored: a
+        converter removes inputs that no output depends on.
 
         Raises `InputError` if an input is missing or does not fit. Raises `UnsupportedError` for an array of a dtype
         that ONNX lacks.
         """
+        self._guard.enter(self._renew)
         names = [info.name for info in self.inputs]
         if isinstance(inputs, Mapping):
             inputs = {name: value for name, value in flatten_sequences(inputs) if name in names}
         checked = check_feed(inputs, self.inputs, names)
         arrays = self._compiled.run([checked[name][0] for name in names])
-        results = _join_sequences(
-            {port.name: to_public(array, port.dtype) for port, array in zip(self.output_ports, arrays)}
-        )
+        public = (to_public(array, port.dtype) for port, array in zip(self.output_ports, arrays))
+        results = _join_sequences(dict(zip([port.name for port in self.output_ports], own_arrays(public, checked))))
         return Outputs(list(results.values()), list(results))
+
+    def __repr__(self) -> str:
+        return summarize("ConvertedFile", self.path, self.shim, self.inputs, self.outputs)
+
+    def _renew(self) -> object:
+        """Load the file again. Return the object that the parent of this forked process has loaded."""
+        loaded = self._compiled
+        self._compiled = self._load()[0]
+        return loaded
 
 
 @typed_errors
@@ -82,11 +108,11 @@ def open_converted(
     - The file is named .tflite and has another format.
 
     Raises `ShimError` if no shim can open the file. Raises `UnsupportedError` if a signature is given for a format
-    without signatures.
+    without signatures, or if the installed runtime cannot load the file.
     """
     target = Path(os.fspath(path))
     if not target.exists():
-        set_aside = set_aside_path(os.path.abspath(str(target)))
+        set_aside = set_aside_path(str(target))
         hint = "convert the model first"
         if os.path.lexists(set_aside):
             hint = "an interrupted run renamed it to '%s': rename it back, or convert the model again" % set_aside
@@ -112,9 +138,10 @@ def open_converted(
         if not probe.available:
             refusals.append("%s: %s" % (name, probe.reason))
             continue
+        load = partial(reader.load_converted, str(target), form)
         if signature is not None:
-            return ConvertedFile(name, *reader.load_signature(str(target), form, signature))
-        return ConvertedFile(name, *reader.load_converted(str(target), form))
+            load = partial(reader.load_signature, str(target), form, signature)
+        return ConvertedFile(reader, str(target), load)
     raise no_reader_error("runs", target, refusals)
 
 
@@ -127,9 +154,18 @@ def no_reader_error(verb: str, path: Union[str, "os.PathLike[str]"], refusals: S
     if not kind and not os.path.exists(os.path.join(os.fspath(path), saved_model.FILE)):
         hint = "give a file, or the folder of a SavedModel, which contains a %s" % saved_model.FILE
     elif kind in _INSTALL:
-        hint = "pip install 'onnx-compat[%s]'" % _INSTALL[kind]
+        hint = how_to_get(_INSTALL[kind])
     else:
-        hint = "check the suffix of the file"
+        file_kind = kind_of_file(path)
+        close = difflib.get_close_matches(kind, [suffix for suffix in _INSTALL if suffix], 1)
+        hint = "did you mean the suffix '%s'?" % close[0] if close else "check the suffix of the file"
+        if file_kind is not None:
+            to_do = (
+                "rename it to end in %s" % file_kind.suffix
+                if file_kind.suffix
+                else "give the file that `convert` wrote"
+            )
+            hint = "it is %s: %s" % (file_kind.name, file_kind.advice if file_kind is ONNX else to_do)
     return ShimError("no installed shim %s '%s' (%s)" % (verb, path, "; ".join(refusals)), hint=hint)
 
 

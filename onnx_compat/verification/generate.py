@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, T
 
 import numpy as np
 
+from onnx_compat.discovery.memory import check_memory
 from onnx_compat.errors import InputError, UnsupportedError
 from onnx_compat.ir.dtypes import DType, to_public
 from onnx_compat.model.graph import ValueInfo
@@ -28,7 +29,7 @@ def generate(inputs: Iterable[ValueInfo], seed: int = 0, dims: Optional[Mapping[
 
     `dims`: sizes of named dimensions. Other open sizes are chosen, and small.
 
-    - Raises `InputError` for an unknown name in `dims`, or a negative size.
+    - Raises `InputError` for an unknown name in `dims`, a negative size, and an input larger than the memory.
     - Raises `UnsupportedError` for an input of unknown type, or of another type than tensor, sequence or optional.
     """
     inputs = list(inputs)
@@ -106,6 +107,7 @@ def _default_size(axis: int, rank: int) -> int:
 
 
 def _generate_tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
+    check_memory("the input '%s' of shape %s" % (name, list(shape)), shape, 8)  # numbers are drawn as float64
     return (
         to_public(dtype.round(_generate_numbers(name, dtype, shape, random)), dtype)
         if dtype.kind != "s"

@@ -331,8 +331,8 @@ def _render_sizes(subject: _Subject) -> str:
     no weights either.
     """
     tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
+    columns = ("tensor", "kind", "type", "read for", ">bytes", "")
     if tensors:
-        columns = ("tensor", "kind", "type", "read for", ">bytes", "")
         rows = [
             [
                 _render_code(row["tensor"]),
@@ -344,7 +344,6 @@ def _render_sizes(subject: _Subject) -> str:
             for row in tensors
         ]
     else:
-        columns = ("tensor", "kind", "type", "read for", ">bytes", "")
         weights = sorted(subject.model.graph.initializers.items(), key=lambda item: (-item[1].nbytes, item[0]))
         rows = [
             [_render_code(name), "constant", _render_type(str(weight.dtype), weight.shape), "", weight.nbytes]
@@ -393,8 +392,9 @@ def _render_conditions(report: Report) -> str:
     facts = [
         ["model", _render_code(report.model)],
         ["verified", report.subject],
-        ["oracle", report.oracle],
+        ["oracle", report.oracle_name],
         ["tolerance", "atol %g + rtol %g \N{MULTIPLICATION SIGN} |expected|" % (report.atol, report.rtol)],
+        *([] if report.fidelity is None else [["accuracy", "an SNR of at least %g dB" % report.fidelity]]),
         ["inputs", "given" if report.seed is None else "generated from seed %d" % report.seed],
     ]
     facts += [

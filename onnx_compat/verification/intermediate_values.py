@@ -8,7 +8,7 @@ value to the axis order and the dtype of the model.
 import itertools
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from onnx_compat.errors import InputError, OnnxCompatError, UnsupportedError
 from onnx_compat.ir.dtypes import from_public
 from onnx_compat.model import Graph, GraphNode, Model, SequenceType, TensorType, Type, ValueInfo
 from onnx_compat.model.write import extract
-from onnx_compat.shim.description import OpenedFile, Step
+from onnx_compat.shim.description import OpenedFile, steps_between
 from onnx_compat.verification.compare import OutputValue
 from onnx_compat.verification.converted_file import flatten_sequences, match_format
 from onnx_compat.verification.oracle import Answer, run_oracle
+from onnx_compat.verification.quantizing_nodes import quantizing_nodes
 
 __all__ = ["InBundle", "InFile", "OnShim", "expected_values"]
 
@@ -32,10 +33,10 @@ def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tupl
     """Run the model on the oracle. Return (values by name, the oracle's answer).
 
     The values are the inputs, and the outputs of every node. The answer's `outputs` are the outputs of every node too.
-    `oracle` is as for `run_oracle`, which raises the errors.
+    `oracle` is as for `run_oracle`, which raises the errors. A model that quantises as it runs is not optimised.
     """
     exposed = _expose_all_values(model)
-    answer = run_oracle(exposed, inputs, oracle)
+    answer = run_oracle(exposed, inputs, oracle, optimised=not quantizing_nodes(model))
     return {**inputs, **dict(zip((port.name for port in exposed.outputs), answer.outputs))}, answer
 
 
@@ -170,8 +171,10 @@ class InBundle:
 class InFile:
     """A converted file, as a subject. The tensor that has the name of a value of the model holds that value.
 
-    `channels_last`: the names of the inputs that the file has as [N, H, W, C]. Raises `InputError` if the shim does not
-    read the format of `path`.
+    `channels_last`: the names of the inputs that the file has as [N, H, W, C].
+
+    Raises `InputError` if the shim does not read the format of `path`. Raises UnsupportedError if the shim reads the
+    format, but not intermediate values (see `Shim.look_inside`).
     """
 
     def __init__(
@@ -196,14 +199,15 @@ class InFile:
         #: The values of the model that the file holds: outputs of its operators, and inputs.
         self._held = node_outputs & {name for step in self._file.steps for name in step.outputs}
         self._held.update(port.name for port in model.graph.inputs)
-        self._producers = {name: step for step in self._file.steps for name in step.outputs}
+        self._steps = steps_between(self._file.steps, self._held)
         #: Value -> the operators of the file that compute it from other values of the model.
-        self.emitted = {name: tuple(self._operators(name)) for name in self._held if name in self._producers}
+        self.emitted = {name: tuple(step.operator for step in steps) for name, steps in self._steps.items()}
 
     def values(self, inputs: Values, expected: Values) -> Values:
         """Run the file and return the values of the model that the file holds, by name, in the file's axis order.
 
-        `inputs` are in the axis order of the model.
+        `inputs` are in the axis order of the model. `expected` is not used: the method has the parameters of
+        `InShim.values`.
         """
         feeds = {name: self._to_file_order(name, value) for name, value in flatten_sequences(inputs)}
         return {name: value for name, value in self._file.values(feeds).items() if name in self._held}
@@ -216,7 +220,7 @@ class InFile:
         """
         values = {}
         for name in node.outputs:
-            if name in self._producers:
+            if name in self._steps:
                 feeds = {source: self._to_file_order(source, expected[source]) for source in self._sources(name)}
                 values[name] = self._file.alone(name, feeds)
         return values
@@ -245,26 +249,9 @@ class InFile:
         return array if order is None else array.transpose(np.argsort(order))
 
     def _sources(self, name: str) -> Set[str]:
-        """Return the names of the held values of the model that the operators `_steps(name)` read, without `name`."""
-        inputs = {source for step in self._steps(name) for source in step.inputs}
+        """Return the names of the held values of the model that the operators of `name` read, without `name`."""
+        inputs = {source for step in self._steps[name] for source in step.inputs}
         return {source for source in inputs if source in self._held and source != name}
-
-    def _operators(self, name: str) -> Iterable[str]:
-        return [step.operator for step in self._steps(name)]
-
-    def _steps(self, name: str) -> List[Step]:
-        """Return the operators of the file that compute the tensor `name` from held values, in running order.
-
-        Held values are values of the model that the file has as tensors. Operators that are only needed to compute
-        another held value are left out.
-        """
-        needed, pending = set(), [name]
-        while pending:
-            step = self._producers.get(pending.pop())
-            if step is not None and id(step) not in needed:
-                needed.add(id(step))
-                pending += [source for source in step.inputs if source not in self._held]
-        return [step for step in self._file.steps if id(step) in needed]
 
 
 def _to_array(value: OutputValue) -> np.ndarray:

@@ -4,13 +4,13 @@ A value may depart because the errors of earlier nodes add up. A node whose valu
 itself, from the exact values of its inputs. The first node that departs again is the culprit.
 """
 
-import math
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model import Model
+from onnx_compat.verification.accuracy import signal_to_noise
 from onnx_compat.verification.compare import WRONG_TYPE, Comparison, OutputValue, format_verdict
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim, expected_values
 from onnx_compat.verification.missing_values import MissingValue, MissingValues
@@ -204,8 +204,4 @@ def _snr(got: OutputValue, want: OutputValue) -> Optional[float]:
         return None
     a, b = got.astype(np.float64), want.astype(np.float64)
     finite = np.isfinite(b) & np.isfinite(a)
-    with np.errstate(all="ignore"):
-        signal, noise = float(np.square(b[finite]).sum()), float(np.square((a - b)[finite]).sum())
-    if not noise:
-        return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf
+    return signal_to_noise(a[finite], b[finite])

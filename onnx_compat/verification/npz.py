@@ -1,24 +1,24 @@
 """Read inputs from a .npz file, and write outputs to a .npz file.
 
-A sequence `s` is stored as `s[0]`, `s[1]`, …. Strings are stored as fixed-width text, without pickled objects. The
-types that numpy lacks (bfloat16, int4 …) are stored as float32 or int8.
+`npz_entries` has the names of sequences, maps and None. Strings are stored as fixed-width text, without pickled
+objects. The types that numpy lacks (bfloat16, int4 …) are stored as float32 or int8.
 """
 
 import os
 import re
 import zipfile
 from pathlib import Path
-from typing import IO, Any, Dict, Iterator, List, Sequence, Tuple, Union
+from typing import IO, Any, Dict, Sequence, Union
 
 import numpy as np
 
 from onnx_compat.conversion.destinations import Destination, check_readable
 from onnx_compat.errors import InputError
-from onnx_compat.ir.dtypes import from_public
+from onnx_compat.model.first_bytes import kind_of_file
+from onnx_compat.verification.npz_entries import HINT, flatten_values, restore_values
 
 __all__ = ["load_arrays", "load_inputs", "load_npz", "save_npz"]
 
-_ELEMENT = re.compile(r"^(?P<name>.+)\[(?P<index>\d{1,18})\]$")
 #: Texts in the header of a .npy file, and the characters outside of them.
 _QUOTED, _HEADER_CODE = re.compile(r"'[^'\n]*'|\"[^\"\n]*\""), re.compile(r"(?:[\s{}()\[\],:\dL]|True|False)*\Z")
 _MOST_BRACKETS, _MOST_CHARACTERS = 64, 1 << 16
@@ -27,20 +27,20 @@ _UNPACKED_BYTES, _UNPACKED_RATIO = 1 << 30, 100
 
 
 def load_npz(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
-    """Return the values of a .npz file by name: an array, or for the arrays `s[0]`, `s[1]`, … a list named `s`.
+    """Return the values of a .npz file by name: an array, a list for a sequence, a dict for a map, or None.
 
     Raise `InputError` in these cases:
 
     - The file does not exist, or is no readable .npz file: a .npy file, a truncated file, a folder or a pipe.
     - It has pickled objects, or unpacks to far more than its size.
-    - A sequence lacks an element: `s[0]` and `s[2]` without `s[1]`.
+    - A sequence lacks an element: `s[0]` and `s[2]` without `s[1]`. Or two entries contradict each other.
     """
     if not os.path.exists(os.fspath(path)):
         raise InputError("there is no file '%s'" % path, hint="give the .npz file that holds the inputs")
-    arrays = load_arrays(path, ".npz", _HINT)
+    arrays = load_arrays(path, ".npz", HINT)
     if not isinstance(arrays, dict):
-        raise InputError("'%s' holds one unnamed array" % path, hint=_HINT)
-    return _join_sequences(arrays)
+        raise InputError("'%s' holds one unnamed array" % path, hint=HINT)
+    return restore_values(arrays)
 
 
 def load_arrays(path: Union[str, "os.PathLike[str]"], suffix: str, hint: str) -> Any:
@@ -69,7 +69,9 @@ def load_arrays(path: Union[str, "os.PathLike[str]"], suffix: str, hint: str) ->
         raise
     except Exception as error:  # numpy and zipfile raise a dozen unrelated classes for damaged headers and members
         if not _has_numpy_signature(path):
-            raise InputError("'%s' is not a %s file" % (path, suffix), hint=hint) from error
+            kind = kind_of_file(path)
+            description = "" if kind is None else ": it is %s" % kind.name
+            raise InputError("'%s' is not a %s file%s" % (path, suffix, description), hint=hint) from error
         reason = "'%s' is not a readable %s file (%s)" % (path, suffix, str(error) or type(error).__name__)
         raise InputError(reason, hint=hint) from error
 
@@ -112,7 +114,7 @@ def load_inputs(path: Union[str, "os.PathLike[str]"], required: Sequence[str]) -
     if missing and all(name in required for name in values):
         held = "the file holds: %s" % ", ".join(map(repr, values)) if values else "the file holds no arrays"
         names = ", ".join(map(repr, missing))
-        raise InputError("'%s' has no array for the input %s" % (path, names), hint="%s; %s" % (held, _HINT))
+        raise InputError("'%s' has no array for the input %s" % (path, names), hint="%s; %s" % (held, HINT))
     return values
 
 
@@ -125,59 +127,19 @@ def _has_numpy_signature(path: Union[str, "os.PathLike[str]"]) -> bool:
         return False
 
 
-_HINT = "write it with numpy.savez(path, **{input_name: array}), of numbers, bools or text, without pickled objects"
-
-
 def save_npz(path: Union[str, "os.PathLike[str]"], values: Dict[str, Any]) -> Path:
     """Write values by name to a .npz file, atomically. Return the path of the file.
 
-    A sequence `s` is written as `s[0]`, `s[1]`, …. None values and empty sequences are left out. Raise `InputError` if
-    the path may not be written.
+    A value is an array, a list, a dict or None: `load_npz` reads the same values. Raise `InputError` if the path may
+    not be written, and `UnsupportedError` for a value of another type.
     """
     target = Destination(path)
     with target.scratch() as scratch:
         unfinished = os.path.join(scratch, "outputs.npz")
         # Not numpy.savez: its own argument is named "file", so no output could have that name.
         with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-            for name, array in _iterate_entries(values):
+            for name, array in flatten_values(values):
                 with archive.open(name + ".npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         target.put(unfinished)
     return Path(os.fspath(path))
-
-
-def _iterate_entries(values: Dict[str, Any]) -> Iterator[Tuple[str, np.ndarray]]:
-    """Yield (name, array) for each tensor, and (`name[i]`, array) for each element of a sequence.
-
-    None values are left out. The arrays are carrier arrays; strings have numpy's fixed-width text dtype.
-    """
-    for name, value in values.items():
-        if isinstance(value, (list, tuple)):
-            for index, element in enumerate(value):
-                yield from _iterate_entries({"%s[%d]" % (name, index): element})
-        elif value is not None:
-            array, dtype = from_public(value)
-            yield name, array.astype(str) if dtype.kind == "s" else array
-
-
-def _join_sequences(values: Dict[str, Any]) -> Dict[str, Any]:
-    """Return a new dict, in which a list `s` replaces the entries `s[0]`, `s[1]`, …, given in any order.
-
-    Example: {"s[1]": b, "s[0]": a} -> {"s": [a, b]}. The lists come after all other values. Raise `InputError` if an
-    index is missing.
-    """
-    result: Dict[str, Any] = {}
-    elements: Dict[str, List[Tuple[int, Any]]] = {}
-    for name, value in values.items():
-        match = _ELEMENT.match(name)
-        if match:
-            elements.setdefault(match.group("name"), []).append((int(match.group("index")), value))
-        else:
-            result[name] = value
-    for name, items in elements.items():
-        items.sort(key=lambda pair: pair[0])
-        indices = [index for index, _ in items]
-        if indices != list(range(len(items))):
-            raise InputError("the sequence '%s' has gaps: it has the elements %s" % (name, indices), hint=_HINT)
-        result[name] = [value for _, value in items]
-    return result

@@ -5,11 +5,11 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 import numpy as np
 
 from onnx_compat.errors import MissingDependencyError, UnsupportedError
-from onnx_compat.execution.onnxruntime_child import run_in_child
+from onnx_compat.execution.onnxruntime_child import run_in_child, session_options
 from onnx_compat.execution.soundness import is_sound
 from onnx_compat.model import Model
 
-__all__ = ["Answer", "run_oracle"]
+__all__ = ["REFERENCE", "Answer", "optimised_outputs", "run_oracle"]
 
 ONNXRUNTIME = "onnxruntime"
 REFERENCE = "reference"
@@ -18,15 +18,18 @@ REFERENCE = "reference"
 class Answer(NamedTuple):
     """The answer of the oracle: its name, the expected outputs, and notes on the choice of the oracle.
 
-    Examples of the name: "onnxruntime 1.31.1", "shim reference".
+    - oracle: "onnxruntime 1.31.1", "shim reference".
+    - outputs: in graph order.
+    - optimised: whether onnxruntime ran with its optimisations. None for a shim.
     """
 
     oracle: str
-    outputs: List[Any]  # in graph order
+    outputs: List[Any]
     notes: List[str]
+    optimised: Optional[bool] = None
 
 
-def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> Answer:
+def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str], optimised: bool = True) -> Answer:
     """Run the model on an oracle, and return the oracle's answer. `oracle`: "onnxruntime", the name of a shim, or None.
 
     - None: onnxruntime, or the reference if onnxruntime cannot be imported or cannot run the model. A note of the
@@ -34,16 +37,39 @@ def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str]) -> A
     - "onnxruntime": raises MissingDependencyError if it cannot be imported, UnsupportedError if it cannot run the
       model.
     - The name of a shim: the errors of `prepare` and of the run pass.
+
+    `optimised`: False lets onnxruntime run without its optimisations. If it cannot run the model so, it optimises, and a
+    note of the answer says why.
     """
     if oracle is not None and oracle != ONNXRUNTIME:
         return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])
+    notes: List[str] = []
     try:
-        return _run_on_onnxruntime(model, inputs)
+        if not optimised:
+            try:
+                return _run_on_onnxruntime(model, inputs, optimised=False)
+            except UnsupportedError as error:
+                notes.append("onnxruntime ran with its optimisations, because without them %s" % error.reason)
+        answer = _run_on_onnxruntime(model, inputs)
+        return answer._replace(notes=notes)
     except (MissingDependencyError, UnsupportedError) as error:
         if oracle is not None:
             raise
         note = "the oracle is the reference, because %s" % error.reason
         return Answer("shim " + REFERENCE, _run_on_shim(model, inputs, REFERENCE), [note])
+
+
+def optimised_outputs(model: Model, inputs: Dict[str, Any], answer: Answer) -> Optional[List[Any]]:
+    """Return the outputs of onnxruntime with its optimisations, if `answer` is that of a run without them; else None.
+
+    Return None too if onnxruntime cannot run the model with its optimisations.
+    """
+    if answer.optimised is not False:
+        return None
+    try:
+        return _run_on_onnxruntime(model, inputs).outputs
+    except UnsupportedError:
+        return None
 
 
 def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
@@ -53,7 +79,7 @@ def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
     return list(prepare(model, shim=shim).run(inputs))
 
 
-def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
+def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any], optimised: bool = True) -> Answer:
     """Run the model in onnxruntime on the CPU. Inputs that the session does not have are ignored.
 
     The model runs in a child process if it is not sound (see `is_sound`), or if an input has no elements. If no child
@@ -66,18 +92,22 @@ def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
     except ImportError as error:
         raise MissingDependencyError(
             "onnxruntime is not installed" if isinstance(error, ModuleNotFoundError) else str(error),
-            hint="pip install onnxruntime, or verify against the reference",
+            hint="%s, or verify against the reference"
+            % (
+                "pip install onnxruntime"
+                if isinstance(error, ModuleNotFoundError)
+                else "pip install --force-reinstall onnxruntime"
+            ),
         ) from error
     if not is_sound(model) or any(isinstance(value, np.ndarray) and not value.size for value in inputs.values()):
         try:
-            result = run_in_child(_session_source(model.source), inputs)
+            result = run_in_child(_session_source(model.source), inputs, optimised=optimised)
         except UnsupportedError as error:
             reason = "onnxruntime %s cannot run this model (%s)" % (onnxruntime.__version__, error.reason)
             raise UnsupportedError(reason, hint="verify against the reference") from error
         if result is not None:
-            return Answer("%s %s" % (ONNXRUNTIME, onnxruntime.__version__), result.outputs, [])
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # log fatal errors only: a failure is an exception, too
+            return Answer("%s %s" % (ONNXRUNTIME, onnxruntime.__version__), result.outputs, [], optimised)
+    options = session_options(onnxruntime, optimised)
     try:
         session = onnxruntime.InferenceSession(
             _session_source(model.source), options, providers=["CPUExecutionProvider"]
@@ -89,7 +119,7 @@ def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any]) -> Answer:
             "onnxruntime %s cannot run this model (%s)" % (onnxruntime.__version__, _first_line(error)),
             hint="verify against the reference",
         ) from error
-    return Answer("%s %s" % (ONNXRUNTIME, onnxruntime.__version__), list(outputs), [])
+    return Answer("%s %s" % (ONNXRUNTIME, onnxruntime.__version__), list(outputs), [], optimised)
 
 
 def _session_source(source: object) -> Union[str, bytes]:

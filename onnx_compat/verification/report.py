@@ -34,8 +34,12 @@ class Report(NamedTuple):
         notes: Remarks on the verdict, such as why onnxruntime was not the oracle.
         layers: The comparison of every node; None if it was not requested.
         fallbacks: A dict from the name of each node that ran outside the framework to the reason.
-        fidelity: The lowest accepted signal-to-noise ratio in dB, if a quantised file is judged by its accuracy. None
-            if the tolerance decides.
+        fidelity: The lowest accepted signal-to-noise ratio in dB, if the accuracy decides: for a quantised file, and for
+            a model that quantises as it runs. None if the tolerance decides.
+        scheme: The kind of quantisation of a quantised file: "int8". None for any other subject.
+        oracle_optimised: Whether onnxruntime optimised the model. None if a shim was the oracle.
+        oracle_spread: The signal-to-noise ratio in dB between the results of onnxruntime without and with optimisation.
+            None if it was not measured.
 
     Examples:
         >>> report = onnx_compat.verify("digits.onnx", shim="reference", oracle="reference")
@@ -55,6 +59,9 @@ class Report(NamedTuple):
     layers: Optional[Layers] = None
     fallbacks: Mapping[str, str] = {}
     fidelity: Optional[float] = None
+    scheme: Optional[str] = None
+    oracle_optimised: Optional[bool] = None
+    oracle_spread: Optional[float] = None
 
     @property
     def ok(self) -> bool:
@@ -68,8 +75,13 @@ class Report(NamedTuple):
         counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
         verb = "agree" if self.ok else "differ"
         return "%s: %s of %s and %s %s%s" % (
-            self._outcome(), counts, self.subject, self.oracle, verb, self._criterion(failed),
+            self._outcome(), counts, self.subject, self.oracle_name, verb, self._criterion(failed),
         )  # fmt: skip
+
+    @property
+    def oracle_name(self) -> str:
+        """Return the name of the oracle: "onnxruntime 1.31.1", "onnxruntime 1.31.1 without optimisation"."""
+        return self.oracle + (" without optimisation" if self.oracle_optimised is False else "")
 
     def _outcome(self) -> str:
         """Return "OK" if the report is OK, else "FAILED".
@@ -88,13 +100,15 @@ class Report(NamedTuple):
         - The report is OK and every output is an empty tensor: nothing but dtypes and shapes was compared.
         - `fidelity` is None: the tolerance.
         - Otherwise: the lowest SNR and the lowest share of equal elements, each with its limit. Both are those of
-          `failed`, or of all outputs if `failed` is empty. The text is empty if no accuracy was measured.
+          `failed`; if it is empty, those of the outputs beyond the tolerance; without these, those of all outputs. The
+          text is empty if no accuracy was measured.
         """
         if self.ok and all(_is_empty(output) for output in self.outputs):
             return ": the outputs have no elements: nothing was compared but dtypes and shapes"
         if self.fidelity is None:
             return " within atol %g + rtol %g * |expected|" % (self.atol, self.rtol)
-        accuracies = [output.accuracy for output in failed or self.outputs if output.accuracy is not None]
+        decisive = failed or [output for output in self.outputs if output.mismatched] or self.outputs
+        accuracies = [output.accuracy for output in decisive if output.accuracy is not None]
         ratios = [accuracy.snr for accuracy in accuracies if accuracy.snr is not None]
         shares = [accuracy.equal for accuracy in accuracies if accuracy.equal is not None]
         relation = "below" if failed else "at least"

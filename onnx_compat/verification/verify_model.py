@@ -1,9 +1,9 @@
 """Verify a model: run a shim or a converted file and an oracle on the same inputs, and compare the outputs."""
 
+import math
 import os
-from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -13,25 +13,26 @@ if TYPE_CHECKING:
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion import port_layout
 from onnx_compat.conversion.bundle import Bundle
-from onnx_compat.errors import InputError, UnsupportedError
-from onnx_compat.execution.runnable import Outputs, Runnable
-from onnx_compat.model import Model, TensorType
+from onnx_compat.discovery.environment import find_module
+from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError, UnsupportedError
+from onnx_compat.execution.feeds import only_array
+from onnx_compat.execution.outputs import Outputs
+from onnx_compat.execution.runnable import Runnable
+from onnx_compat.model import GraphNode, Model, TensorType, ValueInfo
 from onnx_compat.shim.port_types import from_port, to_ports
-from onnx_compat.verification.accuracy import judge_accuracy, measure_accuracy
-from onnx_compat.verification.compare import Comparison, OutputValue, compare
+from onnx_compat.verification.compare import Comparison, OutputValue
 from onnx_compat.verification.converted_file import ConvertedFile, open_converted
+from onnx_compat.verification.criterion import choose_criterion, measure_spread
 from onnx_compat.verification.file_errors import add_refused_operator, input_hint
 from onnx_compat.verification.generate import generate
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim
 from onnx_compat.verification.layers import Subject, examine_layers
 from onnx_compat.verification.npz import load_inputs
-from onnx_compat.verification.oracle import run_oracle
+from onnx_compat.verification.oracle import REFERENCE, Answer, optimised_outputs, run_oracle
+from onnx_compat.verification.quantizing_nodes import quantizing_nodes
 from onnx_compat.verification.report import FedInput, Report
 
 __all__ = ["Inputs", "ModelSource", "name_inputs", "verify"]
-
-#: The default of the relative and of the absolute tolerance.
-TOLERANCE = 1e-3
 
 Inputs = Union[None, Mapping[str, Any], Sequence[Any], str, "os.PathLike[str]"]
 #: The models that `load` takes.
@@ -57,14 +58,17 @@ def verify(
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
-        inputs: Arrays by name or in the order of the graph, or the path of a .npz file. None generates them.
+        inputs: Arrays by name or in the order of the graph, the array of the only input, or the path of a .npz file.
+            None generates them.
         shim: The shim to run on. None selects the first that works, and that reads the format of `converted`.
         converted: A file or folder that was converted from the model, and runs instead of it.
         rtol: The relative tolerance. None: 0.001. Without rtol and atol, a quantised file is judged by the accuracy
-            that its kind declares.
+            that its kind declares. A model that quantises as it runs (DynamicQuantizeLinear) may also agree by its
+            accuracy.
         atol: The absolute tolerance. None: 0.001.
         oracle: "onnxruntime" or the name of a shim. None selects onnxruntime if it is installed and can run the model,
-            else the reference; a note of the report then says why.
+            else the reference; a note of the report then says why. onnxruntime runs a model that quantises as it runs
+            without its optimisations, and with them to measure how far its results differ.
         seed: The seed of generated inputs.
         dims: Sizes of open dimensions of generated inputs: {"batch": 4}. Other open sizes are small.
         layers: Whether the value of every node is compared too (`Report.layers`).
@@ -102,23 +106,27 @@ def verify(
         runnable = open_converted(converted, shim, signature)
         subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
+    asks_oracle_first = feeds.seed is not None and not all(map(_is_fixed, loaded.inputs))
+    quantizers = quantizing_nodes(loaded)
+    is_optimised = not quantizers
+    answer = _ask_oracle(loaded, feeds.values, oracle, is_optimised) if asks_oracle_first else None
     results = _run_subject(runnable, loaded, feeds, channels_last_ports, converted)
     outputs = _order_outputs(results, names, by_name=converted is not None)
-    answer = run_oracle(loaded, feeds.values, oracle)
-    notes = list(answer.notes)
+    answer = run_oracle(loaded, feeds.values, oracle, optimised=is_optimised) if answer is None else answer
+    optimised = optimised_outputs(loaded, feeds.values, answer)
+    spread = None if optimised is None else measure_spread(optimised, answer.outputs)
+    scheme = getattr(runnable, "scheme", None)
+    criterion = choose_criterion(rtol, atol, scheme, bool(quantizers), spread)
+    comparisons: List[Comparison] = []
+    for name, got, want in zip_longest(names, outputs, answer.outputs):
+        comparisons.extend(criterion.compare(name, got, want))
+    notes = [*answer.notes, *_describe_quantizers(quantizers, answer, spread)]
     fallbacks = list(getattr(runnable, "fallbacks", ()))
     if fallbacks:
         notes.append("outside the framework, in the fallback, ran %s" % ", ".join(map(repr, fallbacks)))
     if subject == answer.oracle:
-        notes.append("the model was compared with itself, which proves nothing: install onnxruntime")
-    scheme = getattr(runnable, "scheme", None)
-    fidelity = scheme.fidelity if scheme is not None and rtol is None and atol is None else None
-    rtol = TOLERANCE if rtol is None else rtol
-    atol = TOLERANCE if atol is None else atol
-    comparing = partial(_compare_output, rtol=rtol, atol=atol, quantised=scheme is not None, fidelity=fidelity)
-    comparisons: List[Comparison] = []
-    for name, got, want in zip_longest(names, outputs, answer.outputs):
-        comparisons.extend(comparing(name, got, want))
+        remedy = "install onnxruntime" if find_module("onnxruntime") is None else "choose another oracle"
+        notes.append("the model was compared with itself, which proves nothing: " + remedy)
     if scheme is not None:
         notes.append("the file is quantised as '%s': %s" % (scheme.kind, scheme.meaning))
     examined = None
@@ -130,22 +138,25 @@ def verify(
             values_of = InBundle(runnable)
         else:
             values_of = InFile(loaded, converted, runnable.shim, channels_last_ports)
-        examined = examine_layers(loaded, feeds.values, values_of, oracle, comparing)
+        examined = examine_layers(loaded, feeds.values, values_of, oracle, criterion.compare)
         if examined.layers and examined.ok and not all(comparison.ok for comparison in comparisons):
             notes.append(_WRONG_IF_FUSED if converted is None else _WRONG_IF_DELEGATED)
     return Report(
         model=loaded.path or loaded.graph.name,
         subject=subject,
         oracle=answer.oracle,
-        rtol=rtol,
-        atol=atol,
+        rtol=criterion.rtol,
+        atol=criterion.atol,
         seed=feeds.seed,
         inputs=[_describe_input(name, value) for name, value in feeds.values.items()],
         outputs=comparisons,
         notes=notes,
         layers=examined,
         fallbacks=dict(getattr(runnable, "fallback_reasons", {})),
-        fidelity=fidelity,
+        fidelity=criterion.used_for(comparisons).fidelity,
+        scheme=None if scheme is None else scheme.kind,
+        oracle_optimised=answer.optimised,
+        oracle_spread=spread,
     )
 
 
@@ -153,14 +164,36 @@ _WRONG_IF_FUSED = "every node agrees if its value is an output: the error occurs
 _WRONG_IF_DELEGATED = "every node agrees without the default delegate of the runtime: the error occurs only with it"
 
 
+def _describe_quantizers(nodes: Sequence[GraphNode], answer: Answer, spread: Optional[float]) -> List[str]:
+    """Return a list with a note on a model that quantises as it runs; an empty list for another model.
+
+    `nodes`: the quantising nodes. `spread`: the SNR in dB between the results of onnxruntime without and with its
+    optimisations, or None.
+    """
+    if not nodes:
+        return []
+    first = "'%s' (%s)" % (nodes[0].name, nodes[0].operator)
+    more = " and %d more" % (len(nodes) - 1) if len(nodes) > 1 else ""
+    note = "the model quantises values as it runs, in %s%s" % (first, more)
+    if answer.optimised is False:
+        note += ": onnxruntime ran without its optimisations"
+    if spread == math.inf:
+        note += ", which do not change its results"
+    elif spread is not None:
+        note += ". With them, its own results have an SNR of %.1f dB" % spread
+    return [note]
+
+
 def name_inputs(inputs: Union[Mapping[str, Any], Sequence[Any]], names: Sequence[str]) -> Dict[str, Any]:
-    """Return inputs as a dict by name. `inputs` is a dict, or a sequence in the order of `names`.
+    """Return inputs as a dict by name. `inputs` is a dict, a sequence in the order of `names`, or the only array.
 
     A dict is copied, and its names are not checked. If a sequence is shorter than `names`, the last names are left out.
-    Raises `InputError` if a sequence is longer than `names`.
+    Raises `InputError` if a sequence is longer than `names`, and for an array if there are several names.
     """
     if isinstance(inputs, Mapping):
         return dict(inputs)
+    if not isinstance(inputs, (list, tuple)):
+        inputs = [only_array(inputs, names)]
     if len(inputs) > len(names):
         raise InputError(
             "%d inputs are given, the model has %d" % (len(inputs), len(names)),
@@ -241,6 +274,44 @@ def _run_subject(
     return port_layout.move_channels(values, channels_last, "first")
 
 
+def _is_fixed(info: ValueInfo) -> bool:
+    return isinstance(info.type, TensorType) and info.type.static
+
+
+def _ask_oracle(model: Model, feed: Dict[str, Any], oracle: Optional[str], optimised: bool) -> Answer:
+    """Return the answer of the oracle for generated inputs of a model with open sizes. See `run_oracle`.
+
+    Raises InputError if the sizes may be why the oracle refuses them: the reference refuses them too, although it can
+    run every node of the model. Any other error of the oracle passes.
+    """
+    try:
+        return run_oracle(model, feed, oracle, optimised=optimised)
+    except OnnxCompatError as error:
+        if not isinstance(error, (UnsupportedError, InputError, InvalidModelError)) or not _is_refused(model, feed):
+            raise
+        shapes = ", ".join("'%s' %s" % (name, list(np.shape(value))) for name, value in feed.items())
+        raise InputError(
+            "the model itself refuses inputs of the generated sizes (%s): %s" % (shapes, error.reason),
+            hint="give sizes that fit the model: --dim NAME=SIZE, or inputs: --inputs FILE",
+            node=error.node,
+            operator=error.operator,
+            opset=error.opset,
+        ) from error
+
+
+def _is_refused(model: Model, feed: Dict[str, Any]) -> bool:
+    """Whether the reference can run every node of the model, and refuses these inputs."""
+    from onnx_compat import support
+
+    if any(node.status not in ("native", "composed") for node in support(model, shim=REFERENCE)):
+        return False
+    try:
+        run_oracle(model, feed, REFERENCE)
+    except OnnxCompatError:
+        return True
+    return False
+
+
 class _Feeds(NamedTuple):
     """The inputs of a verification by name, and the seed from which they were generated (None: they were given)."""
 
@@ -266,26 +337,6 @@ def _select_inputs(inputs: Inputs, model: Model, seed: int, dims: Optional[Mappi
     if isinstance(inputs, (str, os.PathLike)):
         inputs = load_inputs(inputs, [info.name for info in model.graph.required])
     return _Feeds(name_inputs(inputs, [info.name for info in model.inputs]), None)
-
-
-def _compare_output(
-    name: str,
-    got: OutputValue,
-    want: OutputValue,
-    rtol: float,
-    atol: float,
-    quantised: bool,
-    fidelity: Optional[float],
-) -> Iterator[Comparison]:
-    """Compare an output with the expected output. Yield a comparison, or one for each element of a sequence.
-
-    `quantised`: measure the accuracy of a tensor too. `fidelity`: the lowest accepted SNR in dB, or None. With a
-    `fidelity`, the accuracy decides the verdict on a tensor (see `judge_accuracy`). The tolerance decides otherwise,
-    and for the elements of a sequence.
-    """
-    for comparison in compare(name, got, want, rtol, atol):
-        measured = measure_accuracy(comparison, got, want) if quantised else comparison
-        yield measured if fidelity is None else judge_accuracy(measured, fidelity)
 
 
 def _order_outputs(

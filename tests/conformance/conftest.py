@@ -2,13 +2,13 @@
 
 - --suite or ONNX_COMPAT_SUITES: the suites
 - --releases or ONNX_COMPAT_RELEASES: `all`, or `newest` of each suite
+- --sample: fewer cases of older releases (matrix/harness/select.py), as the gate runs them
 - --variant or ONNX_COMPAT_VARIANTS: the variants (matrix/harness/variants.py)
 - ONNX_COMPAT_SHIM: the shim under test
-- ONNX_COMPAT_CELL: the cell of the matrix, which selects its gaps
+- ONNX_COMPAT_CELL: the cell of the matrix, for the results
 - ONNX_COMPAT_RESULTS: the file for the results
 """
 
-import importlib.util
 import os
 import sys
 import time
@@ -17,20 +17,13 @@ from typing import Any, Dict, List
 
 import pytest
 
+from matrix.harness import gaps, select, tally, variants
+from matrix.suites.cache import read_index
+from onnx_compat.discovery.selection import find
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ops.registry import lookup
+
 ROOT = Path(__file__).parents[2]
-
-if "matrix" not in sys.modules:  # without its parent on the path: `onnx_compat` must come from its wheel
-    _spec = importlib.util.spec_from_file_location(
-        "matrix", str(ROOT / "matrix" / "__init__.py"), submodule_search_locations=[str(ROOT / "matrix")]
-    )
-    assert _spec is not None and _spec.loader is not None
-    sys.modules["matrix"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["matrix"])
-
-from matrix.harness import gaps, select, tally, variants  # noqa: E402 (found once `matrix` is)
-from matrix.suites.cache import read_index  # noqa: E402 (found once `matrix` is)
-from onnx_compat.discovery.selection import find  # noqa: E402 (found once `matrix` is)
-
 CASE_SECONDS = 120
 
 _START = time.time()
@@ -41,6 +34,7 @@ _DIED: Dict[str, str] = {}
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--suite", action="append", default=[], help="a suite of the cache; may be repeated")
     parser.addoption("--releases", choices=("all", "newest"), help="the cases of all releases, or of the newest one")
+    parser.addoption("--sample", action="store_true", help="of older releases, a case for each version of an operator")
     parser.addoption("--variant", action="append", default=[], help="a way to run the cases; may be repeated")
 
 
@@ -120,7 +114,21 @@ def _state(config: pytest.Config) -> Dict[str, Any]:
 
 def _chosen(config: pytest.Config) -> List[select.Chosen]:
     names = config.getoption("variant", []) or [os.environ.get("ONNX_COMPAT_VARIANTS", "")]
-    return select.distinct(_rows(config), variants.choose_variants(" ".join(names)))
+    chosen = select.distinct(_rows(config), variants.choose_variants(" ".join(names)))
+    return select.sample(chosen, _operator_versions) if config.getoption("sample", False) else chosen
+
+
+def _operator_versions(case: Any) -> List[str]:
+    """Return the operators of a case, each with the opset in which its meaning begins: `Conv-11`."""
+    versions = []
+    for operator in case.operators:
+        domain, _, name = operator.rpartition("::")
+        opset = case.opset.get(domain, 1)
+        try:
+            versions.append("%s-%d" % (operator, lookup(domain, name, opset).since))
+        except UnsupportedError:  # a function of the model, or an operator without a meaning
+            versions.append("%s-%d" % (operator, opset))
+    return versions
 
 
 def _rows(config: pytest.Config) -> List[Any]:

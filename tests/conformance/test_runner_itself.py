@@ -208,17 +208,19 @@ def test_only_failures_carry_an_error() -> None:
     assert judge(ValueError(), [], None).error is not None
 
 
-def test_gaps_are_found_by_any_id_of_a_case_and_by_cell(tmp_path: Path) -> None:
+def test_gaps_are_found_by_any_id_of_a_case_and_by_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "some.toml"
     path.write_text(
-        '[[gap]]\nid = "s/1/a"\ncells = ["tf1-*"]\nkind = "ours"\nexception = "Mismatch"\nreason = "not yet"\n',
+        '[[gap]]\nid = "s/1/a"\nwhen = ["SOME_VARIABLE=here"]\nkind = "ours"\nexception = "Mismatch"\nreason = "not yet"\n',
         encoding="utf-8",
     )
     declared_gaps = gaps.load_gaps(path)
-    assert gaps.find_gap(declared_gaps, ["s/2/a", "s/1/a"], "tf1-1.15.5-py37") == declared_gaps[0]
-    assert gaps.find_gap(declared_gaps, ["s/1/a"], "tf2-2.21.0-py313") is None
-    assert gaps.find_gap(declared_gaps, ["s/1/a"], "") is None
-    assert gaps.find_gap(declared_gaps, ["s/1/ab"], "tf1-1.15.5-py37") is None
+    assert gaps.find_gap(declared_gaps, ["s/1/a"]) is None
+    monkeypatch.setenv("SOME_VARIABLE", "elsewhere")
+    assert gaps.find_gap(declared_gaps, ["s/1/a"]) is None
+    monkeypatch.setenv("SOME_VARIABLE", "here")
+    assert gaps.find_gap(declared_gaps, ["s/2/a", "s/1/a"]) == declared_gaps[0]
+    assert gaps.find_gap(declared_gaps, ["s/1/ab"]) is None
     assert gaps.load_gaps(tmp_path / "absent.toml") == []
 
 
@@ -226,9 +228,9 @@ def test_gaps_are_found_by_any_id_of_a_case_and_by_cell(tmp_path: Path) -> None:
     "entry",
     [
         'id = "s/1/a"',
-        'id = "s/1/a"\ncells = []\nkind = "ours"\nexception = "E"\nreason = "r"',
-        'id = "s/1/a"\ncells = ["*"]\nkind = "mine"\nexception = "E"\nreason = "r"',
-        'id = "s/1/a"\ncells = ["*"]\nkind = "ours"\nexception = "E"\nreason = " "',
+        'id = "s/1/a"\nwhen = []\nkind = "ours"\nexception = "E"\nreason = "r"',
+        'id = "s/1/a"\nwhen = ["*"]\nkind = "mine"\nexception = "E"\nreason = "r"',
+        'id = "s/1/a"\nwhen = ["*"]\nkind = "ours"\nexception = "E"\nreason = " "',
     ],
 )
 def test_a_gap_needs_all_fields(entry: str, tmp_path: Path) -> None:
@@ -240,7 +242,7 @@ def test_a_gap_needs_all_fields(entry: str, tmp_path: Path) -> None:
 
 def test_a_case_is_declared_once() -> None:
     with pytest.raises(gaps.GapError, match="declared 2 times"):
-        gaps.find_gap([GAP_ENTRY, GAP_ENTRY._replace(kind="ours")], ["s/1/a"], "")
+        gaps.find_gap([GAP_ENTRY, GAP_ENTRY._replace(kind="ours")], ["s/1/a"])
 
 
 def test_a_gap_for_no_case_is_stale_when_its_suite_is_run() -> None:
@@ -253,20 +255,20 @@ def test_a_gap_for_no_case_is_stale_when_its_suite_is_run() -> None:
 def test_a_gap_may_cover_several_cases_and_all_releases() -> None:
     gap = GAP_ENTRY._replace(id=["s/*/a", "t/1/b"])
     for ids in (["s/1/a"], ["s/1.2.3/a"], ["u/1/a", "t/1/b"]):
-        assert gaps.find_gap([gap], ids, "") == gap
+        assert gaps.find_gap([gap], ids) == gap
     for ids in (["s/1/ab"], ["t/2/b"], ["s/1/a@composed"]):
-        assert gaps.find_gap([gap], ids, "") is None
+        assert gaps.find_gap([gap], ids) is None
 
 
 def test_a_gap_covers_all_variants_or_the_named_ones(tmp_path: Path) -> None:
-    text = '[[gap]]\nid = "s/*/a"\ncells = ["*"]\nkind = "ours"\nexception = "E"\nreason = "r"\n'
+    text = '[[gap]]\nid = "s/*/a"\nwhen = ["*"]\nkind = "ours"\nexception = "E"\nreason = "r"\n'
     path = tmp_path / "some.toml"
     path.write_text(text, encoding="utf-8")
     (everywhere,) = gaps.load_gaps(path)
-    assert all(everywhere.covers(["s/1/a"], "", variant) for variant in VARIANTS)
+    assert all(everywhere.covers(["s/1/a"], variant) for variant in VARIANTS)
     path.write_text(text + 'variants = ["unknown-dims"]\n', encoding="utf-8")
     (there,) = gaps.load_gaps(path)
-    assert [variant for variant in VARIANTS if there.covers(["s/1/a"], "", variant)] == ["unknown-dims"]
+    assert [variant for variant in VARIANTS if there.covers(["s/1/a"], variant)] == ["unknown-dims"]
     for wrong in ('["other"]', "[]"):
         path.write_text(text + "variants = %s\n" % wrong, encoding="utf-8")
         with pytest.raises(gaps.GapError, match="its variants are"):
@@ -364,3 +366,29 @@ def test_the_tally_counts_every_outcome(tmp_path: Path) -> None:
     assert written["counts"] == counted
     assert len(written["results"]) == 5
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["results.json"]
+
+
+def test_a_sample_has_the_newest_release_and_each_version_of_an_operator() -> None:
+    class Sampled(NamedTuple):
+        suite: str
+        release: str
+        name: str
+        operators: List[str]
+
+        @property
+        def id(self) -> str:
+            return "%s/%s/%s" % (self.suite, self.release, self.name)
+
+    rows = [
+        Sampled("node", "1.2", "old_relu", ["Relu-1"]),
+        Sampled("node", "1.2", "old_abs", ["Abs-6"]),
+        Sampled("node", "1.3", "older_abs_again", ["Abs-6"]),
+        Sampled("node", "1.4", "relu", ["Relu-14"]),
+        Sampled("node", "1.4", "relu_again", ["Relu-14"]),
+        Sampled("light-random", "1.4", "network", ["Relu-14"]),
+    ]
+    chosen = [select.Chosen(row, [row.id], variant) for variant in ("recorded", "composed") for row in rows]
+    sample = select.sample(chosen, lambda case: case.operators)
+    of_nodes = ["old_relu", "older_abs_again", "relu", "relu_again"]
+    assert [entry.case.name for entry in sample if entry.variant == "recorded"] == [*of_nodes, "network"]
+    assert [entry.case.name for entry in sample if entry.variant == "composed"] == of_nodes

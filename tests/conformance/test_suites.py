@@ -1,6 +1,5 @@
 """Conformance: every case of the chosen suites, on the shim under test."""
 
-import os
 import time
 from typing import Callable, List, Optional
 
@@ -14,7 +13,7 @@ from matrix.suites.cache import Case
 
 
 def test_case(chosen: Chosen, shim: str, declared_gaps: List[Gap], record_property: Callable[..., None]) -> None:
-    gap = find_gap(declared_gaps, chosen.ids, os.environ.get("ONNX_COMPAT_CELL", ""), chosen.variant)
+    gap = find_gap(declared_gaps, chosen.ids, chosen.variant)
     error: Optional[Exception] = None
     fallbacks: List[str] = []
     start = time.perf_counter()

@@ -184,7 +184,7 @@ def test_the_command_line_names_the_nodes_and_the_reasons(tmp_path: Path, capfd:
     Path(model_).write_bytes(exp_model().SerializeToString())
     assert main(["support", model_, "--shim", "keeper"]) == 0
     output = capfd.readouterr().out
-    assert "no exponential" in output and "a bundle of 3 parts, 1 of them for the fallback" in output
+    assert "no exponential" in output and "a bundle of 3 parts, 1 for the fallback" in output
     assert main(["convert", model_, converted]) == 4
     output = capfd.readouterr().err
     assert "'exp'" in output and "no exponential" in output and "--allow-fallback" in output

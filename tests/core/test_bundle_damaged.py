@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 import pytest
+from building import model, node, value
 from bundles import Keeper, X, check_agreement, exp_model
 from registered import register
 
@@ -85,7 +86,7 @@ def _set_entry(*path: Any) -> Callable[[Any], None]:
         (_set_entry("parts", 1, "inputs", 0, "name", "nowhere"), "which no earlier part computes"),
         (_set_entry("parts", 1, "outputs", []), "which no earlier part computes"),
         (_set_entry("parts", 2, "outputs", []), "no part computes the output"),
-        (_set_entry("parts", 2, "outputs", 0, "name", "other"), "no part computes the output|differ from those"),
+        (_set_entry("parts", 2, "outputs", 0, "name", "other"), "no part computes the output|lacks the output 'other'"),
         (_set_entry("parts", {}), "cannot be read"),
         (_set_entry("inputs", 0, "type", "tensor", "float33"), "cannot be read|float33"),
         (_set_entry("inputs", 0, "type", [1]), "cannot be read"),
@@ -98,6 +99,41 @@ def test_a_wrong_manifest_is_refused(tmp_path: Path, change: Any, message: str) 
     with pytest.raises(OnnxCompatError, match=message):
         onnx_compat.load_converted(path)
     assert set(os.listdir(tmp_path.parent)) == before
+
+
+def test_the_outputs_of_a_part_are_found_by_name(tmp_path: Path) -> None:
+    nodes = [
+        node("Exp", ["x"], ["e"], name="e"),
+        node("Exp", ["e"], ["ee"], name="ee"),
+        node("Sub", ["ee", "e"], ["y"], name="y"),
+    ]
+    proto = model(nodes, [value("x", ["n", 3])], [value("y")])
+    path = onnx_compat.convert(proto, tmp_path / "m.tflite", allow_fallback=True)
+    with zipfile.ZipFile(str(path)) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(content["manifest.json"].decode("ascii"))
+    (part,) = [part for part in manifest["parts"] if part["kind"] == "onnx"]
+    assert len(part["outputs"]) == 2
+    part["outputs"].reverse()
+    content["manifest.json"] = json.dumps(manifest).encode("ascii")
+    check_agreement(proto, pack(tmp_path, content), {"x": X})
+
+
+@pytest.mark.parametrize("ports", ["inputs", "outputs"])
+def test_a_part_whose_file_has_other_names_is_refused(tmp_path: Path, ports: str) -> None:
+    manifest = json.loads(members(tmp_path)["manifest.json"].decode("ascii"))
+    (number,) = [k for k, part in enumerate(manifest["parts"]) if part["kind"] == "onnx"]
+    wrong = "reads 'a', which its entry in the manifest lacks" if ports == "inputs" else "lacks the output 'bb' of the"
+
+    def change(manifest: Any) -> None:
+        part = manifest["parts"][number]
+        if ports == "inputs":
+            part["inputs"] = [dict(part["inputs"][0], name="x")]
+        else:
+            part["outputs"].append(dict(part["outputs"][0], name="bb"))
+
+    with pytest.raises(InvalidModelError, match=wrong):
+        onnx_compat.load_converted(change_manifest(tmp_path, change))
 
 
 def test_malformed_json_is_refused(tmp_path: Path) -> None:

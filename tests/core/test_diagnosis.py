@@ -164,7 +164,10 @@ def test_a_missing_framework_is_installed_with_the_shim(monkeypatch: pytest.Monk
     monkeypatch.setattr(diagnosis, "install_command", lambda name: "pip install it")
     assert diagnose("tf2", "No module named 'tensorflow'")[1] == "pip install it"
     monkeypatch.setattr(diagnosis, "install_command", lambda name: None)
-    check(diagnose("tf2", "tensorflow is not installed"), "use another Python: its framework has no build for")
+    check(
+        diagnose("tf2", "tensorflow is not installed"),
+        "use another Python: its framework has wheels for Python 3.7 to 3.",
+    )
     assert diagnose("other", "it is not installed")[1] is None
 
 

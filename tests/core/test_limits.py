@@ -399,10 +399,10 @@ def test_a_cycle_is_found_in_time_in_proportion_to_the_model() -> None:
     def seconds(count: int) -> float:
         nodes = [GraphNode("Relu", ["v%d" % k], ["v%d" % ((k + 1) % count)], name="n%d" % k) for k in range(count)]
         graph = Graph("g", [], [ValueInfo("v0", None)], nodes)
-        started = time.perf_counter()
+        started = time.process_time()  # other processes of the machine do not count
         with pytest.raises(InvalidModelError, match=r"n0 -> n1 -> .* -> n0"):
             check_graph(graph)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     assert min(seconds(80000) for _ in range(2)) < 10 * max(seconds(20000) for _ in range(3))
 

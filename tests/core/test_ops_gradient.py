@@ -4,14 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
-from building import FLOAT, model, node, value
+from building import FLOAT, INT64, model, node, value
 from channels_last import ChannelsLast
 from onnx import helper
 
+import onnx_compat
 from onnx_compat import autodiff, load
 from onnx_compat import primitives as p
 from onnx_compat.autodiff.elementwise import _BINARY, _UNARY
-from onnx_compat.errors import UnsupportedError
+from onnx_compat.errors import InvalidModelError, UnsupportedError
 from onnx_compat.ir import dtypes
 from onnx_compat.ir.window import Window
 from onnx_compat.reference import Reference
@@ -70,12 +71,14 @@ MOVED = {
     "slice": (lambda x: p.slice(x, [0, 4], [2, None], [1, -2]), [(3, 5)]),
     "take": (lambda x: p.take(x, lift(np.array([2, 0, 2])), 1), [(2, 3)]),
     "pad": (lambda x: p.pad(x, [1, 0], [0, 2]), [(3, 2)]),
+    "pad by a value": (lambda x, v: p.pad(x, [1, 0], [0, 2], "constant", p.reshape(v, ())), [(3, 2), (1,)]),
     "where": (lambda x, y: p.where(lift(np.array([True, False, True])), x, y), [(2, 3), (1,)]),
     "clip": (lambda x: p.clip(x, 0.3, 0.6), [(5,)]),
     "top_k": (lambda x: p.top_k(x, 2, 1)[0], [(3, 4)]),
     "softmax": (lambda x: p.softmax(x, 1), [(2, 3)]),
     "reduce_max": (lambda x: p.reduce_max(x, [1]), [(2, 3)]),
     "reduce_mean": (lambda x: p.reduce_mean(x, [0], keepdims=True), [(2, 3)]),
+    "reduce_prod": (lambda x: p.reduce_prod(x, [1]), [(2, 3)]),
     "matmul": (lambda x, y, b: p.matmul(x, y, b, True, True), [(4, 3), (5, 4), (5,)]),
 }
 
@@ -112,6 +115,59 @@ def test_primitives_that_move_or_combine_elements(name):
 def test_a_primitive_without_derivative_is_refused():
     with pytest.raises(UnsupportedError, match="derivative of the primitive"):
         check(lambda x: p.take_along(x, lift(np.array([[0]])), 0), (2, 2))
+
+
+def derivatives(function, *arrays):
+    """Return the derivatives of the sum of the results with respect to each array, as nested lists."""
+
+    def derive(*xs):
+        variables = [autodiff.variable(x) for x in xs]
+        return autodiff.gradients(function(*variables), variables)
+
+    return [result.tolist() for result in evaluate(derive, [np.array(array, np.float64) for array in arrays])]
+
+
+def test_the_derivative_of_a_product_is_the_product_of_the_others():
+    rows = [[2, 0, 3], [0, 0, 5], [1, 2, 3]]
+    assert derivatives(lambda x: p.reduce_prod(x, [1]), rows) == [[[0, 6, 0], [0, 0, 0], [6, 3, 2]]]
+
+
+def test_the_derivative_of_a_power_is_finite_at_zero():
+    assert derivatives(p.pow, [0, 0, 3], [0, 1, 0]) == [[0, 1, 0], [0, 0, pytest.approx(np.log(3))]]
+
+
+def gradient_model(xs, zs):
+    """A model of y = x * x * float(n) and the Gradient of y with respect to `xs`."""
+    return model(
+        [
+            node("Mul", ["x", "x"], ["xx"]),
+            node("Cast", ["n"], ["m"], to=FLOAT),
+            node("Mul", ["xx", "m"], ["y"]),
+            node(
+                "Gradient",
+                [*xs, *zs],
+                ["d%s" % name for name in xs],
+                domain="ai.onnx.preview.training",
+                xs=xs,
+                y="y",
+                **({"zs": zs} if zs else {}),
+            ),
+        ],
+        [value("x", [2]), value("n", [2], dtype=INT64)],
+        [value("d%s" % name, dtype=FLOAT if name == "x" else INT64) for name in xs],
+        extra_opsets=[helper.make_opsetid("ai.onnx.preview.training", 1)],
+    )
+
+
+def test_gradient_by_an_integer_is_zero():
+    runnable = onnx_compat.prepare(gradient_model(["n", "x"], []))
+    dn, dx = runnable.run({"x": np.array([1, 2], np.float32), "n": np.array([3, 4])})
+    assert (dn.tolist(), dx.tolist()) == ([0, 0], [6, 16])
+
+
+def test_gradient_without_an_input_of_the_model_is_refused():
+    with pytest.raises(InvalidModelError, match="depends on the input 'n', which xs and zs do not name"):
+        onnx_compat.prepare(gradient_model(["x"], [])).run({"x": np.ones(2, np.float32), "n": np.ones(2, np.int64)})
 
 
 def test_gradient_by_a_known_weight():

@@ -193,6 +193,30 @@ def test_the_aspect_ratio_is_kept(policy):
         agree(*build_model("Resize", [PICTURE, None, None, np.array(sizes)], known=[3], **how), atol=1e-4)
 
 
+@pytest.mark.parametrize("how", [{}, {"mode": "linear"}, {"mode": "linear", "antialias": 1}], ids=str)
+@pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
+def test_an_empty_axis_stays_empty_and_has_no_ratio(policy, how):
+    how = {"axes": [2, 3], "keep_aspect_ratio_policy": policy, "domain": "", "ai_onnx": 18, **how}
+    for shape, sizes in (((1, 1, 0, 4), [0, 8]), ((1, 1, 4, 0), [2, 0]), ((1, 1, 0, 0), [0, 0])):
+        proto, feed = build_model(
+            "Resize", [np.zeros(shape, np.float32), None, None, np.array(sizes)], known=[3], **how
+        )
+        assert onnx_compat.prepare(proto, shim="reference").run(feed)[0].shape == (1, 1, *sizes)
+        if policy == "stretch":  # onnxruntime takes 0 / 0 for a ratio, with results that depend on the order of axes
+            agree(proto, feed)
+    for after in ([3, 4], [3, 0]):
+        x = np.zeros((1, 1, 0, 4), np.float32)
+        proto, feed = build_model("Resize", [x, None, None, np.array(after)], known=[3], **how)
+        with pytest.raises(InvalidModelError, match="an empty axis stays empty"):
+            onnx_compat.prepare(proto, shim="reference", fallback=False)
+
+
+def test_an_antialiased_axis_may_become_empty():
+    how = {"axes": [2], "mode": "linear", "antialias": 1, "domain": "", "ai_onnx": 18}
+    proto, feed = build_model("Resize", [PICTURE, None, None, np.array([0])], known=[3], **how)
+    assert onnx_compat.prepare(proto, shim="reference", fallback=False).run(feed)[0].shape == (1, 2, 0, 5)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
 def test_integers_are_truncated_between_pixels(dtype):
     """The image is enlarged 2 and 4 times: all products and sums are exact, so only the truncation changes numbers."""

@@ -10,7 +10,7 @@ import onnx_compat
 from onnx_compat import primitives as p
 from onnx_compat import verification
 from onnx_compat.errors import ConversionError, InputError, VerificationError
-from onnx_compat.execution.runnable import prepare
+from onnx_compat.execution.prepare import prepare
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.passes import (
     CORE,
@@ -72,8 +72,12 @@ def test_names_that_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left_out() == {"a", "b"}
     assert [pass_.name for pass_ in Schedule([A, C, B]).select()] == ["c"]
     check_names([A, B])
-    with pytest.raises(InputError, match="'b', which does not exist"):
+    with pytest.raises(InputError, match=r"^ONNX_COMPAT_PASSES leaves out 'b', which .*\n.*the passes are: a$"):
         check_names([A])
+    with pytest.raises(InputError, match=r"^ONNX_COMPAT_PASSES leaves out 'a' and 'b', .*\n.*no passes"):
+        check_names([])
+    with leaving_out(["c"]), pytest.raises(InputError, match=r"^`leaving_out` leaves out 'c'"):
+        check_names([A, B])
     with leaving_out(["c"]):
         assert left_out() == {"c"}
     assert left_out() == {"a", "b"}
@@ -174,7 +178,7 @@ def test_a_wrong_program_pass_is_found_where_a_model_is_compiled(monkeypatch: py
                                          for arg in live.args[1:]])  # fmt: skip
         return region, 1
 
-    def ask(model: Any, fed: Any, oracle: Any) -> Answer:
+    def ask(model: Any, fed: Any, oracle: Any, **_: Any) -> Answer:
         return Answer("numpy", [fed["x"] @ np.ones((4, 3), np.float32) * np.arange(1, 4, dtype=np.float32)], [])
 
     monkeypatch.setattr(verify_model, "run_oracle", ask)

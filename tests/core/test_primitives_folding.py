@@ -134,6 +134,8 @@ def test_impossible_values_are_errors_of_the_model() -> None:
         primitives.take(np.zeros(3, np.float32), np.asarray([7]), 0)
     with pytest.raises(InvalidModelError, match="cannot be reshaped"):
         primitives.reshape(np.zeros(3, np.float32), [2, 2])
+    with pytest.raises(InvalidModelError, match="'INF' is no number of the type int64"):
+        primitives.from_text(np.asarray(["INF"], object), int64)
     with pytest.raises(InvalidModelError, match="the primitive 'add' cannot be applied"):
         primitives.add(np.zeros(3, np.float32), np.zeros(2, np.float32))
 
@@ -146,6 +148,28 @@ def test_a_scan_over_no_rows() -> None:
     program = record_program(lambda s, xs: primitives.scan(body, [s], [xs], xs.shape[0]), ports, Reference())
     final, steps = SHIM.compile(program).run([np.ones(2, np.float32), np.zeros((0, 2), np.float32)])
     assert final.tolist() == [1, 1] and steps.shape == (0, 2)
+
+
+@pytest.mark.parametrize("length", [3, "n"])
+def test_a_scanned_state_keeps_its_static_sizes(length: Any) -> None:
+    def body(total: Any, x: Any) -> Any:
+        return [primitives.concat([total, x], 0), total]
+
+    ports = [Port("s", float32, (2,)), Port("xs", float32, (length, 2))]
+    with pytest.raises(InvalidModelError, match=r"a scanned state changes from .*2.* to .*4"):
+        record_program(lambda s, xs: primitives.scan(body, [s], [xs], xs.shape[0]), ports, Reference())
+
+
+def test_a_constant_of_two_dtypes_with_one_carrier() -> None:
+    """The carrier of bfloat16 is float32."""
+    array, dtypes = np.ones(2, np.float32), (float32, DType.of("bfloat16"))
+    program = record_program(
+        lambda x: [primitives.add(primitives.cast(x, dtype), lift(array, dtype)) for dtype in dtypes],
+        [Port("x", float32, (2,))],
+        Reference(),
+    )
+    constants = [node.args[1].spec.dtype for node in program.region.nodes if node.primitive == "add"]
+    assert constants == list(dtypes)
 
 
 @pytest.mark.parametrize("dtype", [float32, DType.of("float16")], ids=str)

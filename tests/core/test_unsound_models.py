@@ -1,5 +1,6 @@
 """onnxruntime ends the process for some models: it gets such a model in a child process only."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -145,6 +146,12 @@ def test_values_survive_the_way_to_the_child(tmp_path: Path) -> None:
         assert repr(result) == repr(value)
         if isinstance(value, np.ndarray):
             assert result.dtype == value.dtype and result.shape == value.shape and result.flags.writeable
+
+
+def test_a_map_of_numpy_scalars_becomes_a_map_of_numbers(tmp_path: Path) -> None:
+    value = {np.int64(3): np.float32(0.1), np.int64(4): np.float64("inf"), np.str_("k"): b"\xc3\xa9"}
+    stored = json.loads(json.dumps(_store(value, str(tmp_path), "map")))
+    assert _restore(stored, str(tmp_path)) == {3: float(np.float32(0.1)), 4: float("inf"), "k": "\u00e9"}
 
 
 def test_a_run_in_a_child_process() -> None:

@@ -156,7 +156,7 @@ def test_a_custom_operator_that_is_wrong_is_named(wrong: None, monkeypatch: pyte
     proto = model(nodes, [value("x", ["n", 3])], [value("y", ["n", 3])], extra_opsets=opsets)
     ask = intermediate_values.run_oracle
 
-    def right(submodel: Any, inputs: Any, oracle: Any) -> Any:
+    def right(submodel: Any, inputs: Any, oracle: Any, **_: Any) -> Any:
         a = np.maximum(inputs["x"], 0)
         values = {"a": a, "b": a * a, "y": -a * a}
         return ask(submodel, inputs, "reference")._replace(outputs=[values[port.name] for port in submodel.outputs])

@@ -16,7 +16,8 @@ def test_round_trip(tmp_path):
     }
     path = save_npz(tmp_path / "v.npz", values)
     loaded = load_npz(path)
-    assert set(loaded) == {"file", "a/b:0", "text", "sequence"}
+    assert set(loaded) == set(values)
+    assert loaded["absent"] is None
     np.testing.assert_array_equal(loaded["file"], values["file"])
     assert loaded["a/b:0"] == 3
     assert loaded["text"].tolist() == ["x", "äö"]
@@ -47,10 +48,10 @@ def test_a_bad_file_is_named(tmp_path, content):
 
 def test_a_text_file_is_no_npz_file(tmp_path):
     path = tmp_path / "inputs.txt"
-    path.write_text("1 2 3", encoding="utf-8")
+    path.write_text("1 2 3 and some words", encoding="utf-8")
     with pytest.raises(InputError) as caught:
         load_npz(path)
-    assert caught.value.reason == "'%s' is not a .npz file" % path
+    assert caught.value.reason == "'%s' is not a .npz file: it is a text file" % path
     assert "allow_pickle" not in str(caught.value)
 
 
@@ -85,3 +86,52 @@ def test_a_sequence_with_gaps(tmp_path):
     np.savez(str(tmp_path / "g.npz"), **{"s[0]": np.zeros(1), "s[2]": np.zeros(1)})
     with pytest.raises(InputError, match="'s' has gaps"):
         load_npz(tmp_path / "g.npz")
+
+
+NESTED = {
+    "nested": [[np.zeros(2), np.ones(1)], [], [np.ones(3)]],
+    "holes": [np.zeros(2), None, np.ones(2)],
+    "empty": [],
+    "none": None,
+    "maps": [{"a": 0.5, "b": 1.5}, {}],
+    "numbers": {3: 1, 5: 2},
+    "a[b]": [np.zeros(1)],
+}
+
+
+def _plain(value):
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def test_sequences_maps_and_none_at_any_depth(tmp_path):
+    loaded = load_npz(save_npz(tmp_path / "v.npz", NESTED))
+    assert {name: _plain(value) for name, value in loaded.items()} == {n: _plain(v) for n, v in NESTED.items()}
+    assert load_npz(save_npz(tmp_path / "v.npz", loaded)).keys() == NESTED.keys()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["s", "s[0]"],
+        ["s[0]", "s[0][0]"],
+        ["s[0][0]", "s[0]"],
+        ["s[]", "s[0]"],
+        ["s[none]", "s[0]"],
+        ["m[keys]"],
+        ["m[keys]", "m[0]"],
+        ["s[1][0]"],
+        ["s" + "[0]" * 70],
+    ],
+)
+def test_entries_that_contradict_each_other(tmp_path, entries):
+    np.savez(str(tmp_path / "c.npz"), **{entry: np.zeros(1) for entry in entries})
+    with pytest.raises(InputError):
+        load_npz(tmp_path / "c.npz")
+
+
+def test_the_keys_and_values_of_a_map_are_equally_many(tmp_path):
+    np.savez(str(tmp_path / "m.npz"), **{"m[keys]": np.arange(2), "m[values]": np.arange(3)})
+    with pytest.raises(InputError, match="other keys than values"):
+        load_npz(tmp_path / "m.npz")

@@ -131,6 +131,42 @@ def test_the_newest_python_of_this_machine_is_taken():
         add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.14"))
 
 
+def test_the_wanted_python_is_taken_or_refused():
+    def python_of(wanted, *pythons):
+        return add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index(*pythons), wanted).cell.python
+
+    assert python_of("3.11", "3.11", "3.12", "3.13") == "3.11"
+    with pytest.raises(MatrixError, match=r"no wheels for Python 3\.11, only for 3\.12, 3\.13"):
+        python_of("3.11", "3.12", "3.13")
+    with pytest.raises(MatrixError, match=r"no python3\.14"):
+        python_of("3.14", "3.13", "3.14")
+
+
+def test_a_tested_version_gets_a_cell_on_another_python():
+    index = Index("3.11", "3.12", "3.13")
+    addition = add.plan(MATRIX, TEXT, "litert", "2.3.0", "", TODAY, index, "3.12")
+    assert (addition.cell.id, addition.cell.branch) == ("tflite-litert-2.3.0-py312", None)
+    with pytest.raises(MatrixError, match=r"2\.3\.0 is there: tflite-litert-2\.3\.0-py313"):
+        add.plan(MATRIX, TEXT, "litert", "2.3.0", "", TODAY, index, "3.13")
+
+
+def test_a_machine_without_uv_is_told_before_anything_is_written(monkeypatch, capsys):
+    def run(*arguments, **options):
+        raise FileNotFoundError("uv")
+
+    monkeypatch.setattr(add.subprocess, "run", run)
+    monkeypatch.setattr(add, "set_uv_find_links", lambda: None)
+    assert __main__.main(["add", "litert", "2.99.0"]) == 1
+    assert "uv is not on PATH" in capsys.readouterr().err
+    assert (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8") == TEXT
+
+
+def test_contributing_installs_what_the_renderers_need():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("python -m pip install nox uv")]
+    assert {*__main__.NEEDED, "uv"} <= {*line.partition("&&")[0].split()}
+
+
 def test_pins_that_conflict_are_reported():
     addition = add.plan(MATRIX, TEXT, "litert", "2.99.0", "", TODAY, Index("3.13", missing=["onnxruntime"]))
     assert addition.cell.pins == ("ai-edge-litert==2.99.0", "onnx==1.23.2")

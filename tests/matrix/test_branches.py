@@ -1,22 +1,18 @@
-"""Branches: they follow from their cells, refuse a wrong Python, and a contradictory entry is an error that names it."""
+"""Branches: they follow from their cells, and a contradictory entry is an error that names it."""
 
-import subprocess
-import sys
-import zipfile
-from email.parser import Parser
+import re
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from matrix import branches, packages
+from matrix import branches
 from matrix.data import ROOT, MatrixError, load
 
 MATRIX = load()
 TEXT = (ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8")
-PROJECTS = branches.projects(MATRIX)
-NAMED = {project.name: project for project in PROJECTS}
 EXTRAS = branches.extras(MATRIX, MATRIX.distributions["core"])
+OF_TF2 = branches.extras(MATRIX, MATRIX.distributions["tf2"])
 TF2_8 = '[cells."tf2-2.8.4-py310"]'
 
 
@@ -42,6 +38,8 @@ def load_changed(folder, old, new, behind=TF2_8):
         ('branch = "tf2-8"', 'branch = "keras-jax"', r"onnx-compat\[keras-jax\] exists with another meaning"),
         ('branch = "tf2-8"', 'branch = "tflite"', r"onnx-compat\[tflite\] exists with another meaning"),
         ('branch = "tf2-8"\n', "", "pythons, caps, probability: fields of a branch, but the cell names none"),
+        ('branch = "tf2-8"', 'branch = "tf2-8"\naliases = ["tf2-7"]', "alias tf2-7: another branch has this name"),
+        ('branch = "tf2-8"', 'branch = "tensorflow"', r"onnx-compat-tf2\[tensorflow\] exists with another meaning"),
         ('"numpy<2"', '"numpy<1.26"', "cap numpy<1.26: the cell pins numpy==1.26.4"),
         ('"tensorflow-cpu==2.8.4", ', "", "no framework of tf2 is pinned"),
     ],
@@ -74,16 +72,17 @@ def test_a_branch_brings_the_tested_probability(tmp_path, old, new, message):
 
 @pytest.mark.parametrize(("branch", "cell"), branches.branches(MATRIX).items())
 def test_a_branch_brings_the_pins_of_its_cell_and_the_needs_of_its_import(branch, cell):
-    project = NAMED["onnx-compat-" + branch]
-    shim = MATRIX.distributions[cell.shim].name
-    assert project.version == MATRIX.version and f"{shim}=={MATRIX.version}" in project.requires
-    assert set(cell.caps) <= set(project.requires)
-    assert SpecifierSet(project.pythons).contains(cell.python)
-    brought = {requirement for extra in project.extras.values() for requirement in extra}
-    requirements = [Requirement(requirement) for requirement in (*project.requires, *brought)]
+    published = branches.extras(MATRIX, MATRIX.distributions[cell.shim])
+    builds = [extra for extra in (branch, branch + branches.CPU) if extra in published]
+    brought = [Requirement(requirement) for extra in builds for requirement in published[extra]]
+    last = branches.minors(cell.pythons)[-1]
+    for cap in map(Requirement, cell.caps):
+        (marker,) = {brought_cap.marker for brought_cap in brought if brought_cap.name == cap.name}
+        assert marker.evaluate({"python_version": last}), "on each Python of the branch"
     for pin in MATRIX.frameworks(cell):
-        (match,) = [requirement for requirement in requirements if requirement.name == pin.name]
+        match = next(requirement for requirement in brought if requirement.name == pin.name)
         (pinned,) = pin.specifier
+        assert match.marker is None, "a marker would install nothing on another Python, without a message"
         assert match.specifier.contains(pinned.version)
         major, second = map(int, pinned.version.split(".")[:2])
         assert not match.specifier.contains(f"{major}.{second + 1}")
@@ -91,68 +90,99 @@ def test_a_branch_brings_the_pins_of_its_cell_and_the_needs_of_its_import(branch
 
 
 def test_tensorflow_is_brought_in_either_build():
-    assert NAMED["onnx-compat-tf2-8"].extras == {
-        "tensorflow": ("tensorflow~=2.8.4",),
-        "tensorflow-cpu": ("tensorflow-cpu~=2.8.4",),
-    }
-    assert EXTRAS["tf2-8"] == (f"onnx-compat-tf2-8[tensorflow]=={MATRIX.version}",)
-    assert EXTRAS["tf2-8-cpu"] == (f"onnx-compat-tf2-8[tensorflow-cpu]=={MATRIX.version}",)
+    caps = ('protobuf<3.21; python_version < "3.11"', 'numpy<2; python_version < "3.11"')
+    assert OF_TF2["tf2-8"] == ("tensorflow~=2.8.4", *caps)
+    assert OF_TF2["tf2-8-cpu"] == ("tensorflow-cpu~=2.8.4", *caps)
+    assert EXTRAS["tf2-8"] == (f"onnx-compat-tf2[tf2-8]=={MATRIX.version}",)
+    assert EXTRAS["tf2-8-cpu"] == (f"onnx-compat-tf2[tf2-8-cpu]=={MATRIX.version}",)
     assert "tf2-0-cpu" not in EXTRAS, "there was no such build yet"
 
 
+@pytest.mark.parametrize("branch", branches.branches(MATRIX))
+def test_the_name_of_a_branch_says_what_it_pins(branch):
+    """`keras3-15-jax`: the name of the framework, its minor version, and the back end of Keras."""
+    cell = branches.branches(MATRIX)[branch]
+    framework = MATRIX.frameworks(cell)[0]
+    assert f"{branches.minor(framework).replace('.', '-')}" in branch
+    match = re.fullmatch(r"(tf|tflite|litert)\d+-\d+|keras\d+-\d+-(tensorflow|jax|torch)", branch)
+    assert match
+    if match[2]:
+        assert match[2] in {pin.name.removesuffix(branches.CPU) for pin in MATRIX.frameworks(cell)}
+
+
 def test_keras_is_pinned_with_its_back_end():
-    project = NAMED["onnx-compat-keras3-jax"]
-    assert list(project.extras) == ["jax"]
-    assert [requirement.partition("~=")[0] for requirement in project.extras["jax"]] == ["keras", "jax"]
-    assert not any(requirement.startswith("keras~=") for requirement in project.requires), (
-        "pip would miss that before it sees the Python"
-    )
+    published = branches.extras(MATRIX, MATRIX.distributions["keras"])
+    assert [requirement.partition("~=")[0] for requirement in published["keras3-15-jax"]] == ["keras", "jax"]
 
 
-def test_every_branch_has_an_extra_that_installs_it():
-    for branch in branches.branches(MATRIX):
-        (extra,) = EXTRAS[branch]
-        requirement = Requirement(extra)
-        assert requirement.marker is None
-        assert requirement.extras <= set(NAMED[requirement.name].extras)
-    assert EXTRAS["tf1"] == (f"onnx-compat[tf1-15]=={MATRIX.version}",)
+def test_every_extra_of_the_core_leads_to_an_extra_of_a_shim():
+    for cell in branches.branches(MATRIX).values():
+        for name, extra in {
+            **{name: name for name in branches.branch_extras(MATRIX, cell)},
+            **branches.aliases(MATRIX, cell),
+        }.items():
+            (requirement,) = map(Requirement, EXTRAS[name])
+            shim = MATRIX.own(str(requirement))
+            assert (requirement.marker, requirement.extras, str(requirement.specifier)) == (
+                None,
+                {extra},
+                f"=={MATRIX.version}",
+            )
+            assert extra in branches.extras(MATRIX, shim)
+    assert EXTRAS["tf1"] == (f"onnx-compat-tf1[tf1-15]=={MATRIX.version}",)
 
 
-def test_only_the_pair_of_its_tensorflow_fits_a_branch():
-    pairs = {project.version: project for project in PROJECTS if project.name == branches.PROBABILITY}
-    (probability,) = map(Requirement, EXTRAS["probability"])
-    for branch, cell in branches.branches(MATRIX).items():
-        markers = [
-            Requirement(requirement)
-            for requirement in NAMED["onnx-compat-" + branch].requires
-            if branches.PROBABILITY in requirement
-        ]
-        assert len(markers) == bool(cell.probability)
-        for marker in markers:
-            (version,) = [requirement for requirement in pairs if marker.specifier.contains(requirement)]
-            assert pairs[version].extras == {next(iter(probability.extras)): cell.probability}
-            assert pairs[version].pythons == cell.pythons
+def test_an_earlier_name_installs_the_same():
+    assert EXTRAS["keras3-jax"] == EXTRAS["keras3-15-jax"]
+    assert EXTRAS["keras3-tensorflow-cpu"] == EXTRAS["keras3-15-tensorflow-cpu"]
+
+
+@pytest.mark.parametrize(
+    "cell", [cell for cell in branches.branches(MATRIX).values() if cell.probability], ids=lambda cell: cell.id
+)
+def test_probability_is_the_pair_of_the_branch(cell):
+    published = branches.branch_extras(MATRIX, cell)
+    pair = f"{cell.branch}{branches.PROBABILITY}"
+    assert published[pair] == (*published[cell.branch], *cell.probability)
+    names = {Requirement(requirement).name for requirement in cell.probability}
+    of_cpu = f"{cell.branch}{branches.CPU}{branches.PROBABILITY}"
+    has_cpu = f"{cell.branch}{branches.CPU}" in published
+    assert (of_cpu in published) == (has_cpu and "tf-keras" not in names), "tf-keras requires the full build"
+
+
+@pytest.mark.parametrize(
+    ("python", "branch"),
+    [
+        ("3.7", "tf1-15"),
+        ("3.8", "tf2-13"),
+        ("3.9", "tf2-20"),
+        ("3.10", "tf2-21"),
+        ("3.13", "tf2-21"),
+        ("3.99", "tf2-21"),
+    ],
+)
+def test_probability_without_a_version_is_the_pair_of_the_newest_branch(python, branch):
+    requirements = map(Requirement, EXTRAS["probability"])
+    chosen = [requirement for requirement in requirements if requirement.marker.evaluate({"python_version": python})]
+    wanted = map(Requirement, branches.branches(MATRIX)[branch].probability)
+    assert [(pair.name, pair.specifier) for pair in chosen] == [(pair.name, pair.specifier) for pair in wanted]
+
+
+def test_a_shim_whose_pythons_end_keeps_them():
+    """tf1 holds code, and its Requires-Python names the reason of a refusal."""
+    accepted = SpecifierSet(MATRIX.requires_python(MATRIX.distributions["tf1"]))
+    assert accepted.contains("3.8.1") and not accepted.contains("3.9.0")
 
 
 def test_minors():
     assert branches.minors(">=3.8,<3.11") == ["3.8", "3.9", "3.10"]
 
 
-def test_a_wheel_has_all_metadata(tmp_path):
-    roots = packages.write(MATRIX, tmp_path / "projects")
-    (root,) = [root for root in roots if root.name.startswith("onnx-compat-tf2-8-")]
-    (wheel,) = packages.build([root], tmp_path)
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        (name,) = [name for name in names if name.endswith("/METADATA")]
-        metadata = Parser().parsestr(archive.read(name).decode())
-    assert all(name.partition("/")[0].endswith(".dist-info") for name in names), "metadata and nothing else"
-    assert any(name.endswith("LICENSE") for name in names)
-    assert SpecifierSet(metadata["Requires-Python"]) == SpecifierSet(">=3.7,<3.11")
-    assert "protobuf<3.21" in metadata.get_all("Requires-Dist")
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "--no-index", "--python-version=3.12",
-         "--only-binary=:all:", "--target", str(tmp_path / "there"), str(wheel)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode != 0 and "requires a different Python: 3.12" in done.stderr
+@pytest.mark.parametrize(
+    ("id_", "branch"),
+    [("tflite-litert-2.1.6-py313", "litert2-1"), ("tf2-2.21.0-gpu-py313", "tf2-21"), ("tf1-1.15.5-nvidia-py38", None),
+     ("reference-onnx1.12.0-py37", None)],
+)  # fmt: skip
+def test_the_branch_of_a_cell_has_its_frameworks(id_, branch):
+    proving = branches.branch_of(MATRIX, MATRIX.cells[id_])
+    assert (proving.branch if proving else None) == branch

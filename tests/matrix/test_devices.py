@@ -1,14 +1,16 @@
 """GPU detection, with a fake driver, a fake nvidia-smi and fake frameworks: the state and its reason."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 from matrix import cells, devices, frameworks
-from matrix.data import load
+from matrix.data import ROOT, load
 
 MATRIX = load()
 CELL = MATRIX.cells["tf2-2.21.0-gpu-py313"]
@@ -240,3 +242,62 @@ def test_the_tests_get_the_device():
     assert cells.environment(MATRIX, CELL)["ONNX_COMPAT_DEVICE"] == "gpu"
     assert "CUDA_VISIBLE_DEVICES" not in cells.environment(MATRIX, CELL)
     assert cells.environment(MATRIX, MATRIX.cells["tf2-2.21.0-py313"])["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
+def test_no_framework_reserves_a_whole_gpu_or_computes_in_tf32():
+    variables = cells.environment(MATRIX, CELL)
+    assert variables.items() >= devices.GPU_VARIABLES.items()
+    assert variables["TF_FORCE_GPU_ALLOW_GROWTH"] == "true" and variables["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+    assert variables["NVIDIA_TF32_OVERRIDE"] == "0" and variables["JAX_DEFAULT_MATMUL_PRECISION"] == "highest"
+    assert not {*devices.GPU_VARIABLES} & {*cells.environment(MATRIX, MATRIX.cells["tf2-2.21.0-py313"])}
+
+
+@pytest.mark.parametrize(
+    ("visible", "gpus"), [(None, "0,1"), ("", "0,1"), ("3", "3"), ("GPU-a, GPU-b,7", "GPU-a,GPU-b,7")]
+)
+def test_two_workers_start_for_each_gpu(monkeypatch, visible, gpus):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    variables = devices.assign_workers(devices.Answer("ready", names=("A100", "A100"), cuda=(12, 4)))
+    count = len(gpus.split(","))
+    assert variables == {"ONNX_COMPAT_GPUS": gpus, "PYTEST_XDIST_AUTO_NUM_WORKERS": str(2 * count)}
+
+
+def test_each_worker_sees_its_gpu(tmp_path):
+    (tmp_path / "test_sees.py").write_text(
+        "import os, pathlib, pytest\n\n@pytest.mark.parametrize('k', range(40))\ndef test_sees(k):\n"
+        "    pathlib.Path(os.environ['PYTEST_XDIST_WORKER']).write_text(os.environ['CUDA_VISIBLE_DEVICES'])\n",
+        encoding="utf-8",
+    )
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("ONNX_COMPAT", "PYTEST"))}
+    env = {**clean, "ONNX_COMPAT_GPUS": "4,GPU-b", "PYTHONPATH": str(ROOT / "tests")}
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-n3", "--dist=each", "-q"]
+    subprocess.run([*command, f"--rootdir={tmp_path}", str(tmp_path)], cwd=tmp_path, env=env, check=True)
+    assert [(tmp_path / f"gw{k}").read_text(encoding="utf-8") for k in range(3)] == ["4", "GPU-b", "4"]
+
+
+def test_the_pins_of_a_gpu_hold_the_packages_of_cuda():
+    for cell in MATRIX.cells.values():
+        if cell.runner == "gpu" and not cell.index:
+            assert "\nnvidia-cudnn-cu1" in cell.constraints.read_text(encoding="utf-8"), cell.id
+
+
+def test_the_page_names_the_cells_and_the_variables():
+    page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    rows = [
+        [part.strip(" `") for part in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")
+    ]
+    by_name = {row[0]: row[1] for row in rows}
+    assert {cell.id for cell in MATRIX.cells.values() if cell.runner == "gpu"} <= {*by_name}
+    assert by_name.items() >= devices.GPU_VARIABLES.items()
+    assert ", ".join(MATRIX.ci.runners["gpu"]) in page
+    for name in by_name:
+        assert not name.startswith("tests/") or (ROOT / name).exists(), name
+
+
+def test_the_commands_of_the_page_exist():
+    page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    assert "nox -t gpu" in page and all("gpu" in cell.tags for cell in MATRIX.cells.values() if cell.runner == "gpu")
+    index, id_ = re.search(r"UV_INDEX=(\w+)=\S+ python -m matrix lock (\S+)", page).groups()
+    assert MATRIX.cells[id_].index == index

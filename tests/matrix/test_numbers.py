@@ -37,7 +37,8 @@ PACKAGES = {"TensorFlow": "tensorflow", "tflite-runtime": "tflite-runtime", "Lit
 CODES = "onnx_compat/cli/exit_codes.py"
 SCHEMES = "shims/tflite/onnx_compat_tflite/quantize/schemes.py"
 FLOOR = ("shims/tflite/onnx_compat_tflite/flatbuffer/runtimes.py", r"^FLOOR = \((\d+), (\d+)\)")
-TOLERANCE = ("onnx_compat/verification/verify_model.py", r"^TOLERANCE = (\S+)$")
+CRITERION = "onnx_compat/verification/criterion.py"
+TOLERANCE = (CRITERION, r"^TOLERANCE = (\S+)$")
 PROTOBUF = ("shims/tflite/onnx_compat_tflite/flatbuffer/writer.py", r"^LIMIT = (2\*\*31) - 1$")
 
 
@@ -67,6 +68,15 @@ QUANTITIES = [
     Quantity("docs/cli.md", "(exit code 3)", CODES, r"^INVALID_MODEL = (\d+)"),
     Quantity("docs/cli.md", "The exit code is 0", CODES, r"^OK = (\d+)"),
     Quantity("docs/cli.md", "It is 5 if", CODES, r"^ENVIRONMENT = (\d+)"),
+    Quantity("docs/cli.md", "1 if it would write nothing", CODES, r"^NEGATIVE = (\d+)"),
+    Quantity("docs/cli.md", "the tolerance, or from 20 dB on", CRITERION, r"^FIDELITY = (\d+)"),
+    Quantity("docs/cli.md", "may be 6 dB below", CRITERION, r"^MARGIN = (\d+)"),
+    Quantity("docs/howto/threads.md", "more than 2 GB", *PROTOBUF),
+    Quantity("docs/matrix.md", "within 10 seconds", "matrix/fuzz/worker.py", r"^CASE_SECONDS = (\d+)"),
+    Quantity(
+        "docs/reference/formats.md", "up to 2048 nodes",
+        "shims/keras/onnx_compat_keras/functional/control.py", r"^_MOST_UNROLLED = (\d+)",
+    ),
     Quantity("docs/how/programs.md", "exit code 70", CODES, r"^INTERNAL = (\d+)"),
     Quantity("docs/migrating.md", "exit code 1", CODES, r"^NEGATIVE = (\d+)"),
     scheme('"float16"', "| `float16` | float16 | float32 | 30 dB |"),
@@ -99,7 +109,7 @@ DEFINITIONS = {
     "docs/howto/quantise.md": [
         "20 dB means an error of a tenth of the values; each further 20 dB divides the error by ten."
     ],
-    "docs/cli.md": ["scaled to 0..1."],
+    "docs/cli.md": ["scaled to 0..1.", "not below 0 dB."],
 }
 
 

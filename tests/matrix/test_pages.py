@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "pages"))
 import pages as documentation
 
 from matrix.__main__ import main
+from matrix.branches import extras as published_extras
 from matrix.data import ROOT, load
 
 MATRIX = load()
@@ -34,7 +35,7 @@ def prose(text: str) -> list[str]:
         lines = [
             line
             for line in paragraph.splitlines()
-            if not re.match(r"\s*(\||#|<!--|:::|--8<--|!\[|options:|members:|show_)", line)
+            if not re.match(r"\s*(\||#|<!--|:::|--8<--|!\[|options:|members:|show_|\[[^\]]+\]: )", line)
         ]
         item: list[str] = []
         for line in lines:
@@ -50,7 +51,7 @@ def prose(text: str) -> list[str]:
 def sentences(paragraph: str) -> list[str]:
     """Split a paragraph into sentences. A code span or a link counts as one word."""
     text = re.sub(r"`[^`]*`", "CODE", " ".join(paragraph.split()))
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\[([^\]]*)\](\([^)]*\)|\[[^\]]*\])", r"\1", text)
     return [sentence for sentence in re.split(r"(?<=[.?!:])\s+", text) if sentence]
 
 
@@ -136,9 +137,7 @@ def test_files_that_blocks_name_exist() -> None:
 
 
 def test_extras_that_pages_name_exist() -> None:
-    extras = set(MATRIX.distributions["core"].extras) | {
-        name for cell in MATRIX.cells.values() if cell.branch for name in (cell.branch, f"{cell.branch}-cpu")
-    }
+    extras = set(published_extras(MATRIX, MATRIX.distributions["core"])) | {"EXTRA", "NAME"}
     for page in PAGES:
         for named in re.findall(r"onnx-compat\[([\w,.-]+)\]", page.read_text(encoding="utf-8")):
             assert set(named.split(",")) <= extras, (page, named)

@@ -5,10 +5,12 @@ import tarfile
 import zipfile
 
 import pytest
+from packaging.requirements import Requirement
 
+from matrix.branches import branch_extras
 from matrix.data import MatrixError, load
-from matrix.release import build, contents, sbom
-from matrix.release.notes import notes, section
+from matrix.release import build, constraints, contents, sbom
+from matrix.release.notes import exact_versions, notes, section
 
 MATRIX = load()
 PACKAGES = {"a-b": "a_b"}
@@ -47,8 +49,11 @@ def test_files_that_do_not_belong_into_a_distribution_are_named(make, stray, mes
     assert f"{make(tmp_path, stray).name}: {message}" in contents.problems(make(tmp_path, stray), PACKAGES)
 
 
-def test_a_package_does_not_belong_into_a_branch(tmp_path):
-    assert contents.problems(wheel(tmp_path), {}) == ["a_b-1.0-py3-none-any.whl: a_b does not belong at its top"]
+@pytest.mark.parametrize("make", [wheel, sdist])
+def test_a_distribution_without_an_entry_is_named(make, tmp_path):
+    """Each name on the index is a project with an owner: a release has no project without code."""
+    path = make(tmp_path)
+    assert contents.problems(path, {}) == [f"{path.name}: a-b is no distribution of matrix.toml"]
 
 
 def test_a_missing_package_is_reported(tmp_path):
@@ -87,12 +92,71 @@ def test_the_present_version_has_a_section():
 
 
 def test_every_distribution_and_every_branch_has_a_bill_of_materials():
-    named = [subject.name for subject in sbom.subjects(MATRIX)]
+    subjects = list(sbom.subjects(MATRIX))
+    named = [subject.title for subject in subjects]
     branches = [cell.branch for cell in MATRIX.cells.values() if cell.branch]
     assert named == [
         *(name.name for name in MATRIX.distributions.values()),
         *(f"onnx-compat-{name}" for name in branches),
     ]
+    (subject,) = [subject for subject in subjects if subject.title == "onnx-compat-tf2-8"]
+    assert (subject.name, subject.requirement) == ("onnx-compat-tf2", "onnx-compat-tf2[tf2-8-cpu]")
+
+
+def test_a_release_has_two_files_for_each_distribution_with_code():
+    assert [distribution.name for distribution in MATRIX.distributions.values()] == [
+        "onnx-compat",
+        "onnx-compat-tensorflow",
+        "onnx-compat-tf1",
+        "onnx-compat-tf2",
+        "onnx-compat-tflite",
+        "onnx-compat-keras",
+    ]
+    for distribution in MATRIX.distributions.values():
+        assert any((distribution.root / distribution.package).rglob("*.py")), distribution.name
+
+
+ADDRESS = f"https://github.com/onnx-compat/onnx-compat/releases/download/v{MATRIX.version}/constraints-"
+
+
+@pytest.mark.parametrize(
+    ("id_", "requirements"),
+    [
+        ("reference-onnx1.12.0-py37", "'onnx-compat=={version}'"),
+        ("tf2-2.8.4-py310", "'onnx-compat[tf2-8-cpu]=={version}'"),
+        ("tf1-1.15.5-probability-py37", "'onnx-compat[tf1-15-probability]=={version}'"),
+        ("tf2-2.2.3-probability-py38", "'onnx-compat[tf2-2-cpu-probability]=={version}'"),
+        ("tf2-2.21.0-tf-keras-py313", "'onnx-compat[tf2-21]=={version}' 'tf-keras'"),
+        ("tf2-2.21.0-gpu-py313", "'onnx-compat[tf2-21]=={version}' 'tensorflow[and-cuda]'"),
+        ("tf1-1.15.5-nvidia-py38", "'onnx-compat-tf1=={version}' 'nvidia-tensorflow'"),
+        ("tflite-litert-2.1.6-py313", "'onnx-compat[litert2-1]=={version}'"),
+        ("keras-3.15.1-jax-py311", "'onnx-compat[keras3-15-jax]=={version}'"),
+    ],
+)
+def test_the_constraints_of_a_cell_have_their_command(id_, requirements):
+    command = constraints.install_command(MATRIX, MATRIX.cells[id_])
+    assert command == f"pip install {requirements.format(version=MATRIX.version)} -c {ADDRESS}{id_}.txt"
+
+
+@pytest.mark.parametrize("cell", [cell for cell in MATRIX.cells.values() if cell.branch], ids=lambda cell: cell.id)
+def test_the_constraints_of_a_branch_pin_the_build_that_the_command_installs(cell):
+    pins = dict(line.split("==") for line in cell.constraints.read_text(encoding="utf-8").splitlines())
+    for requirement in map(Requirement, branch_extras(MATRIX, cell)[constraints.pinned_build(MATRIX, cell)]):
+        assert requirement.specifier.contains(pins[requirement.name]), requirement
+
+
+def test_every_locked_cell_is_a_file_and_a_command_of_the_release():
+    locked = [cell.id for cell in MATRIX.cells.values() if cell.constraints.exists()]
+    files = constraints.files(MATRIX)
+    assert [f"constraints-{id_}.txt" for id_ in locked] == list(files)
+    assert all(path.is_file() for path in files.values())
+    text = exact_versions(MATRIX)
+    page = (build.ROOT / "docs" / "reference" / "versions.md").read_text(encoding="utf-8")
+    for id_ in locked:
+        command = constraints.install_command(MATRIX, MATRIX.cells[id_])
+        assert command in text.splitlines() and command in page.splitlines()
+    publish = (build.ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert "release/constraints/*" in publish
 
 
 def test_the_output_of_uv_is_parsed():

@@ -203,3 +203,19 @@ def test_the_page_shows_the_outcome_of_each_operator(folder: Path, monkeypatch: 
         assert f"| {row} |" in lines
     assert "| Relu | 6 | no case |" in lines
     assert not any("gone" in line for line in lines)
+
+
+def test_a_case_of_a_part_is_compared_with_its_stored_outcome(monkeypatch, tmp_path):
+    before = {"cases": "digest"}
+    stored = {"node/1/a": "pass", "node/1/b": "fallback", "node/1/c": "void"}
+    monkeypatch.setattr(results, "load_cases", lambda folder: {"digest": {}})
+    monkeypatch.setattr(results, "outcomes", lambda small, cases: stored)
+
+    def worse(**outcome_by_name):
+        rows = [{"id": f"node/1/{name}", "outcome": outcome} for name, outcome in outcome_by_name.items()]
+        return results.find_worse_cases({"results": rows}, before, tmp_path)
+
+    assert worse(a="pass", b="fallback", c="gap", unknown="fail") == []
+    assert worse(b="pass") == [], "better"
+    assert worse(a="fallback", b="gap") == ["node/1/a: fallback, was pass", "node/1/b: gap, was fallback"]
+    assert results.find_worse_cases({"results": []}, {"counts": {}}) == []

@@ -8,18 +8,34 @@ from pathlib import Path
 import pytest
 
 from matrix import trial
-from matrix.branches import branches, minors
+from matrix.branches import branch_extras, branches, minors
 from matrix.data import MatrixError, load
 
 MATRIX = load()
 FOUND = {"framework": "tensorflow", "version": "2.8.4", "files": ["saved_model"], "probability": "0.16.0"}
-REFUSED = "the branch requires Python >=3.7,<3.11"
+# What pip 26.3 and uv 0.13.8 said, without the ends of long lines: tests/e2e/test_wrong_python.py compares the tools of today.
+MESSAGES = [
+    ("tf2-8", "ERROR: No matching distribution found for tensorflow~=2.8.4 (from onnx-compat-tf2[tf2-8])"),
+    (
+        "tf2-8",
+        "Because tensorflow==2.8.4 has no wheels with a matching Python ABI tag (e.g., `cp311`) and only the following",
+    ),
+    (
+        "litert1-0",
+        "Because ai-edge-litert==1.0.1 has no wheels with a matching\n  Python implementation tag (e.g., `cp38`) and",
+    ),
+    ("tf1-15", "ERROR: Package 'onnx-compat-tf1' requires a different Python: 3.11.7 not in '<3.9,>=3.7'"),
+    ("keras3-15-jax", "ERROR: Package 'jax' requires a different Python: 3.10.13 not in '>=3.11'"),
+    ("keras3-15-jax", "does not satisfy Python>=3.11 and jax==0.10.2 depends on Python>=3.11, we can conclude that"),
+]
 
 
 def proving(*parts):
     """Return the cell whose branch a command names."""
     (name,) = {
-        branch_name for part in parts for branch_name in re.findall(r"onnx-compat\[([a-z0-9-]+?)(?:-cpu)?[],]", part)
+        branch_name
+        for part in parts
+        for branch_name in re.findall(r"onnx-compat\[([a-z0-9-]+?)(?:-cpu)?(?:-probability)?\]", part)
     }
     return branches(MATRIX)[name]
 
@@ -34,8 +50,10 @@ def machine(monkeypatch):
         python = next((part.partition("=")[2] for part in command if part.startswith("--python-version=")), "")
         if command[0].startswith("python"):  # pip of that Python, or the script
             python = command[0][len("python") :] if "pip" in command else ""
-        if python and python not in minors(proving(*command, given or "").pythons):
-            refusal = does.get("refused", REFUSED)
+        cell = proving(*command, given or "") if python else None
+        if cell and python not in minors(cell.pythons):
+            requirement = branch_extras(MATRIX, cell)[cell.branch][0]
+            refusal = does.get("refused", f"ERROR: No matching distribution found for {requirement}")
             if refusal is None:
                 return ""
             raise trial.Failed(refusal)
@@ -74,15 +92,29 @@ def test_a_branch_that_works(machine):
     }
     version = MATRIX.version
     assert requested == {
-        f"onnx-compat[{extras}]=={version}" for extras in ("tf2-8", "tf2-8-cpu", "tf2-8-cpu,probability")
+        f"onnx-compat[{extra}]=={version}" for extra in ("tf2-8", "tf2-8-cpu", "tf2-8-cpu-probability")
     }
 
 
-def test_two_builds_of_one_framework_are_not_tried_beside_each_other(machine):
+def test_two_builds_of_one_framework_in_an_environment_are_a_failure(machine):
     machine[0]["resolved"] = ["tensorflow==2.8.4", "tensorflow-cpu==2.8.4"]
-    branch_trial = run_trial("tf2-8")
-    assert any(f"onnx-compat[tf2-8,probability]=={MATRIX.version}" in command for command, _, _ in machine[1])
-    assert branch_trial.failures == []
+    (failure,) = run_trial("tf2-8").failures
+    assert "tf2-8-cpu-probability installs two builds of TensorFlow" in failure
+
+
+def test_tf_keras_is_tried_with_the_full_build(machine):
+    assert run_trial("tf2-18").failures == []
+    assert any(f"onnx-compat[tf2-18-probability]=={MATRIX.version}" in command for command, _, _ in machine[1])
+
+
+@pytest.mark.parametrize(("branch", "message"), MESSAGES)
+def test_a_refusal_names_the_framework_or_the_python(branch, message):
+    (branch_trial,) = trial.trials(MATRIX, Path("dist"), [branch])
+    refuse = [sys.executable, "-c", "import sys; sys.exit(sys.argv[1])", message]
+    branch_trial._expect_refusal("3.99", *refuse)
+    unrelated = re.sub("tensorflow|ai-edge-litert|onnx-compat-tf1|jax", "numpy", message)
+    with pytest.raises(trial.Failed, match="refused for another reason"):
+        branch_trial._expect_refusal("3.99", *refuse[:-1], unrelated)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ NOT_RUN = {
     "starts sessions of nox": "tests/matrix/test_commands.py",
     "writes files of the repository": "tests/matrix/test_commands.py",
     "needs Docker": "tests/shims/test_tensorflow_serving.py",
+    "needs a GPU": "tests/matrix/test_devices.py",
     "needs Android": "tests/matrix/test_phone_page.py",
     "needs iOS": "tests/matrix/test_phone_page.py",
     "a diagram": "",

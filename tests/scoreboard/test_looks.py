@@ -11,6 +11,9 @@ from playwright.sync_api import Page
 Visit = Callable[..., Page]
 Picture = Callable[[Page, str], None]
 VIEWS = {
+    "operators": "#/operators",
+    "operator": "#/operators?operator=conv",
+    "matches": "#/operators?operator=con",
     "map": "#/map",
     "cell": "#/cell/tf2-2.21.0-py313/20/Resize",
     "state": "#/cell/keras-3.0.5-tensorflow-py39/all",
@@ -23,7 +26,7 @@ CONTRAST = """() => {
     const [r, g, b] = colour.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const parse = (text) => text.match(/[\\d.]+/g).map((part, i) => text.startsWith("color(srgb") && i < 3 ? 255 * part : Number(part));
   const behind = (one) => {
     for (; one; one = one.parentElement) {
       const colour = parse(getComputedStyle(one).backgroundColor);
@@ -45,9 +48,9 @@ CONTRAST = """() => {
 
 
 def _fits(page: Page) -> None:
-    """Assert that the page is not wider than the window."""
+    """Assert that the page is not wider than the window, which a phone would shrink to fit."""
     wide = page.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]")
-    assert max(wide[:2]) <= wide[2], wide
+    assert page.viewport_size is not None and max(wide) <= page.viewport_size["width"], wide
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -74,12 +77,22 @@ def test_the_map_scrolls_in_its_box_and_its_names_stay(visit: Visit, picture: Pi
     box = page.locator(".scroll")
     assert box.evaluate("one => one.scrollWidth > one.clientWidth")
     box.evaluate("one => (one.scrollLeft = 600)")
-    name = page.locator('.map th[title="tf2-2.20.0-py313"]')
+    name = page.locator('.map th[data-cell="tf2-2.20.0-py313"]')
     name.scroll_into_view_if_needed()
     box_of_name = name.bounding_box()
     assert box_of_name is not None and 0 <= box_of_name["x"] < 30
     _fits(page)
     picture(page, "map-360-scrolled")
+
+
+def test_greyed_steps_stay_apart_from_the_others(visit: Visit) -> None:
+    page = visit("#/operators?operator=conv")
+    grounds = page.locator(".range").evaluate_all(
+        "all => all.map((one) => [one.className, getComputedStyle(one).backgroundColor])"
+    )
+    by_class = dict(grounds)
+    assert {"range level5", "range level5 moved", "range level0 moved", "range state"} <= set(by_class)
+    assert len(set(by_class.values())) == len(by_class)
 
 
 def test_the_stored_page_opens(visit: Visit, picture: Picture, stored_page: Path) -> None:
@@ -89,16 +102,9 @@ def test_the_stored_page_opens(visit: Visit, picture: Picture, stored_page: Path
     picture(page, "stored")
     page.goto(stored_page.as_uri() + str(page.locator(".map td[class^=level] a").first.get_attribute("href")))
     assert page.locator(".rows tbody tr").count() > 10
+    page.goto(stored_page.as_uri() + "#/operators")
+    _fits(page)
+    picture(page, "stored-operators")
     page.goto(stored_page.as_uri() + "#/compare")
     assert page.locator(".rows").count() >= 1
     picture(page, "stored-compare")
-
-
-@pytest.fixture
-def stored_page(tmp_path: Path) -> Path:
-    """Write the scoreboard of the stored results with the command, and return its path."""
-    from matrix.__main__ import main
-
-    folder = tmp_path / "scoreboard"
-    assert main(["scoreboard", "--out", str(folder)]) == 0
-    return folder / "index.html"

@@ -12,18 +12,20 @@ Visit = Callable[..., Page]
 
 def _cells(page: Page) -> List[str]:
     """Return the cell of each row of the map, in their order."""
-    return page.locator(".map tbody tr:not(.group) th[scope=row]").evaluate_all("all => all.map((one) => one.title)")
+    return page.locator(".map tbody tr:not(.group) th[scope=row]").evaluate_all(
+        "all => all.map((one) => one.dataset.cell)"
+    )
 
 
 def _cell(page: Page, row: str, column: str) -> Locator:
     at = page.locator(".map thead th").evaluate_all(
         "(all, text) => all.findIndex((one) => one.textContent === text)", column
     )
-    return page.locator(f'.map tr:has(th[title="{row}"]) > *').nth(at)
+    return page.locator(f'.map tr:has(th[data-cell="{row}"]) > *').nth(at)
 
 
 def test_the_map_shows_every_cell_with_its_share(visit: Visit) -> None:
-    page = visit()
+    page = visit("#/map")
     assert len(_cells(page)) > 60, "also those that were never run"
     expect(_cell(page, "reference-onnx1.12.0-py37", "28")).to_have_text("100")
     expect(_cell(page, "tf2-2.20.0-py313", "17")).to_have_text("\u271591.6")
@@ -35,10 +37,16 @@ def test_the_map_shows_every_cell_with_its_share(visit: Visit) -> None:
     expect(page.locator(".map .no-gpu td")).to_contain_text("no GPU found: the framework lists no device")
     expect(page.locator(".map tbody .group th")).to_contain_text(["TensorFlow 1", "TensorFlow 2", "TensorFlow Lite", "Keras", "Reference", "Peers"])  # fmt: skip
     expect(_cell(page, "peer-onnx2tf-2.6.9-py312", "28")).to_have_text("\u271580")
+    row = page.locator('.map th[data-cell="tf2-2.20.0-py313"]')
+    expect(row).to_contain_text("2 days old, code moved")
+    assert row.get_attribute("title") == (
+        "tf2-2.20.0-py313; 2026-05-03 10:00; the code has moved: 2 inputs have changed since (a/first.py, a/second.py)"
+    )
+    expect(page.locator(".map tr.moved")).to_have_count(3)
 
 
 def test_filters_narrow_the_map_and_are_in_the_address(visit: Visit) -> None:
-    page = visit()
+    page = visit("#/map")
     page.get_by_role("combobox", name="Framework", exact=True).select_option("tf2")
     assert {cell.partition("-")[0] for cell in _cells(page)} == {"tf2"}
     page.get_by_label("Operator").fill("resize")
@@ -68,7 +76,7 @@ def test_an_operator_is_exact_where_there_is_one_of_its_name(visit: Visit) -> No
 
 
 def test_a_cell_of_the_map_opens_its_operators_and_their_cases(visit: Visit) -> None:
-    page = visit()
+    page = visit("#/map")
     _cell(page, "tf2-2.20.0-py313", "17").click()
     assert page.url.endswith("#/cell/tf2-2.20.0-py313/17")
     expect(page.locator("h1")).to_have_text("tf2 2.20.0 opset 17")
@@ -101,7 +109,7 @@ def test_deep_links_open_their_target(visit: Visit) -> None:
     expect(page.locator("h1")).to_have_text("tf2 2.21.0 opset 20")
     expect(visit("#/cell/nothing/7").locator("main")).to_contain_text("No such cell")
     expect(visit("#/cell/keras-3.0.5-tensorflow-py39/all").locator("main")).to_contain_text("broken: the cell did not")
-    expect(visit("#/%zz/%").locator("h1")).to_have_text("What runs where")
+    expect(visit("#/%zz/%").locator("h1")).to_have_text("Which versions run an operator")
 
 
 def test_the_map_is_navigated_by_keyboard(visit: Visit) -> None:
@@ -134,9 +142,9 @@ def test_the_map_is_navigated_by_keyboard(visit: Visit) -> None:
 def test_two_runs_side_by_side(visit: Visit) -> None:
     page = visit("#/compare/tf2-2.21.0-py313/tf2-2.20.0-py313")
     totals = page.locator(".rows").first
-    expect(totals.locator(".difference td.number")).to_have_text(["+65", "\u221239", "\u221227", "+1"])
+    expect(totals.locator(".difference td.number")).to_have_text(["+64", "\u221239", "\u221227", "+2"])
     operators = page.locator(".rows").nth(1).locator("tbody tr")
-    expect(operators.locator("th")).to_have_text(["Conv", "Loop", "Resize"])
+    expect(operators.locator("th")).to_have_text(["Conv", "Loop", "Resize", "Scan"])
     expect(operators.first.locator("td")).to_have_text(
         ["11", "\u2713 pass", "\u2715 fail", "\u22121", "\u00b7", "\u00b7", "+1"]
     )

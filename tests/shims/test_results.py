@@ -1,6 +1,7 @@
 """Results that every shim must share with the reference, for sizes, pads and integers at their limits."""
 
 import itertools
+import os
 from typing import Any, Dict, List, Sequence
 
 import numpy as np
@@ -151,3 +152,97 @@ def test_a_diagonal_far_from_the_matrix(given: str, upper: int, shim_name: str) 
         feeds = {"x": x} if given == "known" else {"x": x, "k": np.array(k, np.int64)}
         (got,) = run(protos[k] if given == "known" else open_, feeds, shim_name)
         np.testing.assert_array_equal(got, want, err_msg="k = %d" % k)
+
+
+# -- exact quotients ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "divisors",
+    [
+        np.arange(1, 33, dtype=np.float32),
+        np.tile(np.array([0.5, -2, 0.125, 1], np.float32), 8),
+        np.tile(np.array([0, -0.0, 0.3, np.nan], np.float32), 8),
+        np.float32(0.3),
+        np.float32(0.5),
+    ],
+    ids=["integers", "powers of two", "zeros", "scalar", "scalar power of two"],
+)
+def test_a_quotient_by_a_constant_is_exact(divisors: Any, shim_name: str) -> None:
+    """An optimizer that multiplies by an approximate reciprocal changes ties: 1.75 / 0.5 must be 3.5."""
+    proto = model(
+        [helper.make_node("Div", ["x", "d"], ["y"])],
+        {"x": (TensorProto.FLOAT, ["n", 32])},
+        {"y": TensorProto.FLOAT},
+        {"d": divisors},
+    )
+    x = np.random.RandomState(0).uniform(-8, 8, (64, 32)).astype(np.float32).round(2)
+    (got,) = run(proto, {"x": x}, shim_name)
+    with np.errstate(all="ignore"):
+        expected = x / divisors
+    # XLA's algebraic simplifier multiplies by the rounded reciprocal of a constant.
+    is_rounded_twice = shim_name == "keras" and os.environ["KERAS_BACKEND"] == "jax"
+    finite = np.isfinite(expected)
+    np.testing.assert_array_max_ulp(got[finite], expected[finite], maxulp=1 if is_rounded_twice else 0)
+    # The kernels of tflite-runtime 2.7 give the largest float32 in place of infinity.
+    np.testing.assert_array_max_ulp(got[~finite], expected[~finite], maxulp=1)
+
+
+def test_a_tie_of_a_rescaled_value_rounds_to_even(shim_name: str) -> None:
+    scales = np.tile(np.array([0.5, 1, 3, 0.25], np.float32), 4)
+    proto = model(
+        [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], axis=1)],
+        {"x": (TensorProto.FLOAT, ["n", 16])},
+        {"y": TensorProto.UINT8},
+        {"s": scales, "z": np.zeros(16, np.uint8)},
+    )
+    halves = np.arange(8, dtype=np.float32)[:, np.newaxis] + np.float32(0.5)
+    (got,) = run(proto, {"x": halves * scales}, shim_name)
+    np.testing.assert_array_equal(got, np.broadcast_to(np.rint(halves), (8, 16)))
+
+
+# -- strides -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 3), (3, 5), ("h", "w")])
+@pytest.mark.parametrize("strides", [(1, 3), (3, 1)])
+def test_unequal_strides_over_a_single_channel(strides: Any, sizes: Any, shim_name: str) -> None:
+    """The result has one column or several. Kernels of some frameworks differ for a single column."""
+    random = np.random.RandomState(0)
+    proto = model(
+        [helper.make_node("Conv", ["x", "w"], ["y"], strides=strides, pads=[1, 0, 0, 0])],
+        {"x": (TensorProto.FLOAT, ["n", 1, *sizes])},
+        {"y": TensorProto.FLOAT},
+        {"w": random.randint(-3, 4, (2, 1, 2, 2)).astype(np.float32)},
+    )
+    shape = [size if isinstance(size, int) else 3 for size in sizes]
+    x = random.randint(-3, 4, (2, 1, *shape)).astype(np.float32)
+    np.testing.assert_array_equal(run(proto, {"x": x}, shim_name)[0], run(proto, {"x": x}, "reference")[0])
+
+
+# -- products of a matrix with itself ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("operands", ["tt", "tu", "ut", "uu"])
+@pytest.mark.parametrize("perm", [[0, 1, 2, 3], [0, 2, 3, 1], [2, 1, 3, 0]])
+def test_a_matrix_times_itself(perm: Any, operands: str, shim_name: str) -> None:
+    """Also behind a transpose (t), and with one or both operands transposed (u)."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=perm),
+        helper.make_node("Transpose", ["t"], ["u"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", list(operands), ["y"]),
+    ]
+    proto = model(nodes, {"x": (TensorProto.FLOAT, [2] * 4)}, {"y": TensorProto.FLOAT})
+    x = np.arange(16, dtype=np.float32).reshape([2] * 4)
+    t = x.transpose(perm)
+    values = {"t": t, "u": t.swapaxes(2, 3)}
+    expected = values[operands[0]] @ values[operands[1]]
+    np.testing.assert_array_equal(run(proto, {"x": x}, shim_name)[0], expected)
+
+
+# -- ties --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("function", ["Relu", "Sign", "Floor", "Ceil"])
+def test_the_first_of_equal_extremes(function: str, shim_name: str) -> None:
+    """An optimizer that leaves a monotonic function out of ArgMax or ArgMin sees no ties."""
+    x = np.array([[-80.3, -80.5, -80.7], [80.1, 80.3, 80.5], [-0.3, -0.1, -0.7]], np.float32)
+    for kind in ("Max", "Min"):
+        nodes = [
+            helper.make_node(function, ["x"], ["f"]),
+            helper.make_node("Arg" + kind, ["f"], [kind], axis=1, keepdims=0),
+        ]
+        proto = model(nodes, {"x": (TensorProto.FLOAT, ["n", 3])}, {kind: TensorProto.INT64})
+        np.testing.assert_array_equal(run(proto, {"x": x}, shim_name)[0], run(proto, {"x": x}, "reference")[0])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from onnx_compat.discovery import selection
 
@@ -29,6 +30,27 @@ def test_the_other_shim_names_the_right_shim(shim: Any) -> None:
     assert not probe.available and "shim " + shim.name in probe.reason
 
 
+def test_a_graph_of_the_caller_does_not_change_the_shim(shim: Any) -> None:
+    """The result of a probe is kept for the process."""
+    import onnx_compat
+    from onnx_compat.errors import ShimError
+
+    tf = shim.features.tf
+    port = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", [port("x", 1, [2])], [port("y", 1, [2])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    feed = {"x": np.ones(2, np.float32)}
+    with tf.Graph().as_default():
+        assert shim.find_obstacle(tf) is None
+        runnable = onnx_compat.prepare(model, shim=shim.name)
+        if shim.name == "tf2":
+            with pytest.raises(ShimError, match="TensorFlow builds a graph here"):
+                runnable.run(feed)
+        else:
+            assert runnable.run(feed)[0].tolist() == [-1, -1]
+    assert runnable.run(feed)[0].tolist() == [-1, -1]
+
+
 def test_loading_the_shim_imports_no_tensorflow_and_probing_prints_nothing(shim_name: str) -> None:
     code = (
         "import sys, onnx_compat_%s as shim; assert 'tensorflow' not in sys.modules;"
@@ -49,6 +71,30 @@ def test_a_missing_kernel_is_replaced_or_an_error(shim: Any) -> None:
     assert not features.can_run("Conv2D", "string", 2)
     with pytest.raises(UnsupportedError, match="no kernel of Conv2D for string"):
         features.route("Conv2D", "string", 2)
+
+
+@pytest.mark.parametrize("name", ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"])
+def test_a_comparison_in_another_dtype_stays_a_boolean(name: str, shim: Any, monkeypatch: Any) -> None:
+    from onnx_compat_tensorflow.emitter import GraphEmitter
+    from onnx_compat_tensorflow.kernels import Route
+
+    monkeypatch.setattr(type(shim.features), "route", lambda *about: Route("int64", "cast"))
+    tf = shim.features.tf
+    with tf.Graph().as_default():
+        x = tf.constant([1, 2], tf.int32)
+        assert GraphEmitter(shim.features).op(name, x, x).dtype == tf.bool
+
+
+def test_a_scattered_sum_without_a_kernel_is_refused(shim: Any) -> None:
+    from onnx_compat_tensorflow.emitter import GraphEmitter
+
+    from onnx_compat.errors import UnsupportedError
+
+    tf = shim.features.tf
+    with tf.Graph().as_default():
+        x = tf.constant([b"a"])
+        with pytest.raises(UnsupportedError, match="no kernel of TensorScatterAdd for string"):
+            GraphEmitter(shim.features).scatter_nd(x, tf.constant([[0]]), x, "add")
 
 
 @pytest.mark.parametrize("size", [7, 8])

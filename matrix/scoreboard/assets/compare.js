@@ -21,7 +21,7 @@ function showCompare(place, [first = "", second = ""]) {
         SHIMS.map((shim) => {
           const its = able.filter((one) => one.shim === shim);
           return its.length
-            ? h("optgroup", { label: SHIM_NAMES[shim] || shim }, its.map((one) => h("option", { value: one.key, selected: one === run }, `${one.title} py${one.python}${one.key.includes("~") ? `, ${day(one.date)}` : ""}`)))
+            ? h("optgroup", { label: shimName(shim) }, its.map((one) => h("option", { value: one.key, selected: one === run }, `${one.title} py${one.python}${one.key.includes("~") ? `, ${day(one.date)}` : ""}`)))
             : null;
         }),
       ),
@@ -93,8 +93,8 @@ function operatorDifferences(a, b) {
     }
   }
   const rows = [...found.values()]
-    .map((one) => ({ ...one, ends: (counted(one.alone[0]) ? one.alone : one.all).map(worst) }))
-    .filter(({ ends, all }) => ends[0] !== ends[1] || all[0].some((n, i) => n !== all[1][i]))
+    .map(({ operator, alone, all }) => ({ operator, rows: worst(alone[0]) ? alone : all })) // outcome and counts are of the same cases
+    .filter(({ rows }) => rows[0].some((n, i) => n !== rows[1][i]))
     .sort((x, y) => numbers.compare(x.operator, y.operator));
   const name = (one) => `${parts(one.operator).name}`;
   return h(
@@ -118,8 +118,8 @@ function operatorDifferences(a, b) {
                   {},
                   h("th", { scope: "row" }, name(one)),
                   h("td", {}, parts(one.operator).since || "\u2013"),
-                  [a, b].map((run, i) => h("td", {}, h("a", { href: hash("cell", [run.key, "all", name(one)]) }, told(one.ends[i])))),
-                  [0, 1, 2, 3].map((i) => h("td", { class: "number" }, one.all[0][i] === one.all[1][i] ? h("span", { class: "faint" }, "\u00b7") : signed(one.all[1][i] - one.all[0][i]))),
+                  [a, b].map((run, i) => h("td", {}, h("a", { href: hash("cell", [run.key, "all", name(one)]) }, told(worst(one.rows[i]))))),
+                  [0, 1, 2, 3].map((i) => h("td", { class: "number" }, one.rows[0][i] === one.rows[1][i] ? h("span", { class: "faint" }, "\u00b7") : signed(one.rows[1][i] - one.rows[0][i]))),
                 ),
               ),
             ),

@@ -1,6 +1,6 @@
 // A cell: its operators at an opset, and the cases of each with their messages.
 
-function showCell(place, [key, at = "all", operator = ""], filters) {
+function showCell(place, [key, at = "all", operator = ""]) {
   const run = byKey.get(key);
   if (!run) {
     put(place, h("h1", { tabindex: "-1" }, "No such cell"), h("p", {}, h("code", {}, key), " has no results here. ", h("a", { href: hash("map") }, "To the map")));
@@ -11,7 +11,7 @@ function showCell(place, [key, at = "all", operator = ""], filters) {
   const row = only ? columns[only] || none() : all;
   put(
     place,
-    h("p", { class: "back" }, h("a", { href: hash("map", [], filters) }, "\u2190 Map")),
+    h("p", { class: "back" }, h("a", { href: hash(last.view, [], last.filters) }, last.view === "map" ? "\u2190 Map" : "\u2190 Operators")),
     h("h1", { tabindex: "-1" }, run.title, h("small", {}, ` ${only ? columnTitle(only) : "all opsets"}`)),
     facts(run),
   );
@@ -34,11 +34,12 @@ function facts(run) {
     ["cell", h("code", {}, run.cell)],
     ["Python", run.python],
     ["pins", run.pins.length ? h("code", {}, run.pins.join(" ")) : null],
-    ["run", when(run)],
+    ["run", run.date ? [when(run), ` (${age(run.date)})`] : null],
     ["revision", run.revision ? h("code", {}, run.revision) : null],
     ["sample", run.sample],
-    ["from", run.source && run.source !== "stored" ? run.source : null],
-    ["kernels of its own", run.natives && run.natives.length ? run.natives.join(", ") : null],
+    ["code since", run.moved ? `${run.moved[0]}${run.moved.length > 1 ? `, such as ${run.moved.slice(1).join(", ")}` : ""}` : run.revision && run.state === "ran" ? "the same" : null],
+    ["from", run.source],
+    ["kernels of its own", run.natives.length ? run.natives.join(", ") : null],
     ["compare", run.state === "ran" ? h("a", { href: hash("compare", [run.key]) }, "with another") : null],
   ];
   return h("dl", { class: "facts" }, told.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
@@ -53,20 +54,20 @@ function opsets(run, only, columns, all) {
           h(
             "a",
             {
-              href: hash("cell", [run.key, key || "all"]), class: `level${level(row)}`, "aria-current": (key || null) === only ? "true" : null,
+              href: hash("cell", [run.key, key || "all"]), class: level(row), "aria-current": (key || null) === only ? "true" : null,
               title: `${key ? columnTitle(key) : "all opsets"}: ${spoken(row)}`,
             },
             h("b", {}, key ? columnName(key) : "all"),
-            h("span", {}, percent(row[0], counted(row))),
+            h("span", {}, shareSign(row), percent(row[0], counted(row))),
           ),
         )
       : null;
-  return h("nav", { "aria-label": "Opsets" }, h("ul", { class: "opsets" }, link("", all), COLUMNS.map((key) => link(key, columns[key] || none()))));
+  return h("nav", { "aria-label": "Opsets" }, h("ul", { class: `opsets${run.moved ? " moved" : ""}` }, link("", all), COLUMNS.map((key) => link(key, columns[key] || none()))));
 }
 
 function operatorTable(run, only, operator) {
   const rows = run.operators(only);
-  const natives = new Set(run.natives || []);
+  const natives = new Set(run.natives);
   const body = h("tbody", {});
   const draw = (text) => {
     const wanted = matching(text);
@@ -83,6 +84,7 @@ function operatorTable(run, only, operator) {
     "section",
     {},
     h("h2", {}, "Operators"),
+    h("p", { class: "small" }, "Outcome and counts are those of the cases with this operator alone. In a case beside other operators, any of them may be the cause."),
     h("form", { class: "filters", role: "search", "aria-label": "Filter of operators", onsubmit: (event) => event.preventDefault() }, field),
     h(
       "div",
@@ -94,7 +96,7 @@ function operatorTable(run, only, operator) {
         h(
           "thead",
           {},
-          h("tr", {}, ["Operator", "Since", "Outcome", ...OUTCOMES.slice(0, 4)].map((name, i) => h("th", { scope: "col", class: i > 2 ? "number" : null }, name))),
+          h("tr", {}, ["Operator", "Since", "Outcome", ...OUTCOMES, "beside others"].map((name, i) => h("th", { scope: "col", class: i > 2 ? "number" : null }, name))),
         ),
         body,
       ),
@@ -104,7 +106,7 @@ function operatorTable(run, only, operator) {
 
 function operatorRows(run, one, natives, open) {
   const { name, since } = parts(one.operator);
-  const cases = h("tr", { class: "cases", hidden: !open }, h("td", { colspan: 7 }));
+  const cases = h("tr", { class: "cases", hidden: !open }, h("td", { colspan: 9 }));
   const fill = () => cases.cells[0].childElementCount || cases.cells[0].append(caseList(run, one.cases));
   if (open) fill();
   const toggle = h(
@@ -126,8 +128,9 @@ function operatorRows(run, one, natives, open) {
       {},
       h("th", { scope: "row" }, toggle),
       h("td", {}, since || "\u2013"),
-      h("td", {}, told(one.outcome), how ? h("small", {}, how) : null),
-      [0, 1, 2, 3].map((i) => h("td", { class: "number" }, one.row[i] ? count(one.row[i]) : h("span", { class: "faint" }, "0"))),
+      h("td", {}, told(one.outcome), how || !one.isAlone ? h("small", {}, one.isAlone ? how : `${how} beside others`) : null),
+      one.row.map((n) => h("td", { class: "number" }, n ? count(n) : h("span", { class: "faint" }, "0"))),
+      h("td", { class: "number" }, worst(one.beside) ? [sign(worst(one.beside)), " ", spoken(one.beside)] : h("span", { class: "faint" }, "\u2013")),
     ),
     cases,
   ];
@@ -174,7 +177,7 @@ function suiteTable(run) {
   return h(
     "details",
     { class: "suites" },
-    h("summary", {}, `Counts by suite and release (${Object.keys(run.counts).length})`),
+    h("summary", {}, `Counts by suite and release (${Object.keys(run.counts).length}); a void case is counted as a gap`),
     h(
       "div",
       { class: "scroll" },

@@ -5,7 +5,7 @@ const HIGH = 56;
 
 function showHistory(place, filters, refresh) {
   const lines = new Map();
-  for (const one of data.history) {
+  for (const one of results().history) {
     if (!lines.has(one.cell)) lines.set(one.cell, []);
     lines.get(one.cell).push(one);
   }
@@ -21,7 +21,7 @@ function showHistory(place, filters, refresh) {
         "label",
         {},
         h("span", {}, "Framework"),
-        h("select", { name: "framework", onchange: (event) => refresh({ framework: event.target.value }) }, ["", ...SHIMS].map((shim) => h("option", { value: shim, selected: shim === filters.framework }, shim ? SHIM_NAMES[shim] || shim : "all"))),
+        h("select", { name: "framework", onchange: (event) => refresh({ framework: event.target.value }) }, ["", ...SHIMS].map((shim) => h("option", { value: shim, selected: shim === filters.framework }, shim ? shimName(shim) : "all"))),
       ),
     ),
     shown.length ? h("ul", { class: "charts" }, shown.map((run) => h("li", {}, chart(run, lines.get(run.cell))))) : h("p", { class: "empty" }, "No run was recorded."),

@@ -1,6 +1,6 @@
 // Choice of the view: the part of the address after # holds its whole state, so that it can be shared.
 
-const FILTERS = ["framework", "operator", "state"];
+const FILTERS = ["framework", "operator", "state", "cases"];
 
 function hash(view, path = [], filters = {}) {
   const told = FILTERS.filter((name) => filters[name]).map((name) => `${name}=${encodeURIComponent(filters[name])}`);
@@ -11,7 +11,7 @@ function where() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [view, ...rest] = path.split("/").map(decoded);
   const told = new URLSearchParams(query);
-  return { view: VIEWS[view] ? view : "map", rest, filters: Object.fromEntries(FILTERS.map((name) => [name, told.get(name) || ""])) };
+  return { view: VIEWS[view] ? view : "operators", rest, filters: Object.fromEntries(FILTERS.map((name) => [name, told.get(name) || ""])) };
 }
 
 function decoded(text) {
@@ -22,14 +22,17 @@ function decoded(text) {
   }
 }
 
+const LISTS = ["operators", "map"];
 const VIEWS = {
+  operators: (place, rest, filters, refresh) => showOperators(place, filters, refresh),
   map: (place, rest, filters, refresh) => showMap(place, filters, refresh),
-  cell: (place, rest) => showCell(place, rest, last),
+  cell: (place, rest) => showCell(place, rest),
   compare: (place, rest) => showCompare(place, rest),
   history: (place, rest, filters, refresh) => showHistory(place, filters, refresh),
 };
 
-let last = {};
+/** The list from which a cell was opened, and its filters. */
+let last = { view: "operators", filters: {} };
 let came = null;
 
 function say(text) {
@@ -48,11 +51,11 @@ function draw(moved) {
     history.replaceState(null, "", hash(view, rest, { ...filters, ...change }));
     draw(false);
   };
-  if (view === "map") last = filters;
+  if (LISTS.includes(view)) last = { view, filters };
   main.replaceChildren();
   VIEWS[view](main, rest, filters, refresh);
   document.querySelectorAll("header nav a").forEach((link) => {
-    const here = link.getAttribute("href") === `#/${view === "cell" ? "map" : view}`;
+    const here = link.getAttribute("href") === `#/${view === "cell" ? last.view : view}`;
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   });
@@ -64,8 +67,8 @@ function draw(moved) {
     if (field && typeof kept.at === "number" && field.type === "search") field.setSelectionRange(kept.at, kept.at);
     if (main.querySelector(".scroll")) main.querySelector(".scroll").scrollLeft = left;
   } else if (moved) {
-    // Back on the map: focus the cell that was opened.
-    const opened = view === "map" && came && main.querySelector(`.map a[href="${CSS.escape(came)}"], .map a[href="${came}"]`);
+    // Back in the list: focus the link that was opened.
+    const opened = LISTS.includes(view) && came && [...main.querySelectorAll(".map a, .range a")].find((link) => link.getAttribute("href") === came);
     if (opened) {
       opened.focus();
       opened.scrollIntoView({ block: "center", inline: "center" });
@@ -87,7 +90,7 @@ document.addEventListener("keydown", (event) => {
       field.select();
     }
   } else if (event.key === "Escape" && !typing && where().view === "cell") {
-    location.assign(hash("map", [], last));
+    location.assign(hash(last.view, [], last.filters));
   }
 });
 window.addEventListener("hashchange", () => draw(true));

@@ -1,8 +1,5 @@
 // The heat map: cells by opsets.
 
-const SHIM_NAMES = {
-  tf1: "TensorFlow 1", tf2: "TensorFlow 2", tflite: "TensorFlow Lite", keras: "Keras", reference: "Reference (numpy)", peers: "Peers",
-};
 const STATE_FILTERS = {
   "": "any",
   fail: "with a fail",
@@ -24,11 +21,10 @@ function showMap(place, filters, refresh) {
     place,
     h("h1", { tabindex: "-1" }, "What runs where"),
     h("p", { class: "lead" }, "Recorded ONNX cases by the opset of their models, in every environment of the matrix: the share in percent that gives the right answer in the framework alone. A cell of the map opens its operators and cases."),
-    tiles(),
     filterForm(filters, refresh),
     wanted && !wanted.size ? h("p", { class: "empty" }, `No case has an operator "${filters.operator}".`) : null,
     shown.length ? mapTable(shown, wanted) : h("p", { class: "empty" }, "No cell is like this."),
-    legend(),
+    mapLegend(),
   );
   say(`${shown.length} of ${newest.length} cells`);
 }
@@ -38,28 +34,6 @@ function inState(run, all, state) {
   if (state in STATES) return run.state === state;
   if (run.state !== "ran") return false;
   return state === "pass" ? all[0] > 0 && counted(all) === all[0] : all[OUTCOMES.indexOf(state)] > 0;
-}
-
-function tiles() {
-  return h(
-    "ul",
-    { class: "tiles" },
-    SHIMS.filter((shim) => shim !== "peers").map((shim) => {
-      const its = newest.filter((run) => run.shim === shim);
-      const ran = its.filter((run) => run.state === "ran");
-      const all = none();
-      ran.forEach((run) => add(all, run.tally().all));
-      return h(
-        "li",
-        {},
-        h("a", { href: hash("map", [], { framework: shim }) }, h("b", {}, SHIM_NAMES[shim] || shim)),
-        h("span", { class: "big" }, percent(all[0], counted(all)), h("small", {}, " %")),
-        shares(all),
-        h("span", { class: "small" }, `${percent(right(all), counted(all))} % right with fallbacks`),
-        h("span", { class: "small" }, `${ran.length} of ${its.length} cells, ${count(counted(all))} cases`),
-      );
-    }),
-  );
 }
 
 function filterForm(filters, refresh) {
@@ -77,23 +51,10 @@ function filterForm(filters, refresh) {
   return h(
     "form",
     { class: "filters", role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
-    choose("framework", "Framework", { "": "all", ...Object.fromEntries(SHIMS.map((shim) => [shim, SHIM_NAMES[shim] || shim])) }),
+    choose("framework", "Framework", { "": "all", ...Object.fromEntries(SHIMS.map((shim) => [shim, shimName(shim)])) }),
     operatorField(filters, refresh),
     choose("state", "State", STATE_FILTERS),
     h("button", { type: "button", onclick: () => refresh({ framework: "", operator: "", state: "" }) }, "Clear"),
-  );
-}
-
-function operatorField(filters, refresh) {
-  return h(
-    "label",
-    {},
-    h("span", {}, "Operator ", h("kbd", { "aria-hidden": "true" }, "/")),
-    h("input", {
-      name: "operator", type: "search", list: "operators", value: filters.operator, placeholder: "Conv", autocomplete: "off",
-      spellcheck: "false", oninput: (event) => refresh({ operator: event.target.value }),
-    }),
-    h("datalist", { id: "operators" }, OPERATORS.map((name) => h("option", { value: name }))),
   );
 }
 
@@ -116,7 +77,7 @@ function mapTable(shown, wanted) {
       h(
         "tr",
         { class: "group" },
-        h("th", { scope: "rowgroup", colspan: used.length + 2 }, h("span", {}, SHIM_NAMES[shim] || shim, h("small", {}, ` ${ran} of ${its.length} ran`))),
+        h("th", { scope: "rowgroup", colspan: used.length + 2 }, h("span", {}, shimName(shim), h("small", {}, ` ${ran} of ${its.length} ran`))),
       ),
       its.map((one) => mapRow(one, used, wanted)),
     );
@@ -134,8 +95,8 @@ function mapTable(shown, wanted) {
 function mapRow({ run, columns, all }, used, wanted) {
   const label = h(
     "th",
-    { scope: "row", title: run.cell },
-    h("a", { href: detailHash(run, "", wanted), tabindex: "-1" }, h("b", {}, run.label), h("small", {}, ` py${run.python}${run.runner === "gpu" ? " gpu" : ""}`)),
+    { scope: "row", "data-cell": run.cell, title: [run.cell, day(run.date), staleness(run)].filter(Boolean).join("; ") },
+    h("a", { href: detailHash(run, "", wanted), tabindex: "-1" }, h("b", {}, run.label), h("small", {}, ` py${run.python}${run.runner === "gpu" ? " gpu" : ""}`), ageNote(run), sampleTag(run)),
   );
   if (run.state !== "ran") {
     const name = STATE_NAMES[run.state] || run.state;
@@ -151,14 +112,7 @@ function mapRow({ run, columns, all }, used, wanted) {
       ),
     );
   }
-  return h("tr", {}, label, mapCell(run, "", all, wanted), used.map((key) => mapCell(run, key, columns[key] || none(), wanted)));
-}
-
-/** How good a share is, from 5 (all) to 1; 0 where something fails. */
-function level(row) {
-  if (row[3]) return 0;
-  const share = row[0] / counted(row);
-  return share === 1 ? 5 : share >= 0.98 ? 4 : share >= 0.9 ? 3 : share >= 0.7 ? 2 : 1;
+  return h("tr", { class: run.moved ? "moved" : null }, label, mapCell(run, "", all, wanted), used.map((key) => mapCell(run, key, columns[key] || none(), wanted)));
 }
 
 function mapCell(run, key, row, wanted) {
@@ -167,11 +121,11 @@ function mapCell(run, key, row, wanted) {
   const label = `${run.title}, ${key ? columnTitle(key) : "all opsets"}: ${percent(row[0], all)} percent; ${spoken(row)}`;
   return h(
     "td",
-    { class: `level${level(row)}` },
+    { class: level(row) },
     h(
       "a",
       { href: detailHash(run, key, wanted), tabindex: "-1", "aria-label": label, title: label },
-      h("span", { class: "share" }, row[3] ? h("span", { class: "sign fail" }, SIGNS.fail) : row[2] ? h("span", { class: "sign gap" }, SIGNS.gap) : null, percent(row[0], all)),
+      h("span", { class: "share" }, shareSign(row), percent(row[0], all)),
       shares(row),
     ),
   );
@@ -223,22 +177,6 @@ function walkable(table) {
   });
 }
 
-function legend() {
-  return h(
-    "section",
-    { class: "legend", "aria-label": "Legend" },
-    h(
-      "dl",
-      {},
-      OUTCOMES.map((name) => [h("dt", {}, told(name)), h("dd", {}, MEANINGS[name])]),
-    ),
-    h(
-      "ul",
-      { class: "levels" },
-      ["a case fails", "below 70 %", "from 70 %", "from 90 %", "from 98 %", "all pass"].map((text, i) =>
-        h("li", {}, h("span", { class: `swatch level${i}` }), text),
-      ),
-    ),
-    h("p", { class: "small" }, "Keys: arrows, Home, End and Page Up/Down walk through the map, Enter opens, Escape goes back, / is the operator."),
-  );
+function mapLegend() {
+  return [legend(), h("p", { class: "small" }, "Keys: arrows, Home, End and Page Up/Down walk through the map, Enter opens, Escape goes back, / is the operator.")];
 }

@@ -11,13 +11,17 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 from onnx_compat.boundary import DAMAGED, typed_errors
 from onnx_compat.conversion.bundle.manifest import Manifest, Member, PartEntry, damaged_error, locate_members
+from onnx_compat.discovery.selection import REFERENCE
+from onnx_compat.discovery.selection import find as find_shim
 from onnx_compat.errors import InputError, OnnxCompatError
 from onnx_compat.execution.fallback import PartRunner, fallback_runnable
-from onnx_compat.execution.feeds import CheckedValue, check_feed, to_public_value
-from onnx_compat.execution.runnable import Outputs
+from onnx_compat.execution.feeds import CheckedValue, Feed, check_feed, to_public_value
+from onnx_compat.execution.outputs import Outputs, own_arrays
+from onnx_compat.execution.summary import summarize
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import TensorType, Type, ValueInfo, load
 from onnx_compat.model.loading import StrPath
+from onnx_compat.shim.forks import ForkGuard
 from onnx_compat.shim.interface import Compiled, Port, Shim
 
 __all__ = ["Bundle", "read_manifest"]
@@ -89,18 +93,21 @@ def _dtype(declared: Optional[Type], port: Port) -> DType:
 
 
 class _FallbackPart(NamedTuple):
-    """A part of a bundle that runs in the fallback, from an ONNX file."""
+    """A part of a bundle that runs in the fallback, from an ONNX file. `outputs`: the names of the file's outputs."""
 
     entry: PartEntry
     runnable: PartRunner
+    outputs: Sequence[str]
 
     def run(self, values: Mapping[str, CheckedValue]) -> Dict[str, CheckedValue]:
         """Run the part, with its inputs taken from `values`, by name. Return name -> checked value for each output.
 
-        Raises KeyError for an input that `values` lacks; other values are ignored.
+        The file may have more outputs than the manifest lists, and in another order. Raises KeyError for an input that
+        `values` lacks; other values are ignored.
         """
         results = self.runnable.run_checked({port.name: values[port.name] for port in self.entry.inputs})
-        return {port.name: result for port, result in zip(self.entry.outputs, results)}
+        by_name = dict(zip(self.outputs, results))
+        return {port.name: by_name[port.name] for port in self.entry.outputs}
 
 
 class Bundle:
@@ -116,18 +123,25 @@ class Bundle:
     """
 
     def __init__(self, path: StrPath, find: Callable[[str], Shim]) -> None:
-        with _open_bundle(path) as (archive, manifest, members):
+        self.path = os.fspath(path)
+        self._find = find
+        self._open()
+        self._guard = ForkGuard(self._shim or find_shim(REFERENCE))
+
+    def _open(self) -> None:
+        """Unpack the parts into a new temporary folder, and load them."""
+        with _open_bundle(self.path) as (archive, manifest, members):
             self.manifest = manifest
             self.inputs: List[ValueInfo] = manifest.inputs
             self.outputs: List[ValueInfo] = manifest.outputs
             self._folder = tempfile.mkdtemp(prefix="onnx-compat-")
-            weakref.finalize(self, shutil.rmtree, self._folder, True)
+            weakref.finalize(self, _delete_folder, self._folder, os.getpid())
             for part in manifest.parts:
                 if part.kind not in ("onnx", manifest.format):
                     raise damaged_error("the part '%s' has the format '%s'" % (part.path, part.kind))
             _check_order(manifest)
             needed = any(part.kind != "onnx" for part in manifest.parts)
-            self._shim: Optional[Shim] = find(manifest.format) if needed else None
+            self._shim: Optional[Shim] = self._find(manifest.format) if needed else None
             unpack = lambda member: _unpack(archive, members[member.name], member, self._folder)  # noqa: E731
             self._parts = [self._load_part(part, unpack) for part in manifest.parts]
 
@@ -150,16 +164,30 @@ class Bundle:
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """Compute the outputs of the model. Return the outputs, by index and by name.
 
-        `inputs`: a dict by name, or a list or tuple in the order of the model's inputs. All inputs are needed.
+        `inputs`: a dict by name, a list or tuple in the order of the model's inputs, or the array of the only input. All
+        inputs are needed.
 
         Raises InputError if an input is missing, unknown, or does not fit its declared type. Raises UnsupportedError
         for an array of a dtype that ONNX lacks. An error of a part is raised as an OnnxCompatError.
         """
-        values = self.values(inputs)
+        self._guard.enter(self._renew)
+        feed = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
+        values = self._values(feed)
         names = [port.name for port in self.outputs]
-        return Outputs([values[name] for name in names], names)
+        return Outputs(own_arrays((to_public_value(values[name]) for name in names), feed), names)
 
     __call__ = run
+
+    def __repr__(self) -> str:
+        return summarize(
+            "Bundle", self.path, self.shim, self.inputs, self.outputs, fallbacks=len(self.manifest.fallback)
+        )
+
+    def _renew(self) -> object:
+        """Unpack and load the parts again. Return those that the parent of this forked process has loaded."""
+        parts = self._parts
+        self._open()
+        return parts
 
     def values(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Dict[str, Any]:
         """Run every part. Return value name -> value, for the inputs of the model and the outputs of all parts.
@@ -167,10 +195,15 @@ class Bundle:
         `inputs` has the form that `run` takes. The values have the form that `run` returns. The errors are those of
         `run`, except that an error of a part passes unchanged.
         """
-        values: Dict[str, Any] = check_feed(inputs, self.inputs, [port.name for port in self.inputs])
+        values = self._values(check_feed(inputs, self.inputs, [port.name for port in self.inputs]))
+        return {name: to_public_value(value) for name, value in values.items()}
+
+    def _values(self, feed: Feed) -> Dict[str, CheckedValue]:
+        """Run every part on checked inputs. Return value name -> checked value, for the inputs and all outputs."""
+        values = dict(feed)
         for part in self._parts:
             values.update(part.run(values))
-        return {name: to_public_value(value) for name, value in values.items()}
+        return values
 
     def alone(self, name: str, given: Mapping[str, Any]) -> Any:
         """Return the value named `name`, computed by running only the first part that has this output.
@@ -203,13 +236,20 @@ class Bundle:
             with open(paths[0], "rb") as file:
                 model = load(file.read())
             os.remove(paths[0])
-            _check_names(part, [port.name for port in model.graph.inputs], [port.name for port in model.outputs])
-            return _FallbackPart(part, fallback_runnable(model))
+            outputs = [port.name for port in model.outputs]
+            _check_names(part, [port.name for port in model.graph.inputs], outputs)
+            return _FallbackPart(part, fallback_runnable(model), outputs)
         assert self._shim is not None
         loaded = self._shim.load_converted(os.path.join(self._folder, part.path), part.kind)
         file_part = _FilePart(part, *loaded)
         _check_names(part, [port.name for port in file_part.inputs], [port.name for port in file_part.outputs])
         return file_part
+
+
+def _delete_folder(folder: str, process: int) -> None:
+    """Delete a temporary folder of this process. A forked process keeps the folder of its parent."""
+    if process == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_order(manifest: Manifest) -> None:
@@ -236,9 +276,12 @@ def _check_names(part: PartEntry, inputs: Sequence[str], outputs: Sequence[str])
     output of `part` must be in `outputs`. The file may have fewer inputs and more outputs than the manifest.
     """
     declared_inputs = [port.name for port in part.inputs]
-    declared_outputs = [port.name for port in part.outputs]
-    if not set(inputs) <= set(declared_inputs) or not set(declared_outputs) <= set(outputs):
-        raise damaged_error("the inputs and outputs of the part '%s' differ from those in the manifest" % part.path)
+    for name in inputs:
+        if name not in declared_inputs:
+            raise damaged_error("the part '%s' reads '%s', which its entry in the manifest lacks" % (part.path, name))
+    for port in part.outputs:
+        if port.name not in outputs:
+            raise damaged_error("the part '%s' lacks the output '%s' of the manifest" % (part.path, port.name))
 
 
 def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, folder: str) -> str:

@@ -1,5 +1,7 @@
 """Write a bundle: export each part of the model to a file, and store the files in a zip archive.
 
+`plan` does the same without writing the files.
+
 The same model gives the same bytes, because the archive has no time stamps and no names of folders.
 """
 
@@ -8,7 +10,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from typing import IO, BinaryIO, Callable, Dict, Iterable, List, Sequence
+from typing import IO, BinaryIO, Callable, Dict, Iterable, List, Sequence, TypeVar
 
 from onnx_compat.conversion.bundle.division import Division, divide, node_and_inner
 from onnx_compat.conversion.bundle.manifest import NAME, FallbackNode, Manifest, Member, PartEntry, dump_manifest
@@ -18,10 +20,12 @@ from onnx_compat.execution.partition import Part
 from onnx_compat.model import GraphNode, Model, ValueInfo, extract, load
 from onnx_compat.shim.interface import Shim
 
-__all__ = ["write"]
+__all__ = ["plan", "write"]
 
 #: Function (model of a part, path): writes the model to the path, in the format of the framework.
 Export = Callable[[Model, str], None]
+
+_Result = TypeVar("_Result")
 
 _ZIP64 = 1 << 31
 
@@ -31,22 +35,45 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
 
     An existing file at the path is overwritten. `export` writes a part for the framework, in the format `file_format`.
 
-    If `export` raises an UnsupportedError for a node of a part, this node goes to the fallback. The nodes in the
-    error's `other_errors` go to the fallback too. Then the model is divided and written again.
+    Raises ConversionError for a part for the fallback of 2 GB or more, and the errors of `_settle`.
+    """
+    return _settle(model, shim, lambda division: _write(division, shim, file_format, path, export))
 
-    Raises ConversionError in these cases:
 
-    - Neither the shim nor the fallback can run a node.
-    - A part for the fallback has 2 GB or more.
+def plan(model: Model, shim: Shim, build: Callable[[Model], None]) -> Division:
+    """Return the division of the bundle that `write` would write, without writing it. Raise the errors of `write`.
 
-    Other errors of `export` pass, as do errors of `divide` and of preparing a part for the fallback.
+    `build` builds the file of a part for the framework. If a node is refused, the parts of another division are built
+    afterwards.
+    """
+
+    def build_parts(division: Division) -> Division:
+        for part in division.parts:
+            inner = division.part_model(part)
+            if part.fallback:
+                _serialise_fallback(inner)
+            else:
+                build(inner)
+        return division
+
+    return _settle(model, shim, build_parts)
+
+
+def _settle(model: Model, shim: Shim, put: Callable[[Division], _Result]) -> _Result:
+    """Divide a model into parts, and return the result of `put`, which writes or builds the parts.
+
+    If `put` raises an UnsupportedError for a node of a part, this node goes to the fallback. The nodes in the
+    error's `other_errors` go to the fallback too. Then the model is divided again.
+
+    Raises ConversionError if neither the shim nor the fallback can run a node. Other errors of `put` pass, as do errors
+    of `divide` and of preparing a part for the fallback.
     """
     refusals: Dict[str, OnnxCompatError] = {}
     while True:
         division = divide(model, shim, refusals)
         _check_possible(division, shim)
         try:
-            return _write(division, shim, file_format, path, export)
+            return put(division)
         except UnsupportedError as error:
             nodes = [node for part in division.parts if not part.fallback for node in part.nodes]
             exported = {inner.name for node in nodes for inner in node_and_inner(node)}
@@ -79,10 +106,11 @@ def _write(division: Division, shim: Shim, file_format: str, path: str, export: 
                 part_path = os.path.join(folder, name)
                 inner = division.part_model(part)
                 if part.fallback:
-                    _write_onnx(inner, part_path)
+                    with open(part_path, "wb") as file:
+                        file.write(_serialise_fallback(inner))
                 else:
                     export(inner, part_path)
-                files = [_add_member(archive, part_path, file) for file in _member_names(part_path, name)]
+                files = [_add_member(archive, part_path, member) for member in _member_names(part_path, name)]
                 parts.append(_entry(division, part, "onnx" if part.fallback else file_format, name, files))
                 _remove(part_path)
             graph = division.model.graph
@@ -107,19 +135,18 @@ def _fallback_node(division: Division, node: GraphNode) -> FallbackNode:
     return FallbackNode(node.name, where["operator"], max(node.opset, 0), error.reason)
 
 
-def _write_onnx(model: Model, path: str) -> None:
-    """Write the model of a part as an ONNX file to `path`, then check that the fallback can load and prepare it.
+def _serialise_fallback(model: Model) -> bytes:
+    """Return the model of a part as the bytes of an ONNX file, after a check that the fallback can load and prepare it.
 
     Raise ConversionError for a model of 2 GB or more. Errors of the fallback pass.
     """
     graph = model.graph
     try:
-        data = extract(model, graph.nodes, graph.inputs, graph.outputs).SerializeToString()
+        data: bytes = extract(model, graph.nodes, graph.inputs, graph.outputs).SerializeToString()
     except ValueError as error:  # protobuf refuses a message of 2 GB or more
         raise ConversionError("a part for the fallback cannot be written: %s" % error) from error
-    with open(path, "wb") as file:
-        file.write(data)
     fallback_runnable(load(data))
+    return data
 
 
 def _member_names(path: str, name: str) -> List[str]:

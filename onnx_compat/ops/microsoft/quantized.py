@@ -235,9 +235,9 @@ def qlinear_average_pool(
 
 
 def _adapt_layout(function: Callable[[Tensor], Tensor], last: int) -> Callable[[Tensor], Tensor]:
-    """Return a function of channels-last images that calls `function`, which takes channels-first images.
+    """Return a function that applies `function` to channels-last images. `function` maps channels-first images.
 
-    Return `function` itself if not `last`.
+    The returned function takes and returns channels-last images. Return `function` itself if not `last`.
     """
     return (lambda x: channels_last(function(channels_first(x)))) if last else function
 

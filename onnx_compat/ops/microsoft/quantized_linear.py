@@ -18,7 +18,8 @@ from onnx_compat.ops.quantization import (
     qlinear_conv,
     quantize_linear,
 )
-from onnx_compat.ops.recurrent import Product, lstm_activations, run_lstm
+from onnx_compat.ops.recurrent import lstm_activations, run_lstm
+from onnx_compat.ops.recurrent_network import Product
 from onnx_compat.ops.registry import REQUIRED, op
 from onnx_compat.tracing.values import Tensor, lift
 

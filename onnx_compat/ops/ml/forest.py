@@ -205,7 +205,7 @@ def _lay_out_levels(
     The two children of a node get adjacent positions. A node with several parents gets several positions. For a leaf,
     the position of the second child is its own position + 1. Raises InvalidModelError in these cases:
 
-    - a child does not exist
+    - a root or a child does not exist, or there is no root
     - there are more than 16 * (nodes + roots) positions, which shows a cycle
     """
     level, start, depth = roots, 0, 0
@@ -213,6 +213,8 @@ def _lay_out_levels(
     children: List[np.ndarray] = []
     limit = 16 * len(inner) + 16 * len(roots)  # leaves may be shared; a cycle would never end
     while True:
+        if not len(level) or level.min() < 0 or level.max() >= len(inner) or start + len(level) > limit:
+            raise InvalidModelError("the nodes of the trees do not form trees")
         is_inner = inner[level]
         next_start = start + len(level)
         child_positions = next_start + 2 * (np.cumsum(is_inner) - 1)
@@ -221,8 +223,6 @@ def _lay_out_levels(
         if not is_inner.any():
             return np.concatenate(origins), np.concatenate(children).astype(np.int64), depth
         children_level = np.stack([true[level[is_inner]], false[level[is_inner]]], 1).reshape(-1)
-        if children_level.min() < 0 or children_level.max() >= len(inner) or next_start + len(children_level) > limit:
-            raise InvalidModelError("the nodes of the trees do not form trees")
         level, start, depth = children_level, next_start, depth + 1
 
 

@@ -33,8 +33,23 @@ class _Kernel(NamedTuple):
 def _kernel(name: str, params: Any) -> _Kernel:
     if name not in ("LINEAR", "POLY", "RBF", "SIGMOID"):
         raise InvalidModelError("kernel_type is LINEAR, POLY, RBF or SIGMOID, not %r" % name)
+    if params and len(params) != 3:
+        raise InvalidModelError("kernel_params has %d entries; it is gamma, coef0 and degree" % len(params))
     gamma, coef0, degree = params or (0.0, 0.0, 0.0)
     return _Kernel(name, gamma, coef0, degree)
+
+
+def _rows(name: str, values: Sequence[float], count: int) -> np.ndarray:
+    """Return the attribute `name` as a float32 array of `count` rows.
+
+    Raises InvalidModelError if the attribute is empty, or if the number of its entries is no multiple of `count`.
+    """
+    table = np.asarray(values, np.float32)
+    if not table.size or table.size % count:
+        raise InvalidModelError(
+            "%s has %d entries, which cannot be divided among %d support vectors or classes" % (name, table.size, count)
+        )
+    return table.reshape(count, -1)
 
 
 def _kernel_products(x: Tensor, vectors: np.ndarray, kernel: _Kernel) -> Tensor:
@@ -77,11 +92,12 @@ def svm_regressor(
     The score includes the constant rho[0]; without `rho`, the constant is 0. If `one_class`, return 1 for a positive
     score, else -1. As in onnxruntime, a post_transform has no effect.
 
-    Raises InvalidModelError if the rank of X is not 1 or 2, and for an unknown kernel_type of a support vector machine.
+    Raises InvalidModelError if the rank of X is not 1 or 2, or if the lengths of attributes do not fit each other. A
+    support vector machine with an unknown kernel_type raises it too.
     """
     x, weights = as_rows(X), np.asarray(coefficients, np.float32).reshape(-1, 1)
     if n_supports > 0:
-        vectors = np.asarray(support_vectors, np.float32).reshape(n_supports, -1)
+        vectors = _rows("support_vectors", support_vectors, n_supports)
         x = _kernel_products(x, vectors, _kernel(kernel_type, kernel_params))
     score = p.add(p.matmul(x, lift(weights)), rho[0] if rho else 0.0)
     if one_class:
@@ -118,8 +134,8 @@ def svm_classifier(
 
     A single decision value of two classes gives two scores, see `expand_to_two_scores`.
 
-    Raises InvalidModelError without labels, for an unknown kernel_type of a model with support vectors, or if rho has
-    fewer entries than pairs. If there are several scores, an unknown post_transform raises it as well.
+    Raises InvalidModelError without labels, and if the lengths of attributes do not fit each other. With support
+    vectors, an unknown kernel_type raises it; with several scores, an unknown post_transform.
     """
     labels = label_tensor(classlabels_ints, classlabels_strings)
     if labels is None:
@@ -127,16 +143,19 @@ def svm_classifier(
     names: List[Any] = [*(classlabels_strings or classlabels_ints or ())]
     x, table = as_rows(X), np.asarray(coefficients, np.float32)
     if not vectors_per_class or not sum(vectors_per_class):  # a linear model with a row for each class
-        scores = p.add(p.matmul(x, lift(np.ascontiguousarray(table.reshape(len(names), -1).T))), rho[0] if rho else 0.0)
+        rows = _rows("coefficients", coefficients, len(names))
+        scores = p.add(p.matmul(x, lift(np.ascontiguousarray(rows.T))), rho[0] if rho else 0.0)
         winner = p.argmax(scores, 1)
         best_score = p.reduce_max(scores, [1])
     else:
-        vectors = np.asarray(support_vectors, np.float32).reshape(sum(vectors_per_class), -1)
+        _check_vectors_per_class(vectors_per_class, len(names))
+        vectors = _rows("support_vectors", support_vectors, sum(vectors_per_class))
         products = _kernel_products(x, vectors, _kernel(kernel_type, kernel_params))
         scores = _decisions(products, table, vectors_per_class, rho)
         votes = _votes(scores, len(names))
         best_score, winner = None, p.argmax(votes, 1)
         if prob_a:
+            _check_pairs(len(names), prob_a=prob_a, prob_b=prob_b or ())
             scores = couple_probabilities(scores, prob_a, prob_b or (), len(names))
     label = p.take(labels, winner, 0)
     if (
@@ -151,6 +170,23 @@ def svm_classifier(
     return [label, transform_single_score(scores, post_transform)]
 
 
+def _check_vectors_per_class(counts: Sequence[int], classes: int) -> None:
+    """Raise InvalidModelError unless there is a number of support vectors, 0 or more, for each class."""
+    if len(counts) != classes or min(counts) < 0:
+        raise InvalidModelError(
+            "vectors_per_class is %s; it must have a number of 0 or more for each of %d classes"
+            % (list(counts), classes)
+        )
+
+
+def _check_pairs(classes: int, **attributes: Sequence[float]) -> None:
+    """Raise InvalidModelError if an attribute has fewer entries than there are pairs of classes."""
+    pairs = len(_class_pairs(classes))
+    for name, values in attributes.items():
+        if len(values) < pairs:
+            raise InvalidModelError("%s has %d entries for %d pairs of classes" % (name, len(values), pairs))
+
+
 def _class_pairs(classes: int) -> List[Tuple[int, int]]:
     return [(i, j) for i in range(classes) for j in range(i + 1, classes)]
 
@@ -163,18 +199,23 @@ def _decisions(products: Tensor, table: np.ndarray, counts: Sequence[int], rho: 
     - counts: the number of support vectors of each class.
     - rho: the constant that is added for each pair.
 
-    The pairs have the order (0, 1), (0, 2), …, (1, 2), …. Raises InvalidModelError if rho has fewer entries than pairs.
+    The pairs have the order (0, 1), (0, 2), …, (1, 2), …. Raises InvalidModelError if rho has fewer entries than pairs,
+    or if the number of weights is not (classes - 1) * vectors.
     """
     total = int(sum(counts))
     ends = np.cumsum([0, *counts])
+    if table.size != (len(counts) - 1) * total:
+        raise InvalidModelError(
+            "coefficients has %d entries; %d support vectors of %d classes need %d"
+            % (table.size, total, len(counts), (len(counts) - 1) * total)
+        )
     weights = table.reshape(-1, total)
+    _check_pairs(len(counts), rho=rho)
     pairs = _class_pairs(len(counts))
     pair_weights = np.zeros((total, len(pairs)), np.float32)
     for k, (i, j) in enumerate(pairs):
         pair_weights[ends[i] : ends[i + 1], k] = weights[j - 1, ends[i] : ends[i + 1]]
         pair_weights[ends[j] : ends[j + 1], k] = weights[i, ends[j] : ends[j + 1]]
-    if len(rho) < len(pairs):
-        raise InvalidModelError("rho has %d entries for %d pairs of classes" % (len(rho), len(pairs)))
     return p.add(p.matmul(products, lift(pair_weights)), lift(np.asarray(rho[: len(pairs)], np.float32)))
 
 

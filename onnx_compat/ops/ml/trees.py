@@ -68,7 +68,8 @@ def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _T
     Raises InvalidModelError if a mode is unknown, or if the lists are empty or differ in length. Raises it as well if
     the nodes do not form trees, or a node compares a negative feature.
     """
-    ids = list(zip(attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()))
+    treeids, nodeids = attributes["nodes_treeids"] or (), attributes["nodes_nodeids"] or ()
+    ids = list(zip(treeids, nodeids))
     count = len(ids)
     names = [_mode_name(mode) for mode in attributes["nodes_modes"] or ()]
     try:
@@ -78,7 +79,8 @@ def _read_trees(X: Tensor, values: np.ndarray, attributes: Dict[str, Any]) -> _T
     features = np.asarray(attributes["nodes_featureids"] or (), np.int64)
     true, false = attributes["nodes_truenodeids"] or (), attributes["nodes_falsenodeids"] or ()
     tracks = np.asarray(attributes["nodes_missing_value_tracks_true"] or [0] * count, np.int64)
-    if not count or {len(values_list) for values_list in (mode, features, true, false, tracks, values)} != {count}:
+    node_lists = (treeids, nodeids, mode, features, true, false, tracks, values)
+    if not count or {len(values_list) for values_list in node_lists} != {count}:
         raise InvalidModelError("the lists of the trees' nodes are empty or differ in length")
     node_indices, true_indices, false_indices, roots = index_nodes(ids, mode, true, false)
     dtype = _compare_dtype(X, values)
@@ -91,6 +93,8 @@ def _mode_name(value: Any) -> str:
 
 
 def _read_weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: np.ndarray, targets: int) -> Weights:
+    if len(treeids or ()) != len(nodeids or ()):
+        raise InvalidModelError("the lists of the trees and nodes of weights differ in length")
     try:
         nodes = [trees.node_indices[name] for name in zip(treeids or (), nodeids or ())]
     except KeyError as error:
@@ -98,6 +102,22 @@ def _read_weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: 
             "a weight belongs to node %d of tree %d, which does not exist" % error.args[0][::-1]
         ) from error
     return reachable_weights(nodes, ids or (), weights, targets, trees.forest)
+
+
+def _base_values(values: Any, tensor: Optional[Tensor], targets: int) -> np.ndarray:
+    """Return the base values: none, one for all targets, or one for each. Raises InvalidModelError for another number."""
+    base = _attribute_array(values, tensor, "the base values")
+    if len(base) not in (0, 1, targets):
+        raise InvalidModelError("there are %d base values for %d targets or classes" % (len(base), targets))
+    return base
+
+
+def _target_count(declared: Optional[int], ids: Sequence[int]) -> int:
+    """Return n_targets, by default the greatest of the targets' numbers plus 1. Raises InvalidModelError below 1."""
+    count = int(declared or 1 + max(ids))
+    if count < 1:
+        raise InvalidModelError("the number of targets is %d; it must be 1 or more" % count)
+    return count
 
 
 # -- regressor ---------------------------------------------------------------------------------------------------------
@@ -141,10 +161,10 @@ def tree_ensemble_regressor(
     """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(target_weights, target_weights_as_tensor, "the weights")
-    targets = int(n_targets or 1 + max(target_ids or (0,)))
+    targets = _target_count(n_targets, target_ids or (0,))
     weights = _read_weights(trees, target_treeids, target_nodeids, target_ids, table, targets)
     positions = find_leaves(as_rows(X, trees.dtype), trees.forest)
-    base = _attribute_array(base_values, base_values_as_tensor, "the base values")
+    base = _base_values(base_values, base_values_as_tensor, targets)
     scores = aggregate(positions, trees.forest, weights, aggregate_function, trees.dtype, base)
     return p.cast(transform_target_scores(scores, targets, post_transform), float32)
 
@@ -195,11 +215,11 @@ def tree_ensemble_classifier(
     """
     trees = _read_trees(X, _attribute_array(nodes_values, nodes_values_as_tensor, "the thresholds"), locals())
     table = _attribute_array(class_weights, class_weights_as_tensor, "the weights")
-    base = _attribute_array(base_values, base_values_as_tensor, "the base values")
     labels = label_tensor(classlabels_int64s, classlabels_strings)
     if labels is None:
         raise InvalidModelError("a TreeEnsembleClassifier needs the labels of its classes")
     classes = len(classlabels_strings or classlabels_int64s or ())
+    base = _base_values(base_values, base_values_as_tensor, classes)
     positions = find_leaves(as_rows(X, trees.dtype), trees.forest)
     weights = _read_weights(trees, class_treeids, class_nodeids, class_ids, table, classes)
     if classes == 2:
@@ -263,10 +283,13 @@ def tree_ensemble(
     inner_modes, leaf_count = known_array(nodes_modes, "the modes").reshape(-1).astype(np.int64), len(table)
     count = len(inner_modes)
     node_lists = (splits, nodes_featureids, nodes_truenodeids, nodes_falsenodeids, nodes_trueleafs, nodes_falseleafs)
-    if {len(node_list) for node_list in node_lists} != {
-        count
-    } or not 0 <= inner_modes.min() <= inner_modes.max() < LEAF:
+    tracks = nodes_missing_value_tracks_true or [0] * count
+    if {len(node_list) for node_list in (*node_lists, tracks)} != {count} or not all(
+        0 <= mode < LEAF for mode in inner_modes
+    ):
         raise InvalidModelError("the lists of the trees' nodes differ in length, or a mode is unknown")
+    if not leaf_count:
+        raise InvalidModelError("the trees have no leaves")
     aggregate_name = _choose("aggregate_function", AGGREGATES, aggregate_function)
     transform_name = _choose("post_transform", POST_TRANSFORMS, post_transform)
     dtype = _compare_dtype(X, splits, table)
@@ -286,12 +309,12 @@ def tree_ensemble(
         mode=append_leaves(inner_modes, LEAF),
         true=children(nodes_truenodeids, nodes_trueleafs),
         false=children(nodes_falsenodeids, nodes_falseleafs),
-        tracks=append_leaves(nodes_missing_value_tracks_true or [0] * count, 0),
+        tracks=append_leaves(tracks, 0),
         members=members,
         roots=np.asarray(tree_roots, np.int64),
     )
     forest = build_forest(nodes, False)
-    targets = int(n_targets or 1 + max(leaf_targetids))
+    targets = _target_count(n_targets, leaf_targetids or (0,))
     weights = reachable_weights(np.arange(count, count + leaf_count).tolist(), leaf_targetids, table, targets, forest)
     positions = find_leaves(as_rows(X, dtype), forest)
     scores = aggregate(positions, forest, weights, aggregate_name, dtype)

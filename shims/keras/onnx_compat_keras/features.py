@@ -127,6 +127,26 @@ def _result_dtype(call: Callable[[Any, Any], Any], function: Optional[Callable[.
         return None
 
 
+def multiplies_integers(dtype: str) -> bool:
+    """Whether `keras.ops.matmul` multiplies matrices of an integer dtype exactly, also beyond float32. Cached."""
+    if dtype not in _PRODUCTS:
+        import keras
+        import numpy as np
+
+        limits = np.iinfo(dtype)
+        number = 2**24 + 1 if limits.max > 2**24 else int(limits.max)
+        matrix = np.array([[number, 1], [3, number]], dtype)
+        with wide():
+            product = keras.ops.convert_to_numpy(keras.ops.matmul(matrix, matrix))
+        with np.errstate(over="ignore"):
+            expected = matrix @ matrix
+        _PRODUCTS[dtype] = bool(product.dtype == dtype and np.array_equal(product, expected))
+    return _PRODUCTS[dtype]
+
+
+_PRODUCTS: Dict[str, bool] = {}
+
+
 def has_type(dtype: str) -> bool:
     """Whether Keras keeps the dtype of a numpy array: `convert_to_tensor` accepts it, and returns the same dtype. Cached."""
     if dtype not in _TYPES:
@@ -166,9 +186,10 @@ _KEYS: Dict[str, bool] = {}
 
 
 def loads_while_loops() -> bool:
-    """Whether this Keras can save and load `ops.switch` over `ops.while_loop` and models. The answer is cached.
+    """Whether this Keras can save and load a while loop. The answer is cached.
 
-    True if keras.ops has both operations, except on JAX, which accepts no models as operands of a switch.
+    A saved loop is an `ops.switch` whose only branch is `ops.while_loop`. Its operands contain the models of the
+    condition and of the body. True if keras.ops has both operations, except on JAX: there, no operand is a model.
     """
     if "while" not in _LOOPS:
         import keras

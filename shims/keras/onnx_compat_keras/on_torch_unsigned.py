@@ -8,8 +8,9 @@ from typing import Sequence, Tuple
 
 import torch
 
-from onnx_compat.shim import Const, DType, Ref, Window
+from onnx_compat.shim import DType, Window
 from onnx_compat_keras.on_torch_windows import Windows
+from onnx_compat_keras.uint64 import reads_uint64
 
 __all__ = ["Unsigned64"]
 
@@ -52,33 +53,32 @@ class Unsigned64(Windows):
     """
 
     @property
-    def unsigned(self) -> bool:
+    def is_unsigned(self) -> bool:
         """Whether the first argument of the current node is uint64."""
-        first = self.node.args[0] if self.node.args else None
-        return isinstance(first, (Ref, Const)) and first.spec.dtype.name == "uint64"
+        return reads_uint64(self.node)
 
     # -- element by element ------------------------------------------------------------------------------------------
     def abs(self, x: torch.Tensor) -> torch.Tensor:
-        return x if self.unsigned else super().abs(x)
+        return x if self.is_unsigned else super().abs(x)
 
     def sign(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.ne(x, 0).to(x.dtype) if self.unsigned else super().sign(x)
+        return torch.ne(x, 0).to(x.dtype) if self.is_unsigned else super().sign(x)
 
     def div(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return _unsigned_divmod(x, y)[0] if self.unsigned else super().div(x, y)
+        return _unsigned_divmod(x, y)[0] if self.is_unsigned else super().div(x, y)
 
     def floordiv(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return _unsigned_divmod(x, y)[0] if self.unsigned else super().floordiv(x, y)
+        return _unsigned_divmod(x, y)[0] if self.is_unsigned else super().floordiv(x, y)
 
     def mod(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return _unsigned_divmod(x, y)[1] if self.unsigned else super().mod(x, y)
+        return _unsigned_divmod(x, y)[1] if self.is_unsigned else super().mod(x, y)
 
     def fmod(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return _unsigned_divmod(x, y)[1] if self.unsigned else super().fmod(x, y)
+        return _unsigned_divmod(x, y)[1] if self.is_unsigned else super().fmod(x, y)
 
     def pow(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return x ** y. For uint64, by exponentiation by squaring: products of int64 wrap with the right bits."""
-        if not self.unsigned:
+        if not self.is_unsigned:
             return super().pow(x, y)
         x, y = torch.broadcast_tensors(x, y)
         total = torch.ones_like(x)
@@ -88,24 +88,24 @@ class Unsigned64(Windows):
         return total
 
     def less(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return _is_below(x, y) if self.unsigned else super().less(x, y)
+        return _is_below(x, y) if self.is_unsigned else super().less(x, y)
 
     def less_equal(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return torch.le(_flip_sign_bit(x), _flip_sign_bit(y)) if self.unsigned else super().less_equal(x, y)
+        return torch.le(_flip_sign_bit(x), _flip_sign_bit(y)) if self.is_unsigned else super().less_equal(x, y)
 
     def maximum(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return torch.where(_is_below(x, y), y, x) if self.unsigned else super().maximum(x, y)
+        return torch.where(_is_below(x, y), y, x) if self.is_unsigned else super().maximum(x, y)
 
     def minimum(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return torch.where(_is_below(y, x), y, x) if self.unsigned else super().minimum(x, y)
+        return torch.where(_is_below(y, x), y, x) if self.is_unsigned else super().minimum(x, y)
 
     def shift_left(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        if not self.unsigned:
+        if not self.is_unsigned:
             return super().shift_left(x, y)
         return torch.where(_is_below(self._last_bit(y), y), 0, torch.bitwise_left_shift(x, torch.clamp(y, 0, 63)))
 
     def shift_right(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        if not self.unsigned:
+        if not self.is_unsigned:
             return super().shift_right(x, y)
         shifted = torch.bitwise_right_shift(_half(x), torch.clamp(y - 1, 0, 62))
         return torch.where(_is_below(self._last_bit(y), y), 0, torch.where(torch.eq(y, 0), x, shifted))
@@ -114,7 +114,7 @@ class Unsigned64(Windows):
         return torch.full_like(y, 63)
 
     def cast(self, x: torch.Tensor, dtype: DType) -> torch.Tensor:
-        if self.unsigned and dtype.kind in "fc" and not x.is_floating_point():
+        if self.is_unsigned and dtype.kind in "fc" and not x.is_floating_point():
             return self._to_float(x, dtype)
         if dtype.name == "uint64" and x.is_floating_point():
             large = torch.ge(x, 2.0**63)
@@ -133,17 +133,17 @@ class Unsigned64(Windows):
 
     # -- along axes ----------------------------------------------------------------------------------------------------
     def reduce_max(self, x: torch.Tensor, axes: Sequence[int], keepdims: bool = False) -> torch.Tensor:
-        if not self.unsigned or not x.numel():
+        if not self.is_unsigned or not x.numel():
             return super().reduce_max(x, axes, keepdims)
         return _flip_sign_bit(torch.amax(_flip_sign_bit(x), tuple(axes), keepdim=keepdims))
 
     def reduce_min(self, x: torch.Tensor, axes: Sequence[int], keepdims: bool = False) -> torch.Tensor:
-        if not self.unsigned or not x.numel():
+        if not self.is_unsigned or not x.numel():
             return super().reduce_min(x, axes, keepdims)
         return _flip_sign_bit(torch.amin(_flip_sign_bit(x), tuple(axes), keepdim=keepdims))
 
     def reduce_mean(self, x: torch.Tensor, axes: Sequence[int], keepdims: bool = False) -> torch.Tensor:
-        if not self.unsigned:
+        if not self.is_unsigned:
             return super().reduce_mean(x, axes, keepdims)
         count = 1
         for axis in axes:
@@ -152,20 +152,20 @@ class Unsigned64(Windows):
         return _unsigned_divmod(total, torch.full_like(total, count))[0]
 
     def argmax(self, x: torch.Tensor, axis: int) -> torch.Tensor:
-        return super().argmax(_flip_sign_bit(x) if self.unsigned else x, axis)
+        return super().argmax(_flip_sign_bit(x) if self.is_unsigned else x, axis)
 
     def argmin(self, x: torch.Tensor, axis: int) -> torch.Tensor:
-        return super().argmin(_flip_sign_bit(x) if self.unsigned else x, axis)
+        return super().argmin(_flip_sign_bit(x) if self.is_unsigned else x, axis)
 
     def argsort(self, x: torch.Tensor, axis: int, descending: bool) -> torch.Tensor:
-        return super().argsort(_flip_sign_bit(x) if self.unsigned else x, axis, descending)
+        return super().argsort(_flip_sign_bit(x) if self.is_unsigned else x, axis, descending)
 
     def max_pool(self, x: torch.Tensor, window: Window) -> torch.Tensor:
-        if not self.unsigned:
+        if not self.is_unsigned:
             return super().max_pool(x, window)
         return _flip_sign_bit(super().max_pool(_flip_sign_bit(x), window))
 
     def scatter_rows(self, table: torch.Tensor, rows: torch.Tensor, new: torch.Tensor, reduction: str) -> torch.Tensor:
-        if not self.unsigned or reduction not in ("max", "min"):
+        if not self.is_unsigned or reduction not in ("max", "min"):
             return super().scatter_rows(table, rows, new, reduction)
         return _flip_sign_bit(super().scatter_rows(_flip_sign_bit(table), rows, _flip_sign_bit(new), reduction))

@@ -1,6 +1,7 @@
 """Write and read `.keras` files. They have only layers and operations of Keras, so they load without onnx-compat."""
 
 import json
+import lzma
 import os
 import shutil
 import tempfile
@@ -11,16 +12,17 @@ from typing import Any, Dict, Sequence, Tuple
 
 import keras
 
-from onnx_compat.shim import Compiled, DType, InvalidModelError, Port, Program, UnsupportedError
+from onnx_compat.shim import Compiled, DType, InvalidModelError, Port, Preview, Program, UnsupportedError
 from onnx_compat.shim.description import KERAS_PORT_NAMES
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
 from onnx_compat_keras.framework_types import KerasModel
-from onnx_compat_keras.functional import functional, other_errors
+from onnx_compat_keras.functional import build_functional, other_errors, preview_model
+from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.runners import make_runner
 
-__all__ = ["load", "save"]
+__all__ = ["load", "preview", "save"]
 
 _LARGEST = 1 << 24  # bytes of the names of inputs and outputs
 
@@ -31,10 +33,26 @@ def save(program: Program, path: str) -> None:
     If Keras has another name for an input or output, the file also stores the names of the program, which `load` reads.
 
     Raises UnsupportedError if a functional model cannot express the program. The error names the node, if a node is the
-    cause. Its `other_errors` is a dict {name of another such node: its error}.
+    cause. Its `other_errors` is a dict {name of another node that the model cannot express: its error}.
     """
+    model, _ = _build(program)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
+        file = Path(folder) / "model.keras"  # Keras insists on the suffix
+        with wide():
+            model.save(file)
+        _add_port_names(file, model, program)
+        shutil.move(str(file), path)
+
+
+def preview(program: Program) -> Preview:
+    """Build the model of a file as `save` does, and return its layers and operations. Raise the errors of `save`."""
+    return preview_model(*_build(program))
+
+
+def _build(program: Program) -> Tuple[KerasModel, Names]:
+    """Return the functional Keras model of a program, and its names. Raise the UnsupportedError that `save` describes."""
     try:
-        model = functional(program)
+        return build_functional(program)
     except UnsupportedError as error:
         refusal = UnsupportedError(
             "the model cannot be written as a Keras file: " + error.reason,
@@ -44,14 +62,10 @@ def save(program: Program, path: str) -> None:
             opset=error.opset,
             shim="keras",
         )
-        refusal.other_errors = {**error.other_errors, **other_errors(program)}
+        errors = {**error.other_errors, **other_errors(program)}
+        errors.pop(error.node or "", None)
+        refusal.other_errors = errors
         raise refusal from error
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
-        file = Path(folder) / "model.keras"  # Keras insists on the suffix
-        with wide():
-            model.save(file)
-        _add_port_names(file, model, program)
-        shutil.move(str(file), path)
 
 
 def _add_port_names(file: Path, model: KerasModel, program: Program) -> None:
@@ -83,7 +97,9 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     try:
         with wide():
             model = keras.saving.load_model(path, compile=False, safe_mode=True)
-    except (ValueError, TypeError, OSError, KeyError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # Keras, h5py and zipfile raise unrelated classes for damaged files
         raise InvalidModelError("Keras does not load '%s': %s" % (path, cause_of(error)), shim="keras") from error
     if not isinstance(model, keras.Model) or not hasattr(model, "inputs"):
         raise InvalidModelError("'%s' does not hold a functional Keras model" % path, shim="keras")
@@ -99,18 +115,20 @@ def _port_names(path: str) -> Dict[str, Any]:
     Returns {} if the file has no such member, or if its JSON is no object. Raises InvalidModelError if the member is no
     JSON, damaged, or larger than 16 MB.
     """
-    with zipfile.ZipFile(path) as archive:
-        if KERAS_PORT_NAMES not in archive.namelist():
-            return {}
-        try:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if KERAS_PORT_NAMES not in archive.namelist():
+                return {}
             if archive.getinfo(KERAS_PORT_NAMES).file_size > _LARGEST:
                 raise ValueError("it has more than %d bytes" % _LARGEST)
             names = json.loads(archive.read(KERAS_PORT_NAMES).decode("utf-8"))
-        except (ValueError, RecursionError, zipfile.BadZipFile, EOFError, zlib.error) as error:
-            raise InvalidModelError(
-                "the names in '%s' (%s) are damaged: %s" % (path, KERAS_PORT_NAMES, error), shim="keras"
-            ) from error
-        return names if isinstance(names, dict) else {}
+    except (ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
+        raise InvalidModelError(
+            "the names in '%s' (%s) are damaged: %s" % (path, KERAS_PORT_NAMES, error),
+            hint="convert the model again, or copy the file again",
+            shim="keras",
+        ) from error
+    return names if isinstance(names, dict) else {}
 
 
 def _ports(names: Any, keras_names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:

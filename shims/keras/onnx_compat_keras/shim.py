@@ -5,7 +5,7 @@ import os
 from contextlib import contextmanager
 from typing import Iterator, Optional, Sequence, Tuple
 
-from onnx_compat.shim import Compiled, Emitter, Port, Probe, Program, Shim
+from onnx_compat.shim import Compiled, Emitter, Port, Preview, Probe, Program, Shim
 from onnx_compat_keras.back_end_choice import choose_back_end
 
 __all__ = ["SHIM", "KerasShim"]
@@ -17,6 +17,13 @@ class KerasShim(Shim):
     name = "keras"
     modules = ("keras",)
     formats = {"keras": (".keras", "Keras model of stock layers")}
+
+    @property
+    def threads_start(self) -> str:  # type: ignore[override]  # the back end decides, a class attribute cannot
+        """TensorFlow starts threads when it traces a function, JAX and torch when they first compute."""
+        from onnx_compat_keras.features import back_end
+
+        return "compile" if back_end() == "tensorflow" else "run"
 
     def probe(self) -> Probe:
         choose_back_end()
@@ -73,6 +80,11 @@ class KerasShim(Shim):
         from onnx_compat_keras.saving import save
 
         save(program, path)
+
+    def preview(self, program: Program, form: str) -> Preview:
+        from onnx_compat_keras.saving import preview
+
+        return preview(program)
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         from onnx_compat_keras.saving import load

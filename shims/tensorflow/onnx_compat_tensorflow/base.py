@@ -13,7 +13,7 @@ from onnx_compat_tensorflow.tensors import encode, static_shape, tf_dtype
 __all__ = ["Base"]
 
 #: Ops whose result has another dtype than their operands: a route does not convert the result back.
-_OTHER_RESULT_DTYPE = frozenset("Equal NotEqual Less LessEqual ArgMax ArgMin IsNan IsInf".split())
+_OTHER_RESULT_DTYPE = frozenset("Equal NotEqual Less LessEqual Greater GreaterEqual ArgMax ArgMin IsNan IsInf".split())
 
 
 class Base(Emitter):
@@ -48,7 +48,7 @@ class Base(Emitter):
         `attributes`: the other parameters of the op. For float32, the op is applied directly. For another dtype, a
         `Route` may convert the tensors to a third dtype, and the first result back (see `Features.route`).
 
-        The results of Equal, NotEqual, Less, LessEqual, IsNan, IsInf, ArgMax and ArgMin are not converted back.
+        The results of comparisons, IsNan, IsInf, ArgMax and ArgMin are not converted back.
 
         Raises UnsupportedError if the op has neither a kernel for the dtype nor a route. Raises AttributeError for a
         float32 op that this TensorFlow lacks.

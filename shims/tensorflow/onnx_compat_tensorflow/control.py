@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Control(Base):
-    """Emitter methods for the primitives of `onnx_compat.primitives.control`."""
+    """Emitter methods for `gradient` and the primitives of `onnx_compat.primitives.control`: cond, while_loop, scan."""
 
     #: The device of the program; None leaves the choice to TensorFlow.
     device: Optional[str] = None

@@ -63,10 +63,32 @@ class Convolution(Windows):
         return self.raw.ConcatV2(values=[x, image], axis=-1), self.raw.ConcatV2(values=[w, filters], axis=-2), groups
 
     def _convolve_2d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
+        if self._is_misread_column(window, x):
+            transposed_window = Window(*(tuple(reversed(sizes)) for sizes in window))
+            y = self._convolve_2d(transposed_window, self._swap_plane(x, 1), self._swap_plane(w, 0))
+            return self._swap_plane(y, 1)
         x, padding, window = self.pad_for_kernel(
             x, window, self.features.holds("explicit Conv2D", self.accumulation_dtype(x))
         )
         return self.with_nonempty_batch(lambda x: self.op("Conv2D", x, w, **self.options(padding, window)), x)
+
+    def _is_misread_column(self, window: Window, x: TfTensor) -> bool:
+        """Whether the kernel of Conv2D may read wrong pixels, because the result may have a width of 1.
+
+        oneDNN (TensorFlow 2.21 on CPUs) then advances by the horizontal stride from row to row. It needs images of one
+        channel, a vertical stride of 1, several images and several rows.
+        """
+        (vertical, horizontal), (images, height, width, channels) = window.strides, self.shape_list(x)
+        if vertical > 1 or horizontal == 1 or channels not in (1, None) or images == 1 or height == 1:
+            return False
+        if width is not None and _has_several_columns(window, width):
+            return False
+        return not self.features.holds("Conv2D of a column", self.accumulation_dtype(x))
+
+    def _swap_plane(self, x: TfTensor, axis: int) -> TfTensor:
+        """Return a tensor of rank 4 with the axes `axis` and `axis + 1` swapped."""
+        perm = [0, 2, 1, 3] if axis else [1, 0, 2, 3]
+        return self.op("Transpose", x, perm=self.vector(perm, self.tf.int32))
 
     def _convolve_3d(self, window: Window, x: TfTensor, w: TfTensor) -> TfTensor:
         if window.is_dilated and not self.features.holds("dilated Conv3D", self.accumulation_dtype(x)):
@@ -178,3 +200,9 @@ class Convolution(Windows):
 
 def _with_unit_strides(window: Window) -> Window:
     return window._replace(strides=(1,) * len(window.strides))
+
+
+def _has_several_columns(window: Window, width: int) -> bool:
+    """Whether a plane of this static width gives a result of at least two columns. False if a size is not static."""
+    sizes = (window.kernel[1], *window.pads[1])
+    return all(isinstance(size, int) for size in sizes) and window.counts([0, width])[1] > 1

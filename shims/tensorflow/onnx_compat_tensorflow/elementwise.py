@@ -21,6 +21,26 @@ def _binary(op: str) -> Callable[[Any, Any, Any], Any]:
     return lambda self, x, y: self.op(op, x, y)
 
 
+#: The dtypes for which the graph optimizer rewrites a division, and for which DivNoNan has a kernel in each release.
+_OPTIMIZED_DIVISIONS = ("float32", "float64")
+
+
+_EXACT_DIVISION = "RealDiv by a constant is exact"
+
+
+def _have_exact_reciprocals(divisors: np.ndarray) -> bool:
+    """Whether each divisor is a power of two, of either sign, whose reciprocal is a normal number."""
+    limits = np.finfo(divisors.dtype)
+    magnitudes = np.abs(divisors)
+    is_normal = np.logical_and(magnitudes >= limits.tiny, magnitudes <= 1 / limits.tiny)
+    return bool(np.logical_and(is_normal, np.frexp(magnitudes)[0] == 0.5).all())
+
+
+def _reciprocals(divisors: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(np.reciprocal(divisors))
+
+
 class Elementwise(Base):
     """Emitter methods for the primitives of `onnx_compat.primitives.elementwise`."""
 
@@ -102,11 +122,33 @@ class Elementwise(Base):
 
     # -- division ------------------------------------------------------------------------------------------------------
     def div(self, x: TfTensor, y: TfTensor) -> TfTensor:
-        return self._quotient("TruncateDiv", x, y) if x.dtype.is_integer else self.op("RealDiv", x, y)
+        return self._quotient("TruncateDiv", x, y) if x.dtype.is_integer else self._real_quotient(x, y)
+
+    def _real_quotient(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        """Divide floats. For a constant divisor, ops are chosen such that each quotient is exact.
+
+        TensorFlow's graph optimizer rewrites RealDiv(x, constant) to x * Reciprocal(constant), and the kernel of
+        Reciprocal is not exact: 1.75 / 0.5 is 3.4999998 in TensorFlow 2.21, which rounds to 3 and not to 4.
+
+        DivNoNan is not rewritten, but gives 0 for x / 0. The product x * (1 / 0) = x * infinity is exact.
+        """
+        divisors = self.known_value(y)
+        name = x.dtype.name
+        if divisors is None or name not in _OPTIMIZED_DIVISIONS or self.features.holds(_EXACT_DIVISION, name):
+            return self.op("RealDiv", x, y)
+        if np.logical_and(divisors != 0, np.abs(divisors) < np.finfo(divisors.dtype).tiny).any():
+            return self.op("RealDiv", x, y)  # DivNoNan counts a subnormal divisor as 0
+        is_zero = divisors == 0
+        if not is_zero.any() and not _have_exact_reciprocals(divisors):
+            return self.op("DivNoNan", x, y)
+        product = self.op("Mul", x, self.derive_constant(y, ("reciprocal",), _reciprocals))
+        if _have_exact_reciprocals(divisors[~is_zero]):
+            return product
+        return self.where(self.tf.constant(is_zero), product, self.op("DivNoNan", x, y))
 
     def floordiv(self, x: TfTensor, y: TfTensor) -> TfTensor:
         if not x.dtype.is_integer:
-            return self.op("Floor", self.op("RealDiv", x, y))
+            return self.op("Floor", self._real_quotient(x, y))
         if x.dtype.is_unsigned or self.features.holds("FloorDiv is exact", "int8"):
             return self._quotient("FloorDiv", x, y)
         whole = self._quotient("TruncateDiv", x, y)

@@ -145,6 +145,7 @@ _STEP = {"strides": [1, 1, 1, 1], "padding": "VALID"}
 _SIDES = [0, 0, 1, 0, 0, 1, 0, 0]
 _NANS = np.array([np.nan, 1] * 9, np.float32)
 _ROOTS = np.array([-0.0, np.inf, 3.0] * 6)
+_DIVISORS = [float(number) for number in range(1, 65)]
 _ENDS = np.array([-np.inf, np.inf] * 9, np.float32)
 _FOUR = np.array([4], np.int64)
 _DILATED = np.array([1, 0, 1], np.float32)
@@ -189,6 +190,11 @@ BEHAVIOURS: Dict[str, Any] = {
     "Sign keeps NaN": (lambda raw, x: raw.Sign(x=x), [_NANS], _NANS),
     "Neg keeps zeros": (lambda raw, x: raw.Neg(x=x), [np.zeros(18)], -np.zeros(18)),
     "Round keeps zeros": (lambda raw, x: raw.Round(x=x), [np.full(18, -0.25)], -np.zeros(18)),
+    "RealDiv by a constant is exact": (
+        lambda raw, x, quotients: raw.Sign(x=raw.Sub(x=raw.RealDiv(x=x, y=_DIVISORS), y=quotients)),
+        [np.array(_DIVISORS), np.ones(len(_DIVISORS))],
+        np.zeros(len(_DIVISORS)),
+    ),
     "Sqrt is exact": (lambda raw, x: raw.Sqrt(x=x), [_ROOTS * np.abs(_ROOTS)], _ROOTS),
     "FloorDiv is exact": (lambda raw, x, y: raw.FloorDiv(x=x, y=y), [np.full(2, -128), np.array([3, 64])], [-43, -2]),
     "Erf is bounded": (lambda raw, x: raw.Erf(x=x), [_ENDS], np.sign(_ENDS)),
@@ -232,6 +238,11 @@ BEHAVIOURS: Dict[str, Any] = {
         lambda raw, x, w: raw.DepthwiseConv2dNative(input=x, filter=w, strides=[1, 1, 2, 1], padding="VALID"),
         [_image(1, 1, 3, 1), _image(1, 1, 1, 1)],
         np.array([1, 3]).reshape(1, 1, 2, 1),
+    ),
+    "Conv2D of a column": (
+        lambda raw, x, w: raw.Conv2D(input=x, filter=w, strides=[1, 1, 3, 1], padding="VALID"),
+        [_image(2, 2, 2, 1), _image(1, 2, 1, 1)],
+        np.array([5, 11, 17, 23]).reshape(2, 2, 1, 1),
     ),
     "dilated Conv3D": (
         lambda raw, x, w: raw.Conv3D(

@@ -15,6 +15,11 @@ _SCATTERS = {
     "min": "TensorScatterMin",
 }
 _SEGMENTS = {"mul": "UnsortedSegmentProd", "max": "UnsortedSegmentMax", "min": "UnsortedSegmentMin"}
+#: The ops that `IsElementWiseMonotonic` of TensorFlow's graph optimizer lists.
+_MONOTONIC = frozenset(
+    "Acos Acosh Asin Asinh Atan Atanh Ceil Elu Erf Erfc Exp Expm1 Floor Log Log1p Neg Relu Relu6 Rint Rsqrt Selu "
+    "Sigmoid Sign Sinh Softplus Softsign Sqrt Tanh".split()
+)
 
 
 class Indexing(Elementwise):
@@ -62,9 +67,9 @@ class Indexing(Elementwise):
         if x.dtype.is_bool and reduction != "none":
             return self._scatter_bools(x, indices, updates, reduction)
         op = _SCATTERS.get(reduction)
-        keeps_nan = reduction in ("none", "add") or x.dtype.is_integer
-        offered = op is not None and self.features.can_run(op, x.dtype.base_dtype.name, 2)
-        if op is not None and (reduction == "none" or (keeps_nan and offered)):
+        if op is not None and reduction not in _SEGMENTS:  # without a kernel, `op` raises UnsupportedError
+            return self.op(op, x, updates, indices=indices)
+        if op is not None and x.dtype.is_integer and self.features.can_run(op, x.dtype.base_dtype.name, 2):
             return self.op(op, x, updates, indices=indices)
         return self._combine_updates(x, indices, updates, reduction)
 
@@ -145,10 +150,20 @@ class Indexing(Elementwise):
         return self.op("Invert" if x.dtype.is_integer else "Neg", x)
 
     def argmax(self, x: TfTensor, axis: int) -> TfTensor:
-        return self.op("ArgMax", x, dimension=axis, output_type=self.tf.int64)
+        return self._index_of_extreme("ArgMax", x, axis)
 
     def argmin(self, x: TfTensor, axis: int) -> TfTensor:
-        return self.op("ArgMin", x, dimension=axis, output_type=self.tf.int64)
+        return self._index_of_extreme("ArgMin", x, axis)
+
+    def _index_of_extreme(self, op: str, x: TfTensor, axis: int) -> TfTensor:
+        """Return the index of the first extreme element along an axis, by the op ArgMax or ArgMin.
+
+        TensorFlow's graph optimizer rewrites ArgMin(Relu(x)) to ArgMin(x), and likewise for other monotonic functions.
+        Elements that the function makes equal then differ. An EnsureShape in between prevents the rewrite.
+        """
+        if getattr(getattr(x, "op", None), "type", "") in _MONOTONIC:
+            x = self.raw.EnsureShape(input=x, shape=x.shape)
+        return self.op(op, x, dimension=axis, output_type=self.tf.int64)
 
     def cumsum(self, x: TfTensor, axis: int, exclusive: bool, reverse: bool) -> TfTensor:
         return self.op("Cumsum", x, axis=axis, exclusive=exclusive, reverse=reverse)

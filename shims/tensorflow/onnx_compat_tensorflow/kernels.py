@@ -131,8 +131,8 @@ _RINGS = frozenset(
 )
 #: Ops that compare numbers: unsigned numbers need a route that keeps their order.
 _ORDERS = frozenset(
-    "Maximum Minimum Less LessEqual Max Min ArgMax ArgMin TopKV2 MaxPool TensorScatterMax TensorScatterMin "
-    "UnsortedSegmentMax UnsortedSegmentMin".split()
+    "Maximum Minimum Less LessEqual Greater GreaterEqual Max Min ArgMax ArgMin TopKV2 MaxPool "
+    "TensorScatterMax TensorScatterMin UnsortedSegmentMax UnsortedSegmentMin".split()
 )
 #: Ops that sum many numbers: float16 is too narrow for the sum.
 ACCUMULATING = frozenset(

@@ -5,12 +5,21 @@ The formats of TensorFlow do not store them. The JSON file is in the subfolder `
 
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from onnx_compat.shim import DType, Port
+from onnx_compat.shim import DType, InvalidModelError, Port
 from onnx_compat_tensorflow.framework_types import TfTensor
 
-__all__ = ["KeyedPorts", "port_from_data", "port_from_tensor", "port_to_data", "read_ports", "write_ports"]
+__all__ = [
+    "DAMAGED_PORTS",
+    "KeyedPorts",
+    "damaged_ports_error",
+    "port_from_data",
+    "port_from_tensor",
+    "port_to_data",
+    "read_ports",
+    "write_ports",
+]
 
 #: Ports in order, each with its key in the file.
 KeyedPorts = Sequence[Tuple[str, Port]]
@@ -29,9 +38,14 @@ def port_to_data(port: Port) -> Dict[str, Any]:
 def port_from_data(data: Mapping[str, Any]) -> Port:
     """Return the port of a JSON object that `port_to_data` returned. Other keys are ignored.
 
-    Raises KeyError for a missing key, and UnsupportedError for an unknown dtype.
+    Raises KeyError, TypeError or ValueError for data of another form, and UnsupportedError for an unknown dtype.
     """
-    return Port(data["name"], DType.of(data["dtype"]), tuple(data["shape"]))
+    name, shape = data["name"], data["shape"]
+    if not isinstance(name, str) or not isinstance(shape, list):
+        raise TypeError("a port has the name %r and the shape %r" % (name, shape))
+    if any(size is not None and not isinstance(size, (int, str)) for size in shape):
+        raise ValueError("the port '%s' has the shape %s" % (name, shape))
+    return Port(name, DType.of(data["dtype"]), tuple(shape))
 
 
 def port_from_tensor(name: str, tensor: TfTensor) -> Port:
@@ -58,18 +72,42 @@ def write_ports(folder: str, inputs: KeyedPorts, outputs: KeyedPorts) -> None:
         file.write(json.dumps(data, indent=1))
 
 
-def read_ports(folder: str) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
+def read_ports(folder: str, inputs: Container[str], outputs: Container[str]) -> Optional[Tuple[KeyedPorts, KeyedPorts]]:
     """Return (inputs, outputs) from the port file of a SavedModel folder, which `write_ports` wrote.
 
-    Each is a list of (key in the signature, port) pairs. Returns None if the folder has no port file. Raises
-    ValueError, KeyError or TypeError for a damaged file. Raises UnsupportedError for an unknown dtype.
+    Each is a list of (key in the signature, port) pairs. Returns None if the folder has no port file.
+
+    `inputs`, `outputs`: the keys of the signature.
+
+    Raises InvalidModelError for a damaged file, and for a key that the signature lacks. Raises UnsupportedError for an
+    unknown dtype.
     """
     path = os.path.join(folder, _FILE)
     if not os.path.exists(path):
         return None
-    with open(path, encoding="utf-8") as file:
-        data = json.load(file)
-    return _keyed_ports(data["inputs"]), _keyed_ports(data["outputs"])
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+        ports = _keyed_ports(data["inputs"]), _keyed_ports(data["outputs"])
+        for keyed, keys in zip(ports, (inputs, outputs)):
+            unknown = [key for key, _ in keyed if key not in keys]
+            if unknown:
+                raise ValueError("the signature has no '%s'" % unknown[0])
+    except DAMAGED_PORTS as error:
+        raise damaged_ports_error(path, error) from error
+    return ports
+
+
+#: The errors of `json` and of `port_from_data` for data that this library has not written.
+DAMAGED_PORTS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError)
+
+
+def damaged_ports_error(path: str, error: Exception) -> InvalidModelError:
+    """Return the error for damaged names, dtypes or shapes of inputs and outputs in the file `path`."""
+    return InvalidModelError(
+        "the inputs and outputs in '%s' are damaged: %s: %s" % (path, type(error).__name__, error),
+        hint="convert the model again, or copy the file again",
+    )
 
 
 def _keyed_ports(entries: Sequence[Mapping[str, Any]]) -> List[Tuple[str, Port]]:

@@ -4,11 +4,14 @@ from typing import List, Sequence
 
 import numpy as np
 
-from onnx_compat.shim import Const, InvalidModelError, Ref, Sizes, is_equal
+from onnx_compat.shim import Const, Extent, InvalidModelError, Ref, Sizes, atoms_of, is_equal
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.framework_types import Size, TfTensor
 
 __all__ = ["Shape"]
+
+#: A tensor with more elements exceeds the 2**47 bytes that a process on 64-bit processors can address.
+_MOST_ELEMENTS = 2.0**47
 
 
 class Shape(Base):
@@ -61,15 +64,40 @@ class Shape(Base):
         return self.op("ReverseV2", x, axis=self.vector(axes, self.tf.int32))
 
     def tile(self, x: TfTensor, repeats: Sizes) -> TfTensor:
-        return self.op("Tile", x, multiples=repeats.tensor)
+        counts = repeats.tensor
+        if _depends_on_values(repeats.dims):
+            factors = self.raw.Cast(x=counts, DstT=self.tf.float64)
+            counts = self._refuse_giant(counts, self.raw.Mul(x=self._float_sizes(x), y=factors))
+        return self.op("Tile", x, multiples=counts)
 
     def pad(self, x: TfTensor, before: Sizes, after: Sizes, value: TfTensor, mode: str) -> TfTensor:
         if mode == "constant":
+            if _depends_on_values((*before.dims, *after.dims)):
+                return self._pad_by_values(x, before, after, value)
             return self.pad_with(x, before.scalars, after.scalars, value)
         for axis, (low, high) in enumerate(zip(before.scalars, after.scalars)):
             if not (is_equal(before.dims[axis], 0) and is_equal(after.dims[axis], 0)):
                 x = self._pad_axis_by_mode(x, axis, low, high, mode)
         return x
+
+    def _pad_by_values(self, x: TfTensor, before: Sizes, after: Sizes, value: TfTensor) -> TfTensor:
+        paddings = self.raw.Pack(values=[before.tensor, after.tensor], axis=1)
+        added = self.raw.Sum(input=self.raw.Cast(x=paddings, DstT=self.tf.float64), axis=[1])
+        paddings = self._refuse_giant(paddings, self.raw.AddV2(x=self._float_sizes(x), y=added))
+        return self.op("PadV2", x, value, paddings=paddings)
+
+    def _float_sizes(self, x: TfTensor) -> TfTensor:
+        return self.raw.Cast(x=self.sizes(x), DstT=self.tf.float64)
+
+    def _refuse_giant(self, counts: TfTensor, sizes: TfTensor) -> TfTensor:
+        """Return `counts`; or, if a result of `sizes` has more elements than a process can address, -1 for each count.
+
+        The kernels refuse -1. For the count itself, Tile and PadV2 of TensorFlow 1.15 end the process.
+        """
+        raw, tf = self.raw, self.tf
+        elements = raw.Prod(input=raw.Maximum(x=sizes, y=self.number(1, tf.float64)), axis=[0])
+        is_small = raw.LessEqual(x=elements, y=self.number(_MOST_ELEMENTS, tf.float64))
+        return raw.SelectV2(condition=is_small, t=counts, e=self.number(-1, counts.dtype))
 
     def pad_with(self, x: TfTensor, before: Sequence[Size], after: Sequence[Size], value: TfTensor) -> TfTensor:
         """Pad each axis with the scalar tensor `value`: before[k] elements before and after[k] elements after axis k."""
@@ -115,6 +143,11 @@ class Shape(Base):
             return below if above is None else above
         is_ascending = self.op("Greater", step, self.number(0, step.dtype))
         return self.op("SelectV2", above, below, condition=is_ascending)
+
+
+def _depends_on_values(dims: Sequence[Extent]) -> bool:
+    """Whether a size depends on elements of run-time tensors. Sizes that depend on lengths of axes alone stay small."""
+    return any(atom.kind == "element" for dim in dims for atom in atoms_of(dim))
 
 
 #: Mode -> a function of (numpy or TensorFlow, position i, length n of the axis) that returns the source index. i is 0 at the

@@ -1,6 +1,7 @@
 """The base class of the shims tf1 and tf2: import TensorFlow, probe it, detect its features, create the emitter."""
 
 import abc
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Iterator, Optional
 
@@ -18,6 +19,7 @@ class TensorFlowShim(Shim):
     """The base class of shims over the module `tensorflow`. A subclass accepts certain releases, and compiles programs."""
 
     modules = ("tensorflow",)
+    threads_start = "probe"  # the trials of the probe run operations
     #: How the shim runs programs, as `probe` reports it after the version.
     execution = ""
 
@@ -60,6 +62,10 @@ class TensorFlowShim(Shim):
 
 
 def executes_eagerly(tf: TensorFlow) -> bool:
-    """Whether this TensorFlow executes eagerly by default (TensorFlow 2), also if the caller is building a graph."""
-    with tf.init_scope():
-        return bool(tf.executing_eagerly())
+    """Return whether TensorFlow executes eagerly by default, also if the caller builds a graph or a tf.function.
+
+    True in TensorFlow 2, except after `disable_eager_execution`. The answer is that of a new thread: a graph that the
+    caller has entered is the default graph of the caller's thread only.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        return bool(pool.submit(tf.executing_eagerly).result())

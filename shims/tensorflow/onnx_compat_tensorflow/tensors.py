@@ -24,10 +24,10 @@ def encode(array: np.ndarray) -> np.ndarray:
 
 
 def decode(value: Union[bytes, np.ndarray]) -> np.ndarray:
-    """Return a numpy value of TensorFlow as a carrier array.
+    """Convert a numpy value of TensorFlow to a carrier array: decode strings, and return other arrays unchanged.
 
     An object array of bytes, or a bytes object, becomes an object array of str. Bytes that are no UTF-8 become
-    surrogates.
+    surrogates. Numbers need no conversion, because TensorFlow stores them in the carrier dtype (see `tf_dtype`).
     """
     if isinstance(value, bytes) or getattr(getattr(value, "dtype", None), "kind", "") == "O":
         return np.asarray(_DECODE(value), object)

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from onnx_compat_tensorflow.framework_types import Sides, TensorFlow, TfGraph, TfGraphDef, TfTensor
+from onnx_compat_tensorflow.graph_ops import preview_operations
 from onnx_compat_tensorflow.port_files import (
+    DAMAGED_PORTS,
     KeyedPorts,
+    damaged_ports_error,
     port_from_data,
     port_from_tensor,
     port_to_data,
@@ -18,10 +21,10 @@ from onnx_compat_tensorflow.port_files import (
     write_ports,
 )
 
-from onnx_compat.shim import Compiled, ConversionError, Port
+from onnx_compat.shim import Compiled, ConversionError, Port, Preview
 from onnx_compat_tf1.graph import BuiltGraph, SessionModel, session_for
 
-__all__ = ["load_graphdef", "load_saved_model", "save_graphdef", "save_saved_model"]
+__all__ = ["load_graphdef", "load_saved_model", "preview_graph", "save_graphdef", "save_saved_model"]
 
 Loaded = Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]
 #: The inputs or outputs of a graph in order: (tensor, port) pairs.
@@ -34,6 +37,22 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
 
     Weights are constants. Nodes that no output needs are left out, except the nodes of inputs. An old file is replaced.
     """
+    frozen, roles = _freeze(built)
+    for node in frozen.node:
+        if node.name in roles:
+            node.attr[_PORT].s = json.dumps(roles[node.name]).encode("utf-8")
+    with open(path, "wb") as file:
+        file.write(frozen.SerializeToString())
+
+
+def preview_graph(built: BuiltGraph, form: str) -> Preview:
+    """Return the operations of a file of a graph, in the format "graphdef" or "saved_model"."""
+    nodes = (_freeze(built)[0] if form == "graphdef" else built.graph.as_graph_def()).node
+    return preview_operations(((node.name, node.op) for node in nodes), built.program)
+
+
+def _freeze(built: BuiltGraph) -> Tuple[TfGraphDef, Dict[str, Dict[str, Any]]]:
+    """Return (the GraphDef of a graph without unused nodes, node name -> the port of an input or output)."""
     program = built.program
     roles: Dict[str, Dict[str, Any]] = {}
     for role, tensors, ports in (
@@ -42,12 +61,7 @@ def save_graphdef(built: BuiltGraph, path: str) -> None:
     ):
         for position, (tensor, port) in enumerate(zip(tensors, ports)):
             roles[tensor.op.name] = dict(port_to_data(port), role=role, place=position)
-    frozen = _prune(built.graph.as_graph_def(), list(roles))
-    for node in frozen.node:
-        if node.name in roles:
-            node.attr[_PORT].s = json.dumps(roles[node.name]).encode("utf-8")
-    with open(path, "wb") as file:
-        file.write(frozen.SerializeToString())
+    return _prune(built.graph.as_graph_def(), list(roles)), roles
 
 
 def _prune(graph_def: TfGraphDef, names: List[str]) -> TfGraphDef:
@@ -73,9 +87,9 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
 
     If the file has no ports, they come from the graph (see `_infer_ports`).
 
-    Raises ConversionError if the file is missing, or if TensorFlow cannot parse or import it. Raises ValueError,
-    KeyError or TypeError for damaged ports, and ValueError for an inferred port of unknown rank. Raises
-    UnsupportedError for a port whose dtype ONNX lacks.
+    Raises ConversionError if the file is missing, or if TensorFlow cannot parse or import it. Raises InvalidModelError
+    for damaged ports, and for an inferred port of unknown rank. Raises UnsupportedError for a port whose dtype ONNX
+    lacks.
     """
     frozen = tf.compat.v1.GraphDef()
     try:
@@ -86,7 +100,10 @@ def load_graphdef(tf: TensorFlow, path: str) -> Loaded:
             tf.import_graph_def(frozen, name="")
     except Exception as error:
         raise ConversionError("'%s' is no GraphDef that TensorFlow can read: %s" % (path, error)) from error
-    inputs, outputs = _read_node_ports(graph, frozen) or _infer_ports(graph)
+    try:
+        inputs, outputs = _read_node_ports(graph, frozen) or _infer_ports(graph)
+    except DAMAGED_PORTS as error:
+        raise damaged_ports_error(path, error) from error
     fed, fetched = [[tensor for tensor, _ in pairs] for pairs in (inputs, outputs)]
     ports = [tuple(port for _, port in pairs) for pairs in (inputs, outputs)]
     return SessionModel(tf, graph, fed, fetched), ports[0], ports[1]
@@ -96,7 +113,7 @@ def _read_node_ports(graph: TfGraph, frozen: TfGraphDef) -> Optional[Tuple[Tenso
     """Return (inputs, outputs) that `save_graphdef` stored in node attributes.
 
     Each is a list of (tensor, port) pairs in the order of the model. Returns None if no node is marked as an output.
-    Raises ValueError, KeyError or TypeError for a damaged attribute.
+    Raises an error of `DAMAGED_PORTS` for a damaged attribute.
     """
     entries: Dict[str, List[Tuple[int, TfTensor, Port]]] = {"input": [], "output": []}
     for node in frozen.node:
@@ -146,8 +163,9 @@ def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
 
     If the folder has no port file, the ports have the keys of the signature, and the dtypes and shapes of its tensors.
 
-    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature. Errors of
-    `read_ports` and `port_from_tensor` pass.
+    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature. Raises
+    InvalidModelError for damaged ports, and for a tensor of unknown rank. Raises UnsupportedError for a port whose
+    dtype ONNX lacks.
     """
     graph = tf.Graph()
     session = session_for(tf, graph)
@@ -162,7 +180,10 @@ def load_saved_model(tf: TensorFlow, path: str) -> Loaded:
         {key: graph.get_tensor_by_name(info.name) for key, info in infos.items()}
         for infos in (signature.inputs, signature.outputs)
     ]
-    ports = read_ports(path) or _ports_of_tensors(sides)
+    try:
+        ports = read_ports(path, *sides) or _ports_of_tensors(sides)
+    except ValueError as error:  # a tensor of unknown rank
+        raise damaged_ports_error(path, error) from error
     fed, fetched = [[side[key] for key, _ in pairs] for side, pairs in zip(sides, ports)]
     inputs, outputs = [tuple(port for _, port in pairs) for pairs in ports]
     return SessionModel(tf, graph, fed, fetched, session), inputs, outputs

@@ -5,7 +5,7 @@ from typing import Optional, Sequence, Tuple
 from onnx_compat_tensorflow.framework_types import TensorFlow
 from onnx_compat_tensorflow.shim import TensorFlowShim, executes_eagerly
 
-from onnx_compat.shim import Compiled, ConversionError, Port, Program
+from onnx_compat.shim import Compiled, ConversionError, Port, Preview, Program
 
 __all__ = ["SHIM", "TensorFlow1"]
 
@@ -40,6 +40,12 @@ class TensorFlow1(TensorFlowShim):
 
         built = BuiltGraph(program, self.features, None)
         {"graphdef": files.save_graphdef, "saved_model": files.save_saved_model}[form](built, path)
+
+    def preview(self, program: Program, form: str) -> Preview:
+        from onnx_compat_tf1 import files
+        from onnx_compat_tf1.graph import BuiltGraph
+
+        return files.preview_graph(BuiltGraph(program, self.features, None), form)
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         from onnx_compat_tf1 import files

@@ -9,8 +9,9 @@ from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.framework_types import TensorFlow, TfFunction, TfModule
 from onnx_compat_tensorflow.run_errors import run_errors
 from onnx_compat_tensorflow.tensors import decode, encode
+from tensorflow.python.eager.context import eager_mode
 
-from onnx_compat.shim import Compiled, Program
+from onnx_compat.shim import Compiled, Program, ShimError
 from onnx_compat_tf2.module import OnnxModule
 
 __all__ = ["CompiledModule", "CompiledSignature"]
@@ -30,7 +31,7 @@ class CompiledModule(Compiled):
         self._lock = threading.Lock()
         self._native: Optional[OnnxModule] = None
         self._for_empty: Optional[OnnxModule] = None
-        self._for_run = self._build(trainable=False)
+        self._for_run = self._build_for_run()
         self._function = self._for_run.function
 
     @property
@@ -42,22 +43,41 @@ class CompiledModule(Compiled):
             return self._native
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        _check_eager(self._tf)
         constant = self._tf.constant
         function = self._function if all(array.size for array in arrays) else self._empty_function()
         with run_errors(self._tf):
             outputs = function(*[constant(encode(array)) for array in arrays])
         return [decode(output.numpy()) for output in outputs]
 
+    def _build_for_run(self, empty: bool = False) -> OnnxModule:
+        """Build a module without variables. If the caller builds a graph, the functions do not belong to that graph.
+
+        TensorFlow 2.0 registers a function in the graph in which it is traced, and later runs do not find it.
+        """
+        with eager_mode():
+            return self._build(trainable=False, empty=empty)
+
     def _empty_function(self) -> TfFunction:
         """Return the tf.function for inputs of which at least one is empty; build its module at the first call."""
         if self._for_empty is None:
-            self._for_empty = self._build(trainable=False, empty=True)
+            self._for_empty = self._build_for_run(empty=True)
         return self._for_empty.function
 
     @property
     def traces(self) -> int:
         modules = (self._for_run, self._for_empty, self._native)
         return sum(int(module.traces) for module in modules if module is not None)
+
+
+def _check_eager(tf: TensorFlow) -> None:
+    """Raise ShimError if the caller builds a graph: TensorFlow then returns tensors without values."""
+    if not tf.executing_eagerly():
+        raise ShimError(
+            "TensorFlow builds a graph here, and a run needs values",
+            hint="call `run` outside of tf.function and of `with tf.Graph().as_default()`, or call `native` inside",
+            shim="tf2",
+        )
 
 
 class CompiledSignature(Compiled):
@@ -76,6 +96,7 @@ class CompiledSignature(Compiled):
         self._outputs = tuple(outputs)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        _check_eager(self._tf)
         feeds = {key: self._tf.constant(encode(array)) for key, array in zip(self._inputs, arrays)}
         with run_errors(self._tf):
             results = self._signature(**feeds)

@@ -10,14 +10,21 @@ from typing import Dict, Tuple
 import tensorflow as tf
 from onnx_compat_tensorflow.features import Features
 from onnx_compat_tensorflow.framework_types import TfFunction
-from onnx_compat_tensorflow.port_files import KeyedPorts, port_from_tensor, read_ports, write_ports
+from onnx_compat_tensorflow.graph_ops import preview_operations
+from onnx_compat_tensorflow.port_files import (
+    KeyedPorts,
+    damaged_ports_error,
+    port_from_tensor,
+    read_ports,
+    write_ports,
+)
 from tensorflow.core.protobuf import saved_model_pb2
 
-from onnx_compat.shim import Compiled, ConversionError, Port, Program
+from onnx_compat.shim import Compiled, ConversionError, Port, Preview, Program
 from onnx_compat_tf2.compiled import CompiledSignature
 from onnx_compat_tf2.module import SIGNATURE, OnnxModule
 
-__all__ = ["load", "save"]
+__all__ = ["load", "preview", "save"]
 
 
 def save(program: Program, features: Features, path: str) -> None:
@@ -31,6 +38,12 @@ def save(program: Program, features: Features, path: str) -> None:
     tf.saved_model.save(module, path, signatures=module.signatures)
     _restore_names(path, {module.arguments[port.name]: port.name for port in program.inputs})
     write_ports(path, list(zip(arguments, program.inputs)), list(zip(module.results, program.outputs)))
+
+
+def preview(program: Program, features: Features) -> Preview:
+    """Build the module of a folder as `save` does, and return the operations of its graph."""
+    graph = OnnxModule(program, features, None).function.graph
+    return preview_operations(((op.name, op.type) for op in graph.get_operations()), program)
 
 
 def _restore_names(path: str, names: Dict[str, str]) -> None:
@@ -58,8 +71,9 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
 
     If the folder has no port file, the ports have the keys of the signature, and the dtypes and shapes of its tensors.
 
-    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature. Errors of
-    `read_ports` and `port_from_tensor` pass.
+    Raises ConversionError if TensorFlow cannot load the folder, or if the folder has no such signature. Raises
+    InvalidModelError for damaged ports, and for a tensor of unknown rank. Raises UnsupportedError for a port whose
+    dtype ONNX lacks.
     """
     try:
         native = tf.saved_model.load(path)
@@ -68,7 +82,11 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     if SIGNATURE not in native.signatures:
         raise ConversionError("the SavedModel '%s' has no signature '%s'" % (path, SIGNATURE))
     signature = native.signatures[SIGNATURE]
-    inputs, outputs = read_ports(path) or _ports_of_signature(signature)
+    try:
+        ports = read_ports(path, signature.structured_input_signature[1], signature.structured_outputs)
+        inputs, outputs = ports or _ports_of_signature(signature)
+    except ValueError as error:  # a tensor of unknown rank
+        raise damaged_ports_error(path, error) from error
     compiled = CompiledSignature(tf, native, signature, [key for key, _ in inputs], [key for key, _ in outputs])
     return compiled, tuple(port for _, port in inputs), tuple(port for _, port in outputs)
 

@@ -7,7 +7,7 @@ from onnx_compat_tensorflow.emitter import EagerEmitter
 from onnx_compat_tensorflow.framework_types import TensorFlow
 from onnx_compat_tensorflow.shim import TensorFlowShim, executes_eagerly
 
-from onnx_compat.shim import Compiled, Emitter, Port, Program
+from onnx_compat.shim import Compiled, Emitter, Port, Preview, Program
 
 __all__ = ["SHIM", "TensorFlow2"]
 
@@ -42,6 +42,11 @@ class TensorFlow2(TensorFlowShim):
         from onnx_compat_tf2.saved_model import save
 
         save(program, self.features, path)
+
+    def preview(self, program: Program, form: str) -> Preview:
+        from onnx_compat_tf2.saved_model import preview
+
+        return preview(program, self.features)
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         from onnx_compat_tf2.saved_model import load

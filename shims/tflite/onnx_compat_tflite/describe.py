@@ -9,6 +9,7 @@ import numpy as np
 from onnx_compat.shim import Description
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.delegate_coverage import Coverage, delegate_coverage
+from onnx_compat_tflite.node_ops import op_name
 
 __all__ = ["describe_file"]
 
@@ -77,26 +78,29 @@ def _signature_rows(model: fb.ModelSpec) -> Iterator[Row]:
     If no signature names the first subgraph, the rows of this subgraph's inputs and outputs come first. Their signature
     key is "", and each port has the name of its tensor.
     """
-    signatures = list(model.signatures)
-    if not any(signature.subgraph == 0 for signature in signatures):
+    if not any(signature.subgraph == 0 for signature in model.signatures):
         main = model.subgraphs[0]
-        named = [{main.tensors[index].name: index for index in ports} for ports in (main.inputs, main.outputs)]
-        signatures.insert(0, fb.Signature(named[0], named[1], ""))
-    for signature in signatures:
+        for kind, indices in (("input", main.inputs), ("output", main.outputs)):
+            for index in indices:  # tensors without a name, or with equal names, are ports of their own
+                yield _port_row("", kind, main.tensors[index].name, main.tensors[index])
+    for signature in model.signatures:
         graph = model.subgraphs[signature.subgraph]
         for kind, ports in (("input", signature.inputs), ("output", signature.outputs)):
             for name, index in ports.items():
-                tensor = graph.tensors[index]
-                yield {
-                    "signature": signature.key,
-                    "port": kind,
-                    "name": name,
-                    "type": tensor.dtype,
-                    "shape": list(tensor.shape),
-                    "shape_signature": list(tensor.shape_signature or tensor.shape),
-                    "quantization": _parameters(tensor) if _scheme(tensor) else None,
-                    "tensor": tensor.name,
-                }
+                yield _port_row(signature.key, kind, name, graph.tensors[index])
+
+
+def _port_row(signature: str, kind: str, name: str, tensor: fb.TensorSpec) -> Row:
+    return {
+        "signature": signature,
+        "port": kind,
+        "name": name,
+        "type": tensor.dtype,
+        "shape": list(tensor.shape),
+        "shape_signature": list(tensor.shape_signature or tensor.shape),
+        "quantization": _parameters(tensor) if _scheme(tensor) else None,
+        "tensor": tensor.name,
+    }
 
 
 def _subgraph(number: int, graph: fb.SubGraph, model: fb.ModelSpec) -> Row:
@@ -134,8 +138,7 @@ def _operators(model: fb.ModelSpec, coverage: Coverage) -> List[Row]:
 
 
 def _code(operator: fb.OperatorSpec) -> Tuple[str, int]:
-    name = "CUSTOM %s" % operator.custom_code if operator.builtin == "CUSTOM" else operator.builtin
-    return name, operator.version or 1
+    return op_name(operator), operator.version or 1
 
 
 def _delegate(main: fb.SubGraph, coverage: Coverage) -> Optional[Row]:

@@ -9,6 +9,8 @@ from onnx_compat_tflite.kernels import Kernels
 __all__ = [
     "DESCRIPTION",
     "draws_from_seed",
+    "has_deferred_sizes",
+    "has_open_inputs",
     "has_open_slices",
     "has_shifted_factors",
     "int4_products",
@@ -24,6 +26,15 @@ DESCRIPTION = "made by onnx-compat"
 
 _MEAN = "AVERAGE_POOL_2D"
 _WINDOWED = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_3D", "TRANSPOSE_CONV", _MEAN, "MAX_POOL_2D")
+
+#: Operators whose results, or whose subgraphs' results, have sizes that depend on values.
+_SIZED_BY_VALUES = frozenset("IF NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 UNIQUE WHERE WHILE".split())
+#: Operator -> the positions of the operands that give the sizes of its result.
+_SIZE_OPERANDS = {
+    "BROADCAST_TO": (1,), "FILL": (0,), "ONE_HOT": (1,), "PAD": (1,), "PADV2": (1,), "RANGE": (0, 1, 2), "RESHAPE": (1,),
+    "RESIZE_BILINEAR": (1,), "RESIZE_NEAREST_NEIGHBOR": (1,), "SCATTER_ND": (2,), "SLICE": (1, 2), "SPLIT_V": (1,),
+    "STRIDED_SLICE": (1, 2, 3), "TILE": (1,), "TOPK_V2": (1,), "TRANSPOSE_CONV": (0,),
+}  # fmt: skip
 
 Ports = Tuple[Port, ...]
 
@@ -118,6 +129,25 @@ def resizes_inside_branches(model: fb.ModelSpec) -> bool:
     main = model.subgraphs[0]
     graphs = model.subgraphs[0 if any(main.tensors[index].dtype == "string" for index in main.inputs) else 1 :]
     return any(-1 in (tensor.shape_signature or ()) for graph in graphs for tensor in graph.tensors)
+
+
+def has_open_inputs(model: fb.ModelSpec) -> bool:
+    """Whether an input of the first subgraph has an open size."""
+    main = model.subgraphs[0]
+    return any(-1 in (main.tensors[index].shape_signature or ()) for index in main.inputs)
+
+
+def has_deferred_sizes(model: fb.ModelSpec) -> bool:
+    """Whether sizes depend on values: the operators behind such a result are checked only when the model runs."""
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            operands = [
+                operator.inputs[k] for k in _SIZE_OPERANDS.get(operator.builtin, ()) if k < len(operator.inputs)
+            ]
+            computed = [k for k in operands if k is not None and graph.tensors[k].buffer is None]
+            if computed or operator.builtin in _SIZED_BY_VALUES:
+                return True
+    return False
 
 
 def has_open_slices(model: fb.ModelSpec) -> bool:

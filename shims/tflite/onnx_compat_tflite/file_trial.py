@@ -1,10 +1,13 @@
-"""Try a .tflite file in a child process, unless the graph verifier accepts the file.
+"""Try a .tflite file in a child process, unless it is known to be sound. A crash ends only that process.
 
 The verifier knows the dtypes and sizes that kernels rely on, but a file of another program may break its rules and run well.
-So a file that breaks them runs once in a child process, with inputs of zeros: a crash ends only that process.
+So a file that breaks them runs once in a child process, with inputs of zeros. So does a file with tensors of small integers,
+which are usually quantised: kernels and XNNPACK rely on scales and zero points in ways that the verifier does not know, and
+some end the process without a scale. Files that this process wrote, and files that it has tried, are not tried again.
 """
 
 import os
+from typing import Set, Tuple
 
 import numpy as np
 
@@ -14,31 +17,68 @@ from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.allocation import allocate
 from onnx_compat_tflite.graph_verifier import verify_graph
 
-__all__ = ["run_once", "try_file"]
+__all__ = ["is_file_to_run", "note_file_to_run", "note_sound_file", "run_once", "try_file"]
 
 _SECONDS = 120
+_SMALL_INTEGERS = frozenset(["int2", "int4", "uint4", "int8", "uint8", "int16", "uint16"])
+
+#: (device, inode, size, time of the last change) of the files that this process wrote or tried.
+_sound: Set[Tuple[int, int, int, int]] = set()
+#: (device, inode, size, time of the last change) of the files that this process wrote, and that only a run can check.
+_to_run: Set[Tuple[int, int, int, int]] = set()
+
+
+def note_sound_file(path: str) -> None:
+    """Remember that the content of the file at `path` is sound, also under another name, until the file changes."""
+    _sound.add(_identity(path))
+
+
+def note_file_to_run(path: str) -> None:
+    """Remember that the content of the file at `path` has to be run, also under another name, until the file changes."""
+    _to_run.add(_identity(path))
+
+
+def is_file_to_run(path: str) -> bool:
+    """Whether the content of the file at `path` has to be run. See `note_file_to_run`."""
+    return _identity(path) in _to_run
+
+
+def _identity(path: str) -> Tuple[int, int, int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def try_file(model: fb.ModelSpec, path: str) -> None:
-    """Try a file in a child process if the verifier rejects it; raise InvalidModelError if the process crashes.
+    """Try a file in a child process if it may not be sound; raise InvalidModelError if the process crashes.
 
-    `model` is the content of the file at `path`. Nothing is raised in these cases:
+    `model` is the content of the file at `path`. It may not be sound if the verifier rejects it, or if it has small
+    integers and the file is not known (see `note_sound_file`). Nothing is raised in these cases:
 
-    - The verifier accepts the model. The file is then not run.
+    - The file is sound. It is then not run.
     - No child process can be started, or no runtime is installed. The file is then not run.
     - The runtime reports an error.
     - The run takes over 120 seconds.
     """
+    defect = "its operators do not take its integers"
     try:
         verify_graph(model)
     except VerificationError as error:
-        result = call_in_child(__name__, "run_once", os.path.abspath(path), seconds=_SECONDS)
-        if result.status == "failed" and result.exit_code not in (0, 1):
-            defect = error.reason.partition(": ")[2]
-            raise InvalidModelError(
-                "the file '%s' ends the process that runs it (exit code %d): %s" % (path, result.exit_code, defect),
-                hint="it is damaged, or another program wrote it wrongly: convert the model again",
-            ) from error
+        defect = error.reason.partition(": ")[2]
+    else:
+        if not _has_small_integers(model) or _identity(path) in _sound:
+            return
+    result = call_in_child(__name__, "run_once", os.path.abspath(path), seconds=_SECONDS)
+    if result.status == "failed" and result.exit_code not in (0, 1):
+        raise InvalidModelError(
+            "the file '%s' ends the process that runs it (exit code %d): %s" % (path, result.exit_code, defect),
+            hint="it is damaged, or another program wrote it wrongly: convert the model again",
+        )
+    note_sound_file(path)
+
+
+def _has_small_integers(model: fb.ModelSpec) -> bool:
+    """Whether a tensor has integers of 16 bits or less, with scales or without."""
+    return any(tensor.dtype in _SMALL_INTEGERS for graph in model.subgraphs for tensor in graph.tensors)
 
 
 def run_once(path: str) -> None:

@@ -144,6 +144,7 @@ def _verify_quantization(tensor: fb.TensorSpec) -> None:
         count,
     )
     require(bool(np.all(np.isfinite(quantization.scale))), "a scale of '%s' is not finite", tensor.name)
+    _verify_zero_points(tensor, quantization.zero_point)
     if count > 1:
         require(
             0 <= quantization.axis < len(tensor.shape),
@@ -153,6 +154,18 @@ def _verify_quantization(tensor: fb.TensorSpec) -> None:
         )
         size = tensor.shape[quantization.axis]
         require(count == size, "'%s' has %d scales along an axis of %d", tensor.name, count, size)
+
+
+def _verify_zero_points(tensor: fb.TensorSpec, zero_points: Sequence[int]) -> None:
+    """Raise VerificationError for a zero point that the integer dtype cannot hold.
+
+    Such a file ended the process in XNNPACK (LiteRT 2.3). A dtype that numpy lacks is not checked.
+    """
+    if tensor.dtype in ("int8", "uint8", "int16", "uint16", "int32"):
+        info = np.iinfo(tensor.dtype)
+        for zero_point in zero_points:
+            in_range = info.min <= zero_point <= info.max
+            require(in_range, "the zero point %d of '%s' is no %s", zero_point, tensor.name, tensor.dtype)
 
 
 def _verify_operator(model: fb.ModelSpec, graph: fb.SubGraph, operator: fb.OperatorSpec) -> None:

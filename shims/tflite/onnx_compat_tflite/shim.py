@@ -12,6 +12,7 @@ from onnx_compat.shim import (
     Emitter,
     OpenedFile,
     Port,
+    Preview,
     Probe,
     Program,
     Quantization,
@@ -27,6 +28,8 @@ from onnx_compat_tflite.describe import describe_file
 from onnx_compat_tflite.emitter import TFLiteEmitter
 from onnx_compat_tflite.file_ports import (
     draws_from_seed,
+    has_deferred_sizes,
+    has_open_inputs,
     has_open_slices,
     has_shifted_factors,
     int4_products,
@@ -36,9 +39,10 @@ from onnx_compat_tflite.file_ports import (
     resizes_inside_branches,
     supports_empty_windows,
 )
-from onnx_compat_tflite.file_trial import try_file
+from onnx_compat_tflite.file_trial import is_file_to_run, note_file_to_run, note_sound_file, try_file
 from onnx_compat_tflite.file_validation import validate_file
 from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.node_ops import NamedValues, preview_model
 from onnx_compat_tflite.passes import GRAPH, PROGRAM
 from onnx_compat_tflite.quantize import SCHEMES, quantize, scheme_of
 from onnx_compat_tflite.runtime import InterpretedModel, Precautions
@@ -46,6 +50,9 @@ from onnx_compat_tflite.signatures import extract_signature, join_models
 from onnx_compat_tflite.tensor_dump import TensorDump
 
 __all__ = ["SHIM", "TFLiteShim"]
+
+#: The largest file that is run once after it was written. A run of a larger one may take longer than its conversion.
+_CHEAP_BYTES = 4 << 20
 
 
 class TFLiteShim(Shim):
@@ -93,12 +100,21 @@ class TFLiteShim(Shim):
 
     def export(self, program: Program, path: str, form: str) -> None:
         model = build(program, self._kernels, own=True)
+        is_run_needed = not has_open_inputs(model) and has_deferred_sizes(model)
 
         def check(written: str) -> None:
             model.subgraphs.clear()  # the weights are in the file; the runtime allocates its own copy of them
             self.check_loads(written)
+            if is_run_needed and os.path.getsize(written) <= _CHEAP_BYTES:
+                note_file_to_run(written)
 
         fb.write(model, path, self._stores_outside(model), check=check)
+
+    def preview(self, program: Program, form: str) -> Preview:
+        named = NamedValues(program)
+        model = build(program, self._kernels, own=True)
+        self._check_loads(model_content=fb.to_bytes(model, self._stores_outside(model)))
+        return preview_model(model, named)
 
     def _stores_outside(self, model: fb.ModelSpec) -> bool:
         """Whether the constants of a model are stored after the flatbuffer: only if the model is larger than 2 GB.
@@ -125,11 +141,16 @@ class TFLiteShim(Shim):
     def check_loads(self, path: str) -> None:
         """Load a .tflite file in the installed runtime without the delegate, and allocate its tensors.
 
-        Open sizes get trial values (see `allocate`). Raises ConversionError if the runtime refuses the file. Raises
-        ShimError if no runtime is installed.
+        Open sizes get trial values (see `allocate`). A file that is accepted counts as sound (see `file_trial`). Raises
+        ConversionError if the runtime refuses the file. Raises ShimError if no runtime is installed.
         """
+        self._check_loads(model_path=path)
+        note_sound_file(path)
+
+    def _check_loads(self, **source: Any) -> None:
+        """Load a file as `check_loads` does. `source`: its `model_path`, or its bytes as `model_content`."""
         try:
-            allocate(self._runtime().interpreter(plain=True, model_path=path))
+            allocate(self._runtime().interpreter(plain=True, **source))
         except (RuntimeError, ValueError) as error:
             raise ConversionError(
                 "the TFLite runtime refuses the file: %s" % str(error).strip().split("\n")[-1],
@@ -137,6 +158,13 @@ class TFLiteShim(Shim):
                 " fault, and report its output with the model",
                 shim=self.name,
             ) from error
+
+    def needs_run(self, path: str, form: str) -> bool:
+        """Whether `export` wrote the file at `path`, and found operators whose sizes are decided when it runs.
+
+        False for a file of more than 4 MB, and for a file with an open input size.
+        """
+        return is_file_to_run(path)
 
     def join(self, parts: Mapping[str, str], path: str, form: str) -> None:
         model = join_models({key: validate_file(fb.read(part)) for key, part in parts.items()})

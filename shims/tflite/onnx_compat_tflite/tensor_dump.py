@@ -9,11 +9,12 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import OpenedFile, Step, UnsupportedError
+from onnx_compat.shim import OpenedFile, UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.allocation import Interpreter, TensorDetail
 from onnx_compat_tflite.features import Runtime
 from onnx_compat_tflite.file_validation import validate_file
+from onnx_compat_tflite.node_ops import steps_of, tensor_names
 from onnx_compat_tflite.runtime import decode_strings, encode_input
 
 __all__ = ["TensorDump"]
@@ -37,31 +38,11 @@ class TensorDump(OpenedFile):
         self._path = path
         self._model = validate_file(fb.read(path))
         self._main = self._model.subgraphs[0]
-        signature = next((entry for entry in self._model.signatures if entry.subgraph == 0), None)
-        self._names = self._tensor_names(signature)
+        self._names = tensor_names(self._model)
         self._indices: Dict[str, int] = {}
         for index in [*self._main.inputs, *(index for op in self._main.operators for index in op.outputs)]:
             self._indices.setdefault(self._names[index], index)
-        self.steps = [self._step(op) for op in self._main.operators]
-
-    def _tensor_names(self, signature: Optional[fb.Signature]) -> List[str]:
-        """Return a list with the name of each tensor of the first subgraph.
-
-        An input or output of `signature` has its name in the signature. Any other tensor has its name in the file. If
-        `signature` is None, every tensor has its name in the file.
-        """
-        names = [tensor.name for tensor in self._main.tensors]
-        for ports in (signature.inputs, signature.outputs) if signature is not None else ():
-            for name, index in ports.items():
-                names[index] = name
-        return names
-
-    def _step(self, operator: fb.OperatorSpec) -> Step:
-        inputs = [index for index in operator.inputs if index is not None and self._main.tensors[index].buffer is None]
-        activation = str(operator.options.get("fused_activation_function", "NONE"))
-        kind = operator.builtin if activation == "NONE" else "%s + %s" % (operator.builtin, activation)
-        names = self._names
-        return Step(kind, tuple(names[index] for index in inputs), tuple(names[index] for index in operator.outputs))
+        self.steps = steps_of(self._model, self._names)
 
     def values(self, inputs: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
         """Run the file; return a dict {name: array} of its inputs and of all computed tensors of the first subgraph.

@@ -72,7 +72,7 @@ def convert(model, path, to=None, shim=None, **options):
     return path
 
 
-def support(model, shim=None, portable=False):
+def support(model, shim=None, **options):
     load(model)
     status = "unsupported" if shim == "off" else "native"
     return [SimpleNamespace(node="add_0", operator="Add", opset=13, status=status, reason="")]
@@ -102,7 +102,7 @@ def _fake_api(monkeypatch):
     monkeypatch.setattr(
         selection, "installed_shims", dict
     )  # the doctor would probe each installed shim in a child process
-    monkeypatch.setattr(selection, "decide", lambda: selection.Decision("reference", "nothing else is here"))
+    monkeypatch.setattr(selection, "decide", lambda *_: selection.Decision("reference", "nothing else is here"))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import onnx_compat
+from onnx_compat.cli import run_command
 from onnx_compat.cli.exit_codes import CODES, INTERNAL, code_of
 from onnx_compat.discovery import selection
 from onnx_compat.errors import ShimError
@@ -72,6 +73,21 @@ def test_run_json(command):
     code, out, _ = command("run", "m.onnx", "--json", "--shim", "noisy")
     document = json.loads(out)
     assert (code, document["shim"], document["outputs"][0]["shape"]) == (0, "noisy", [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "shape"),
+    [
+        ({"a": 1.0, "b": 2.0}, "map", [2]),
+        ([{"a": 1.0}], "sequence", [1]),
+        (None, "none", []),
+        (np.array(["a"], object), "string", [1]),
+    ],
+    ids=["map", "sequence", "none", "text"],
+)
+def test_the_summary_of_a_value_without_numbers(value, dtype, shape):
+    none = {"min": None, "max": None, "mean": None}
+    assert run_command._summarize_value("y", value) == dict(none, name="y", dtype=dtype, shape=shape)
 
 
 def test_prints_of_a_framework_go_to_standard_error(command):

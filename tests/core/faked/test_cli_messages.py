@@ -3,9 +3,7 @@
 import pytest
 
 import onnx_compat
-from onnx_compat.cli import main
-from onnx_compat.cli.app import _name_other_format
-from onnx_compat.errors import InputError, InvalidModelError, VerificationError
+from onnx_compat.errors import InputError, VerificationError
 from onnx_compat.verification.converted_file import open_converted
 
 TFLITE = b"\x1c\0\0\0TFL3" + b"\0" * 20
@@ -41,34 +39,6 @@ def test_a_defect_has_one_place_and_one_hint(command, monkeypatch):
         "  hint: Report it; run the command again with --debug, and report its output",
     ]
     assert "hint: Report it" in command("run", "m.onnx", "--debug")[2].splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (TFLITE, "is no ONNX model: it is a .tflite file"),
-        (b"PK\x03\x04" + b"\0" * 20, "is no ONNX model: it is a zip archive"),
-        (b"a text of some words", "is no ONNX model: it is a text file"),
-        (b"version https://git-lfs.github.com/spec/v1", "Git LFS pointer"),
-        (ONNX, "cut short"),
-        (b"", "cut short"),
-    ],
-)
-def test_a_model_of_another_format_is_recognised(tmp_path, content, reason):
-    path = tmp_path / "m.onnx"
-    path.write_bytes(content)
-    error = InvalidModelError("cut short")
-    _name_other_format(error, str(path))
-    assert reason in error.reason
-    assert ("--converted" in str(error.hint)) == (content == TFLITE)
-
-
-def test_the_argument_model_is_recognised(tmp_path, capfd, monkeypatch):
-    monkeypatch.undo()  # the real `load`
-    path = tmp_path / "m.tflite"
-    path.write_bytes(TFLITE)
-    assert main(["verify", str(path)]) == 3
-    assert "is no ONNX model: it is a .tflite file" in capfd.readouterr().err
 
 
 def test_an_onnx_file_that_is_named_tflite(command, tmp_path):

@@ -1,24 +1,18 @@
 """Fixtures of the tests of the keras shim: the cases of the primitives, and a function that calls a Keras model."""
 
-import importlib.util
-import sys
 from pathlib import Path
 from typing import Any, Callable, List, Sequence
 
 import numpy as np
 import pytest
 
+from matrix.by_path import import_package
+
 keras = pytest.importorskip("keras")
 pytest.importorskip("onnx_compat_keras")
 
 CASES = Path(__file__).parents[1] / "primitives" / "cases"
-if "cases" not in sys.modules:  # importable without the folder on the path
-    spec = importlib.util.spec_from_file_location(
-        "cases", str(CASES / "__init__.py"), submodule_search_locations=[str(CASES)]
-    )
-    assert spec is not None and spec.loader is not None
-    sys.modules["cases"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["cases"])
+import_package(CASES)
 
 
 @pytest.fixture(scope="session")

@@ -3,24 +3,17 @@
 By default it is the reference, which is compared with itself for fixed and for symbolic sizes.
 """
 
-import importlib.util
 import os
-import sys
 from pathlib import Path
 from typing import Any, List
 
 import pytest
 
+from matrix.by_path import import_package
 from onnx_compat.discovery import selection
 
 HERE = Path(__file__).parent
-if "cases" not in sys.modules:  # importable without the folder on the path
-    spec = importlib.util.spec_from_file_location(
-        "cases", str(HERE / "cases" / "__init__.py"), submodule_search_locations=[str(HERE / "cases")]
-    )
-    assert spec is not None and spec.loader is not None
-    sys.modules["cases"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["cases"])
+import_package(HERE / "cases")
 
 from cases import gaps  # noqa: E402
 

@@ -30,7 +30,7 @@ def test_every_primitive_has_cases() -> None:
 
 @pytest.mark.parametrize(("name", "dtype"), PAIRS, ids=["%s-%s" % (name, dtype.name) for name, dtype in PAIRS])
 def test_equals_the_reference(name: str, dtype: DType, shim: Any, declared_gaps: List[gaps.Gap]) -> None:
-    gap = gaps.find(declared_gaps, name, dtype.name, os.environ.get("ONNX_COMPAT_CELL", ""))
+    gap = gaps.find(declared_gaps, name, dtype.name)
     excused: List[str] = []
 
     @settings(

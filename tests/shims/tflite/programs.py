@@ -75,7 +75,8 @@ def run_model(model: fb.ModelSpec, feeds: Sequence[Any]) -> List[Any]:
             interpreter.resize_tensor_input(detail["index"], array.shape)
     interpreter.allocate_tensors()
     for position, array in zip(positions, feeds):
-        interpreter.set_tensor(position, array)
+        if array.size:  # tflite-runtime 2.7 allocates no memory for an empty tensor
+            interpreter.set_tensor(position, array)
     interpreter.invoke()
     return [_read(interpreter, detail) for detail in interpreter.get_output_details()]
 

@@ -77,6 +77,14 @@ def test_a_file_without_a_signature_is_described_by_its_tensors(tmp_path: Path) 
     assert [row["name"] for row in rows(str(tmp_path / "m.tflite"), "signatures")] == ["x", "y"]
 
 
+def test_ports_without_a_name_have_rows_of_their_own(tmp_path: Path) -> None:
+    tensors = [fb.TensorSpec("", "float32", (size,)) for size in (2, 3, 2, 3)]
+    operators = [fb.OperatorSpec("ABS", [k], [2 + k]) for k in range(2)]
+    fb.write(fb.ModelSpec([fb.SubGraph(tensors, operators, [0, 1], [2, 3])]), str(tmp_path / "m.tflite"))
+    ports = [(row["port"], row["shape"]) for row in rows(str(tmp_path / "m.tflite"), "signatures")]
+    assert ports == [("input", [2]), ("input", [3]), ("output", [2]), ("output", [3])]
+
+
 def test_the_delegate_is_counted_where_the_runtime_tells(path: str) -> None:
     runtime = features.find_runtime()[0]
     assert runtime is not None

@@ -1,6 +1,8 @@
 """A damaged .tflite file raises a typed error before the interpreter reads it: kernels check their operands incompletely."""
 
+import contextlib
 import copy
+import os
 from pathlib import Path
 from typing import Any, Callable, List
 
@@ -10,10 +12,11 @@ from onnx_compat_tflite import file_trial
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.file_validation import validate_file
 from onnx_compat_tflite.graph_verifier import verify_graph
+from onnx_compat_tflite.shim import SHIM
 
 import onnx_compat
 from onnx_compat.discovery.child_process import ChildResult
-from onnx_compat.errors import InvalidModelError
+from onnx_compat.errors import InvalidModelError, OnnxCompatError
 
 F = "float32"
 
@@ -115,6 +118,60 @@ def test_subgraphs_that_call_themselves(tmp_path: Path) -> None:
     graph.operators.append(fb.OperatorSpec("IF", [flag, 0], [graph.add(fb.TensorSpec("z", F, (1, 12)))], options))
     with pytest.raises(InvalidModelError, match="call themselves"):
         validate_file(model)
+
+
+def make_quantized_model() -> fb.ModelSpec:
+    """Return a model that the verifier accepts, with a tensor of int8 as output."""
+    graph = fb.SubGraph(name="main")
+    x = graph.add(fb.TensorSpec("x", F, (1, 4)))
+    y = graph.add(fb.TensorSpec("y", "int8", (1, 4), quantization=fb.Quantization([0.5], [0])))
+    graph.operators = [fb.OperatorSpec("QUANTIZE", [x], [y])]
+    graph.inputs, graph.outputs = [x], [y]
+    return fb.ModelSpec([graph], [fb.Signature({"x": x}, {"y": y})])
+
+
+def test_a_quantised_file_of_unknown_origin_runs_in_a_child_process_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels of integers rely on more than the verifier knows. A file that has changed is tried again."""
+    path, statuses, calls = str(tmp_path / "a.tflite"), ["returned", "failed"], []
+
+    def try_once(*_: Any, **__: Any) -> ChildResult:
+        calls.append(statuses[0])
+        return ChildResult(statuses[0], exit_code=-11)
+
+    monkeypatch.setattr(file_trial, "call_in_child", try_once)
+    fb.write(make_quantized_model(), path)
+    for _ in range(2):
+        onnx_compat.load_converted(path)
+    assert calls == ["returned"]
+    del statuses[0]
+    fb.write(make_quantized_model(), path)
+    with pytest.raises(InvalidModelError, match="ends the process that runs it"):
+        onnx_compat.load_converted(path)
+
+
+@pytest.mark.parametrize("builtin", ["ADD", "SUB"])
+def test_small_integers_without_a_scale(builtin: str, tmp_path: Path) -> None:
+    """LiteRT 2.3 ends the process in the kernel, which an error of this library replaces."""
+    graph = fb.SubGraph(name="main")
+    x, y, z = (graph.add(fb.TensorSpec(name, "uint8", (3,))) for name in "xyz")
+    graph.operators = [fb.OperatorSpec(builtin, [x, y], [z])]
+    graph.inputs, graph.outputs = [x, y], [z]
+    fb.write(fb.ModelSpec([graph], [fb.Signature({"x": x, "y": y}, {"z": z})]), tmp_path / "a.tflite")
+    with contextlib.suppress(OnnxCompatError):  # older runtimes compute it
+        onnx_compat.load_converted(tmp_path / "a.tflite").run([np.zeros(3, np.uint8)] * 2)
+
+
+def test_a_quantised_file_that_this_process_wrote_needs_no_child_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_trial, "call_in_child", lambda *_, **__: pytest.fail("a child process for an own file"))
+    written, path = str(tmp_path / "written.tflite"), str(tmp_path / "a.tflite")
+    fb.write(make_quantized_model(), written, check=SHIM.check_loads)
+    os.replace(written, path)
+    outputs = onnx_compat.load_converted(path).run([np.ones((1, 4), np.float32)])
+    assert outputs[0].tolist() == [[2, 2, 2, 2]]
 
 
 def wrong_type() -> fb.ModelSpec:

@@ -356,3 +356,21 @@ def test_union_numbers_follow_the_lines():
     assert UNION_MEMBERS["BuiltinOptions"].index("Conv2DOptions") + 1 == 1
     assert UNION_MEMBERS["BuiltinOptions"].index("RightShiftOptions") + 1 == 126
     assert len(UNION_MEMBERS["BuiltinOptions2"]) == 23
+
+
+@pytest.mark.parametrize("dtype", ["int32", "string", "int4"])
+def test_an_empty_constant_is_read_as_a_constant(dtype: str) -> None:
+    """A file stores no bytes for it: a RESHAPE to a scalar reads such a shape. Empty inputs and results are not constants."""
+    graph = fb.SubGraph(name="main")
+    empty = np.zeros(0, object if dtype == "string" else np.int32 if dtype == "int32" else np.int8)
+    tensors = [
+        fb.TensorSpec("x", "float32", (0,)),
+        fb.TensorSpec("c", dtype, (0,), empty),
+        fb.TensorSpec("y", "float32", (0,)),
+    ]
+    x, c, y = [graph.add(tensor) for tensor in tensors]
+    graph.inputs, graph.outputs = [x], [y]
+    graph.operators.append(fb.OperatorSpec("RESHAPE", [x, c], [y]))
+    read = fb.read(fb.to_bytes(fb.ModelSpec([graph]))).subgraphs[0].tensors
+    assert [tensor.buffer is not None for tensor in read] == [False, True, False]
+    assert read[c].buffer.shape == (0,)

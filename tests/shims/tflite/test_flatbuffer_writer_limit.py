@@ -76,6 +76,17 @@ def test_small_constants_are_stored_inside_the_flatbuffer(tmp_path: Path) -> Non
     assert path.read_bytes() == fb.to_bytes(model)
 
 
+@pytest.mark.parametrize("length", [10, 1000])
+def test_the_bytes_of_strings_count_not_their_pointers(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = np.asarray([("%d" % k).rjust(length).encode() for k in range(40)], object)
+    graph = fb.SubGraph([fb.TensorSpec("t", "string", (40,), texts)], [], [], [0])
+    model = fb.ModelSpec([graph])
+    size = len(fb.to_bytes(model))
+    for limit in (size - 1, size):
+        monkeypatch.setattr(writer, "LIMIT", limit)
+        assert fb.is_oversized(model) == (size > limit)
+
+
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     """The order of a set of strings differs between processes and must not change the file."""
     nodes = [

@@ -185,6 +185,11 @@ def two_signatures_of_one_key(model_spec: fb.ModelSpec) -> None:
     model_spec.signatures.append(replace(model_spec.signatures[0]))
 
 
+def a_zero_point_that_the_dtype_cannot_hold(model_spec: fb.ModelSpec) -> None:
+    tensor = result(model_spec, "CONV_2D")
+    tensor.dtype, tensor.quantization = "int8", fb.Quantization([0.5], [128])
+
+
 def scales_that_do_not_fit_the_axis(model_spec: fb.ModelSpec) -> None:
     constant(model_spec, "CONV_2D", 1).quantization = fb.Quantization([0.5, 0.5], [0, 0], 0)
 
@@ -221,6 +226,7 @@ DEFECTS = [
     (a_signature_of_other_tensors, "the outputs of the signature 'serving_default'"),
     (a_signature_of_no_subgraph, "the signature 'serving_default' has no subgraph"),
     (two_signatures_of_one_key, "the keys of the signatures repeat"),
+    (a_zero_point_that_the_dtype_cannot_hold, "the zero point 128 of .* is no int8"),
     (scales_that_do_not_fit_the_axis, "has 2 scales along an axis of 4"),
     (a_shape_that_is_not_that_of_the_signature, "and the signature"),
 ]

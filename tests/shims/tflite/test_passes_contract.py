@@ -215,7 +215,7 @@ def test_the_environment_variable_leaves_passes_out(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [("-identites", "which does not exist"), ("dead_code", "leaves no pass out")]
+    ("value", "words"), [("-identites", "which this shim does not have as a pass"), ("dead_code", "leaves no pass out")]
 )
 def test_a_name_that_is_no_pass_is_refused(monkeypatch: pytest.MonkeyPatch, value: str, words: str) -> None:
     monkeypatch.setenv(VARIABLE, value)

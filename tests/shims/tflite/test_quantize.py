@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict
 
 import numpy as np
@@ -12,9 +13,10 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.features import kernels
 from onnx_compat_tflite.kernels import Kernels
-from onnx_compat_tflite.quantize import SCHEMES, library, weights
+from onnx_compat_tflite.quantize import SCHEMES, blocks, library, weights
 
 import onnx_compat
+from onnx_compat.discovery.child_process import ChildResult
 from onnx_compat.errors import ConversionError, MissingDependencyError, UnsupportedError
 
 INT4 = kernels().has("DEQUANTIZE", 6)
@@ -62,6 +64,10 @@ def test_two_conversions_are_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_a_block_has_a_scale_of_its_own(tmp_path: Path, kind: str) -> None:
+    if not blocks.computes_blocks():
+        with pytest.raises(UnsupportedError, match="does not compute weights that are stored in blocks"):
+            convert(tmp_path, "mlp", quantize=kind, block_size=16)
+        return
     model = fb.read(convert(tmp_path, "mlp", quantize=kind, block_size=16))
     scales = [t.quantization.scale for t in model.subgraphs[0].tensors if t.quantization and t.quantization.scale]
     assert sorted(map(len, scales)) == [10 * 64 // 16, 64 * 32 // 16]
@@ -72,6 +78,17 @@ def test_a_block_has_a_scale_of_its_own(tmp_path: Path, kind: str) -> None:
         integers, scale = weights.round_to_integers(rows, 0, weights._LARGEST[kind])
         errors.append(np.square(integers * scale[:, None] - rows).sum())
     assert errors[1] < errors[0]
+
+
+def test_blocks_are_refused_where_they_end_the_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(blocks, "kernels", lambda: SimpleNamespace(quirks=SimpleNamespace(delegated=False)))
+    monkeypatch.setattr(blocks, "call_in_child", lambda *_, **__: ChildResult("failed", exit_code=-11))
+    blocks.computes_blocks.cache_clear()
+    try:
+        with pytest.raises(UnsupportedError, match="does not compute weights that are stored in blocks"):
+            convert(tmp_path, "mlp", quantize="weights-int8", block_size=16)
+    finally:
+        blocks.computes_blocks.cache_clear()
 
 
 def test_a_block_that_does_not_divide_a_channel_is_the_channel(tmp_path: Path) -> None:

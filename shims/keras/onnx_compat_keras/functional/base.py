@@ -13,7 +13,7 @@ from onnx_compat_keras.framework_types import Handle, SymbolicTensor
 from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.functional.slicing import cut
 
-__all__ = ["Base", "Known", "Scope", "is_known", "policy"]
+__all__ = ["Base", "Known", "Scope", "is_known", "kernel_weights", "policy", "storage", "unify"]
 
 #: A constant of at most this many elements may be a literal argument of an operation; a larger one is a layer's weight.
 _LITERAL = 16
@@ -42,7 +42,7 @@ def is_known(*handles: Handle) -> bool:
 
 @dataclass
 class Scope:
-    """The symbolic tensors of a model that the emitter shares between nodes: a tensor belongs to a single model.
+    """A cache of the symbolic tensors of one Keras model. Its nodes share it; other models must not use it.
 
     The body of a branch or loop is a model with a scope of its own. The constants of a body are inputs, because Keras
     saves no weights of such a model. `lifted` maps the id of a constant's array to (constant, input). It is None for
@@ -127,21 +127,25 @@ class Base(Emitter):
 
         Keras cannot do this for
 
-        - carried dtypes, complex dtypes, uint64, and dtypes that Keras lacks (see `has_type`),
+        - carried dtypes, complex dtypes, and dtypes that Keras lacks (see `has_type`),
         - float64, except on TensorFlow,
-        - a dtype for which `is_exact` returns False.
+        - a dtype for which `is_exact` returns False. For uint64, it is asked about int64 (see `storage`).
         """
         self.check_dtypes()
         for dtype in self.types():
-            if not is_exact(name, dtype.name):
+            if not is_exact(name, storage(dtype)):
                 raise self._inexact(name, dtype)
 
     def check_dtypes(self) -> None:
-        """Raise UnsupportedError if Keras has no exact arithmetic in one of the dtypes of `types()` (see `check`)."""
+        """Raise UnsupportedError if Keras cannot compute in the dtype of an argument or result of the current node.
+
+        The dtypes are those of `types()`. Keras cannot compute in carried dtypes, complex dtypes, uint64, and dtypes
+        that it lacks (see `has_type`); in float64 only on TensorFlow.
+        """
         for dtype in self.types():
             if not dtype.native:
                 raise UnsupportedError("a Keras model has no %s" % dtype.name)
-            if not has_type(dtype.name) or dtype.kind == "c" or dtype.name == "uint64":
+            if not has_type(dtype.name) or dtype.kind == "c":
                 raise UnsupportedError("Keras on %s does not compute with %s" % (self.back_end, dtype.name))
             if dtype.name == "float64" and self.back_end != "tensorflow":
                 raise self._inexact(self.node.primitive, dtype)
@@ -153,13 +157,13 @@ class Base(Emitter):
         )
 
     def restore_dtype(self, result: Handle) -> Handle:
-        """Return `result` cast to the dtype of the node's first output, if this is an integer dtype other than int64.
+        """Return `result` cast to the dtype of the node's first output, if this is an integer dtype below 64 bits.
 
         For another dtype, return `result` unchanged. The cast is needed because Keras returns a wider integer dtype
         than it declares on some back ends.
         """
         dtype = self.node.outputs[0].spec.dtype
-        if dtype.kind not in "iu" or dtype.name == "int64":
+        if dtype.kind not in "iu" or dtype.bits == 64:
             return result
         return self.unchecked_ops.cast(result, dtype.name)
 
@@ -177,14 +181,19 @@ class Base(Emitter):
         history = getattr(result, "_keras_history", None)
         if history is not None and id(history.operation) not in self.names.operations:
             history.operation.name = self._fresh(type(history.operation).__name__, auxiliary=True)
-            self.names.operations[id(history.operation)] = history.operation
+            self.names.add(history.operation, self._current_node())
             self._created.add(id(history.operation))
         return result
 
     def _fresh(self, kind: str, auxiliary: bool = False) -> str:
         """Return an unused name for a layer or operation of a class, `kind`, of the current node (see `Names.of`)."""
-        node: Optional[Node] = getattr(self, "node", None)
+        node = self._current_node()
         return self.names.fresh("values") if node is None else self.names.of(node, kind, auxiliary)
+
+    def _current_node(self) -> Optional[Node]:
+        """Return the recorded node that is being emitted; None before the first node."""
+        node: Optional[Node] = getattr(self, "node", None)
+        return node
 
     def at(self, node: Node) -> Emitter:
         self._created = set()
@@ -217,7 +226,7 @@ class Base(Emitter):
         self.check(kind)
         dtype = self.computed or self.node.outputs[0].spec.dtype
         layer = getattr(keras.layers, kind)(name=self._fresh(kind), dtype=policy(dtype), **config)
-        self.names.operations[id(layer)] = layer
+        self.names.add(layer, self._current_node())
         self._created.add(id(layer))
         result = layer(*inputs, **(call or {}))
         if weights is not None:
@@ -226,6 +235,8 @@ class Base(Emitter):
 
     # -- constants ---------------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Known:
+        if dtype.name == "uint64":
+            return Known(array.astype(np.int64), dtypes.int64)  # the cast wraps: see `storage`
         return Known(array, dtype)
 
     def tensor(self, handle: Handle) -> Handle:
@@ -233,12 +244,13 @@ class Base(Emitter):
         return self.constant_tensor(handle) if isinstance(handle, Known) else handle
 
     def operand(self, handle: Handle) -> Handle:
-        """Return a handle as an argument of an operation: a literal for a constant of at most 16 elements, else a tensor.
+        """Return a handle as an argument of an operation: a literal for a constant of 1 to 16 elements, else a tensor.
 
         The literal of a scalar is a Python number, or an array for a signed integer beyond int32. The literal of a
         constant of rank 1 or more is an array.
         """
-        if isinstance(handle, Known) and handle.array.size <= _LITERAL:
+        # Keras reads an empty literal of a file as float32, whatever its dtype was.
+        if isinstance(handle, Known) and 0 < handle.array.size <= _LITERAL:
             array = handle.array
             if array.ndim:
                 return np.ascontiguousarray(array)
@@ -263,7 +275,7 @@ class Base(Emitter):
 
         - An array of bools, or of integers of at most 2**24 in magnitude, is stored as float32, not trainable, and
           cast.
-        - Any other array is stored in its dtype, and is trainable.
+        - Any other array is stored in its dtype. It is trainable if it has floats.
 
         An array that is used twice has a single layer.
 
@@ -286,7 +298,7 @@ class Base(Emitter):
             return tensor
         if dtype.kind in "iub" and np.abs(array.astype(np.float64)).max(initial=0) <= 2**24:
             return self.unchecked_ops.cast(self._row(array, dtypes.float32, trainable=False), dtype.name)
-        return self._row(array, dtype)
+        return self._row(array, dtype, trainable=dtype.kind == "f")  # integers have no gradients
 
     def lifted_input(self, known: Known) -> SymbolicTensor:
         """Return a new input for a constant of the body of a branch or loop. Its name is the same in each body."""
@@ -299,7 +311,7 @@ class Base(Emitter):
             1, flat.size, name=self._fresh("Constant", auxiliary=True), dtype=dtype.name, embeddings_initializer="zeros",
             trainable=trainable,
         )  # fmt: skip
-        self.names.operations[id(layer)] = layer
+        self.names.add(layer, self._current_node())
         row = layer(self.zero())
         layer.set_weights([flat])
         return self.unchecked_ops.reshape(row, array.shape)
@@ -323,7 +335,15 @@ class Base(Emitter):
         if not spec.dtype.native or spec.dtype.kind == "s" or not has_type(spec.dtype.name):
             raise UnsupportedError("a Keras model on %s has no %s" % (self.back_end, spec.dtype.name))
         sizes = [int(size) if isinstance(size, (int, np.integer)) else None for size in spec.shape]
-        return keras.Input(batch_shape=sizes, dtype=spec.dtype.name)
+        return keras.Input(batch_shape=sizes, dtype=storage(spec.dtype))
+
+
+def storage(dtype: DType) -> str:
+    """Return the name of the dtype in which symbolic tensors store a dtype: "int64" for uint64, else its own name.
+
+    An int64 tensor stores the bits of uint64, for which Keras promises results in 32 bits (see `FunctionalUnsigned64`).
+    """
+    return "int64" if dtype.name == "uint64" else str(dtype.name)
 
 
 def policy(dtype: DType) -> str:
@@ -332,3 +352,13 @@ def policy(dtype: DType) -> str:
     Keras layers cast only floats to the dtype of their policy.
     """
     return dtype.name if dtype.kind == "f" else "float32"
+
+
+def unify(sizes: Sequence[int]) -> Union[int, Tuple[int, ...]]:
+    """Return a single int if all sizes (at least one) are equal, else a tuple of ints: the forms that Keras layers accept."""
+    return int(sizes[0]) if len(set(sizes)) == 1 else tuple(map(int, sizes))
+
+
+def kernel_weights(kernel: np.ndarray, bias: Optional[Known]) -> List[np.ndarray]:
+    """Return the weights of a layer with a kernel and a bias, which may be None for a layer without a bias."""
+    return [np.ascontiguousarray(kernel)] + ([] if bias is None else [np.ascontiguousarray(bias.array)])

@@ -10,17 +10,22 @@ from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.features import has_type, wide
 from onnx_compat_keras.framework_types import Handle, KerasModel, SymbolicTensor
 from onnx_compat_keras.functional.activations import with_activations
-from onnx_compat_keras.functional.base import policy
+from onnx_compat_keras.functional.base import policy, storage
 from onnx_compat_keras.functional.emitter import Symbolic
 from onnx_compat_keras.functional.names import Names
 
-__all__ = ["functional", "other_errors"]
+__all__ = ["build_functional", "functional", "other_errors"]
 
 
 def functional(program: Program) -> KerasModel:
+    """Return the functional Keras model of `build_functional`, which raises the errors."""
+    return build_functional(program)[0]
+
+
+def build_functional(program: Program) -> Tuple[KerasModel, Names]:
     """Return a functional Keras model that computes a program, built of layers and operations of Keras only.
 
-    The names of inputs and outputs that Keras accepts are kept; others are replaced by similar names.
+    Return its names too, which know for each operation the ONNX node that it computes for. The names of inputs and outputs that Keras accepts are kept; others are replaced by similar names.
 
     Raises UnsupportedError if
 
@@ -37,7 +42,7 @@ def functional(program: Program) -> KerasModel:
     with wide():
         emitter = Symbolic(names)
         try:
-            return _model(program, emitter, *port_names)
+            return _model(program, emitter, *port_names), names
         except OnnxCompatError:
             raise
         except Exception as error:  # Keras raises any error for a layer that it cannot build
@@ -89,13 +94,19 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
     region = with_activations(program.region)
     emitter.names.reserve(region)
     emitter.scope.source = min(inputs, key=lambda tensor: len(tensor.shape))
-    results = emit(region, emitter, inputs)
+    results = emit(region, emitter, [_store(emitter, tensor, port) for tensor, port in zip(inputs, program.inputs)])
     outputs = [
         keras.layers.Identity(name=name, dtype=policy(port.dtype))(_declare_dtype(emitter, result, port))
         for port, name, result in zip(program.outputs, output_names, results)
     ]
     # A list of a single tensor is another structure than a tensor: Keras warns of a model that is called with the other.
     return keras.Model(_unpack(inputs), _unpack(outputs), name=emitter.names.fresh(program.name))
+
+
+def _store(emitter: Symbolic, tensor: SymbolicTensor, port: Port) -> SymbolicTensor:
+    """Return an input as the emitter stores its dtype (see `storage`): a uint64 input is cast to int64."""
+    name = storage(port.dtype)
+    return tensor if tensor.dtype == name else emitter.unchecked_ops.cast(tensor, name)
 
 
 def _unpack(tensors: Sequence[SymbolicTensor]) -> Any:

@@ -1,6 +1,6 @@
 """Slices, pads, repeats and ranges whose sizes only the run tells: `take` at computed positions."""
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
@@ -26,15 +26,21 @@ class Computed(Sizing):
             return int(size)
         return self.unchecked_ops.cast(self.size_tensor(size), "int32")
 
-    def slice_computed(self, x: SymbolicTensor, axis: int, start: Scalar, end: Scalar, step: int) -> Handle:
-        """Return x[start:end:step] along an axis, by Python's rules for negative bounds and bounds out of range."""
+    def slice_computed(
+        self, x: SymbolicTensor, axis: int, start: Scalar, end: Scalar, step: int, known_count: Optional[int] = None
+    ) -> Handle:
+        """Return x[start:end:step] along an axis, by Python's rules for negative bounds and bounds out of range.
+
+        `known_count`: the number of elements of the result, if it is known.
+        """
         ops, size = self.unchecked_ops, self.int32(self.dim(x, axis))
         low, high = (0, size) if step > 0 else (-1, size - 1 if isinstance(size, int) else ops.subtract(size, 1))
 
         first, last = (self._clamp(self._from_front(bound, size), low, high) for bound in (start, end))
         span = ops.subtract(last, first) if step > 0 else ops.subtract(first, last)
         count = ops.floor_divide(ops.add(span, abs(step) - 1), abs(step)) if abs(step) != 1 else span
-        positions = self.positions(Length("number", (ops.cast(ops.maximum(count, 0), "int64"),)))
+        total = Length("number", (ops.cast(ops.maximum(count, 0), "int64"),)) if known_count is None else known_count
+        positions = self.positions(total)
         return self.ops.take(x, ops.add(ops.multiply(positions, step), first), axis=axis)
 
     def _from_front(self, bound: Scalar, size: Handle) -> Handle:

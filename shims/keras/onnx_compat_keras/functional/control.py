@@ -16,13 +16,15 @@ import numpy as np
 from onnx_compat.shim import DType, Sizes, Spec, UnsupportedError, dtypes
 from onnx_compat_keras.features import loads_while_loops
 from onnx_compat_keras.framework_types import Bodies, Handle, KerasModel, SymbolicTensor
-from onnx_compat_keras.functional.base import Known, Scope, policy
+from onnx_compat_keras.functional.base import Known, Scope, policy, storage
 from onnx_compat_keras.functional.saved_function import SavedFunction
 from onnx_compat_keras.functional.shape import Shape
 from onnx_compat_keras.functional.sizes import Length
 
 __all__ = ["Control"]
 
+#: The most nodes of a loop that is unrolled.
+_MOST_UNROLLED = 2048
 #: The body of a model: its input handles -> its results.
 _Body = Callable[[Sequence[Handle]], Sequence[Handle]]
 
@@ -63,6 +65,8 @@ class Control(Shape):
         size 0. The number of slices is one of these sizes. Raises UnsupportedError as `_loop` does.
         """
         (count,) = length.scalars
+        if not loads_while_loops() and isinstance(count, (int, np.integer)):
+            return self._unroll(list(state), list(map(self.tensor, xs)), int(count), reverse, bodies[0], captures)
         specs = [ref.spec for ref in self.node.regions[0].inputs[: len(state)]]
         stacked = [output.spec for output in self.node.outputs[len(state) :]]
         number = Spec(dtypes.int64, ())
@@ -88,6 +92,34 @@ class Control(Shape):
         results = self._loop(test, step, [_int64(0), *state, *empty], whole, outer)[1:]
         ys = [self._unflatten(flat, spec, count) for flat, spec in zip(results[len(state) :], stacked)]
         return (*results[: len(state)], *ys)
+
+    def _unroll(
+        self,
+        state: List[Handle],
+        xs: Sequence[Handle],
+        count: int,
+        reverse: bool,
+        body: Callable[..., Sequence[Handle]],
+        captures: Sequence[Handle],
+    ) -> Tuple[Handle, ...]:
+        """Apply the body of a scan `count` times, in the model itself (loop unrolling). Return the results of the scan.
+
+        Raises UnsupportedError if the rounds have more than `_MOST_UNROLLED` nodes in total, or if there is no round.
+        """
+        ops, nodes = self.unchecked_ops, sum(1 for _ in self.node.regions[0].live())
+        if not 0 < count * nodes <= _MOST_UNROLLED:
+            raise UnsupportedError(
+                "Keras on %s loads no saved while_loop, and a scan of %d rounds of %d nodes is not unrolled"
+                % (self.back_end, count, nodes),
+                hint="use Keras on TensorFlow or PyTorch, or allow a fallback: --allow-fallback",
+            )
+        rounds: List[Sequence[Handle]] = []
+        for k in reversed(range(count)) if reverse else range(count):
+            results = list(body(*state, *[ops.take(x, k, axis=0) for x in xs], *captures))
+            state, stacked = results[: len(state)], [ops.expand_dims(self.tensor(y), 0) for y in results[len(state) :]]
+            rounds.append(stacked)
+        stacks = [ops.concatenate(list(ys), axis=0) for ys in zip(*(rounds[::-1] if reverse else rounds))]
+        return (*state, *stacks)
 
     def _unflatten(self, flat: Handle, spec: Spec, count: Handle) -> Handle:
         sizes = [count if isinstance(count, int) else -1]
@@ -200,8 +232,8 @@ class _InnerModel:
         A known size of `spec` is declared too, if a reshape can declare it. A symbolic size becomes an unknown length.
         """
         ops, tensor = emitter.unchecked_ops, emitter.tensor(handle)
-        if tensor.dtype != spec.dtype.name:
-            tensor = ops.cast(tensor, spec.dtype.name)
+        if tensor.dtype != storage(spec.dtype):
+            tensor = ops.cast(tensor, storage(spec.dtype))
         sizes = [int(size) if isinstance(size, (int, np.integer)) else -1 for size in spec.shape]
         if any(a is None and b != -1 for a, b in zip(tensor.shape, sizes)) and sizes.count(-1) <= (0 not in sizes):
             tensor = ops.reshape(tensor, tuple(sizes))

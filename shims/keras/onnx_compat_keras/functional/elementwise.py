@@ -10,7 +10,7 @@ from onnx_compat.shim import Arg, Const, DType, Ref, UnsupportedError
 from onnx_compat_keras.arrays.elementwise import clip_bound
 from onnx_compat_keras.features import is_exact
 from onnx_compat_keras.framework_types import Handle
-from onnx_compat_keras.functional.base import Known
+from onnx_compat_keras.functional.base import Known, storage
 from onnx_compat_keras.functional.sizes import LENGTHS, Counted, Sizing
 from onnx_compat_keras.pointwise import Pointwise
 
@@ -22,6 +22,16 @@ class Elementwise(Pointwise, Sizing):
 
     def call_namespace(self, name: str, *operands: Handle) -> Handle:
         return getattr(self.ops, name)(*self.operands(*operands))
+
+    # Keras infers the dtype of an operation on bits from the dtypes of tensors: a file keeps no dtype of a literal.
+    def bitwise_and(self, x: Handle, y: Handle) -> Handle:
+        return self.ops.bitwise_and(self.tensor(x), self.tensor(y))
+
+    def bitwise_or(self, x: Handle, y: Handle) -> Handle:
+        return self.ops.bitwise_or(self.tensor(x), self.tensor(y))
+
+    def bitwise_xor(self, x: Handle, y: Handle) -> Handle:
+        return self.ops.bitwise_xor(self.tensor(x), self.tensor(y))
 
     # -- layers ------------------------------------------------------------------------------------------------------
     def tanh(self, x: Handle) -> Handle:
@@ -117,7 +127,7 @@ class Elementwise(Pointwise, Sizing):
         condition, x, y = self.operands(condition, x, y)
         chosen = self.ops.where(condition, x, y)
         if not any(hasattr(value, "dtype") for value in (x, y)):  # from two Python numbers Keras chooses another dtype
-            chosen = self.ops.cast(chosen, self.out.dtype.name)
+            chosen = self.ops.cast(chosen, storage(self.out.dtype))
         return chosen
 
     def _slope(self) -> Optional[np.ndarray]:
@@ -261,10 +271,24 @@ class Elementwise(Pointwise, Sizing):
         return self.ops.where(self.ops.less(y, bits), shifted, self.ops.zeros_like(shifted))
 
     def pow(self, x: Handle, y: Handle) -> Handle:
-        small = isinstance(y, Known) and bool(((y.array >= 0) & (y.array < 64)).all())  # JAX reads six bits only
-        if self.out.dtype.kind != "f" and not small:
-            raise UnsupportedError("a Keras model raises integers to known powers below 64 only")
-        return self._narrow(self.ops.power(*self.operands(x, y)))
+        small = isinstance(y, Known) and bool(((y.array >= 0) & (y.array < 64)).all())
+        if self.out.dtype.kind == "f" or small:
+            return self._narrow(self.ops.power(*self.operands(x, y)))
+        if self.back_end == "jax" or self.out.dtype.kind != "i":  # JAX reads six bits; TensorFlow reads y as signed
+            raise UnsupportedError("a Keras model raises these integers to known powers below 64 only")
+        return self._integer_power(self.tensor(x), self.tensor(y))
+
+    def _integer_power(self, x: Handle, y: Handle) -> Handle:
+        """Return x ** y of signed integers. For y < 0, the result is 1 / x**-y without fraction: 0, unless x is 1 or -1."""
+        ops = self.ops
+        whole = self.restore_dtype(ops.power(x, ops.maximum(y, 0)))
+        odd = ops.where(ops.equal(ops.mod(y, 2), 0), ops.ones_like(x), x)
+        inverse = ops.where(ops.equal(ops.absolute(x), 1), odd, ops.zeros_like(x))
+        return self.restore_dtype(ops.where(ops.less(y, 0), inverse, whole))
+
+    def bitcast(self, x: Handle, dtype: DType) -> Handle:
+        x, name = self.tensor(x), storage(dtype)
+        return x if x.dtype == name else self.ops.view(x, dtype=name)
 
     def cast(self, x: Handle, dtype: DType) -> Handle:
         if isinstance(x, Counted) and dtype.kind == "i" and dtype.bits >= 32:
@@ -272,7 +296,7 @@ class Elementwise(Pointwise, Sizing):
         x = self.tensor(x)
         if dtype.kind == "b":
             return self.ops.not_equal(x, 0)
-        return self.ops.cast(x, dtype.name)
+        return self.ops.cast(x, storage(dtype))
 
 
 def _is_taken_for_bias(x: Sequence[Optional[int]], y: Sequence[Optional[int]]) -> bool:

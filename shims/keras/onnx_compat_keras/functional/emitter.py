@@ -6,16 +6,15 @@ from onnx_compat.shim import UnsupportedError
 from onnx_compat_keras.arrays.normalization import first_result_only
 from onnx_compat_keras.arrays.resampling import sampling
 from onnx_compat_keras.framework_types import Handle
-from onnx_compat_keras.functional.elementwise import Elementwise
-from onnx_compat_keras.functional.indexing import Indexing
+from onnx_compat_keras.functional.random import Random
 from onnx_compat_keras.functional.recurrent import Recurrent
-from onnx_compat_keras.functional.reduction import Reduction
+from onnx_compat_keras.functional.unsigned import FunctionalUnsigned64
 from onnx_compat_keras.functional.windows import Windows
 
 __all__ = ["Symbolic"]
 
 
-class Symbolic(Elementwise, Windows, Indexing, Reduction, Recurrent):
+class Symbolic(FunctionalUnsigned64, Windows, Random, Recurrent):
     """The emitter of functional Keras models. It raises UnsupportedError for nodes that Keras cannot express exactly."""
 
     def batch_normalization(

@@ -1,10 +1,11 @@
 """Emitter methods for the gather and sort primitives, on symbolic Keras tensors."""
 
+import math
 from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import Const, DType, Ref, Sizes, UnsupportedError, is_equal
+from onnx_compat.shim import Const, DType, Ref, Sizes, UnsupportedError, dtypes, is_equal
 from onnx_compat_keras.framework_types import Handle, Scalar
 from onnx_compat_keras.functional.base import Known
 from onnx_compat_keras.functional.control import Control
@@ -96,8 +97,8 @@ class Indexing(Control):
     def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
         x, indices, updates = self.tensor(x), self.tensor(indices), self.tensor(updates)
         depth = _known_depth(indices)
-        if depth == 0 or (self.back_end == "jax" and reduction == "none"):
-            raise UnsupportedError("a Keras model on %s does not scatter in the order of the updates" % self.back_end)
+        if depth == 0:
+            raise UnsupportedError("a Keras model does not scatter a whole tensor")
         rest = [-1 if size is None else size for size in x.shape[depth:]]
         if len(indices.shape) != 2:
             if -1 in rest:
@@ -105,8 +106,26 @@ class Indexing(Control):
             indices = self.ops.reshape(indices, (-1, depth))
             updates = self.ops.reshape(updates, (-1, *rest))
         indices = self.unchecked_ops.cast(indices, "int32")
+        if self.back_end == "jax" and reduction == "none":
+            updates = self._last_updates(x, indices, updates)
         options = {} if reduction == "none" else {"reduction": reduction}
         return self.ops.scatter_update(x, indices, updates, **options)
+
+    def _last_updates(self, x: Handle, indices: Handle, updates: Handle) -> Handle:
+        """Return updates in which each update of a slice of x is replaced by the last update of the slice.
+
+        JAX scatters in any order, so that equal indices need equal updates. Raises UnsupportedError for indexed axes
+        whose sizes only the run tells.
+        """
+        ops, depth = self.unchecked_ops, int(indices.shape[-1])
+        sizes = [self.dim(x, axis) for axis in range(depth)]
+        if not all(isinstance(size, int) for size in sizes):
+            raise UnsupportedError("a Keras model on JAX scatters in the order of the updates along known sizes only")
+        rows = self._rows(indices, sizes)
+        order = self.positions(self.dim(updates, 0))
+        never = self.constant_tensor(Known(np.full(math.prod(sizes), -1, np.int32), dtypes.int32))
+        last = ops.scatter_update(never, ops.expand_dims(rows, -1), order, reduction="max")
+        return self.ops.take(updates, ops.take(last, rows, axis=0), axis=0)
 
     def nonzero(self, x: Handle) -> Handle:
         if self.back_end == "jax":

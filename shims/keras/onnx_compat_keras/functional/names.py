@@ -37,8 +37,16 @@ class Names:
         self.used_names: Set[str] = set()
         #: The named operations: id -> operation, which is kept so that its id is not used again.
         self.operations: Dict[int, Any] = {}
+        #: The id of an operation -> the ONNX node that it computes for.
+        self.owners: Dict[int, str] = {}
         self._main: Dict[str, Node] = {}
         self._reserved: Dict[str, str] = {}
+
+    def add(self, operation: Any, node: Optional[Node]) -> None:
+        """Add an operation of the recorded node `node`, which has its name now. Without a node, it has no owner."""
+        self.operations[id(operation)] = operation
+        if node is not None and node.origin is not None:
+            self.owners[id(operation)] = node.origin.node
 
     def reserve(self, region: Region) -> None:
         """Reserve the name of each ONNX node of a region for the layer or operation that does its work."""

@@ -32,7 +32,7 @@ class Reduction(Base):
         """Return keras.ops.<name> of x over axes. Bools and small integers are reduced as int32, uint32 as int64."""
         dtype = self.out.dtype
         options = {"axis": tuple(axes), "keepdims": keepdims}
-        if dtype.kind == "f" or (dtype.kind == "i" and dtype.bits >= 32):
+        if dtype.kind == "f" or (dtype.kind == "i" and dtype.bits >= 32) or dtype.bits == 64:
             return self.restore_dtype(getattr(self.ops, name)(x, **options))
         self.check_dtypes()
         wide = self.unchecked_ops.cast(x, "int64" if dtype.bits == 32 else "int32")

@@ -8,7 +8,7 @@ import numpy as np
 from onnx_compat.shim import Extent, Ref, Sizes, UnsupportedError, dtypes, is_equal
 from onnx_compat_keras.arrays.shape import INDEX_OF_MODE
 from onnx_compat_keras.framework_types import Handle, Scalar
-from onnx_compat_keras.functional.base import Known
+from onnx_compat_keras.functional.base import Known, storage
 from onnx_compat_keras.functional.computed import Computed
 from onnx_compat_keras.functional.sizes import Counted, Length
 from onnx_compat_keras.functional.slicing import cut
@@ -133,8 +133,9 @@ class Shape(Computed):
             if isinstance(x, Known):
                 return Known(np.broadcast_to(x.array, sizes), x.dtype)
             return self.ops.broadcast_to(x, sizes)
-        grid = self._zeros_grid(shape.scalars)
-        return self.ops.where(self.ops.equal(grid, 0), self.tensor(x), self.tensor(x))
+        grid, x = self._zeros_grid(shape.scalars), self.tensor(x)
+        # TensorFlow's optimiser replaces where(c, x, x) by x, which may be smaller than the result.
+        return self.ops.where(self.ops.equal(grid, 0), x, self.ops.zeros_like(x))
 
     def _zeros_grid(self, values: Sequence[Scalar]) -> Handle:
         """Return an int32 tensor of zeros with the shape `values`, for a broadcast by `where`.
@@ -186,10 +187,13 @@ class Shape(Computed):
             from_start = is_equal(starts.dims[axis], 0) and step == 1
             if from_start and self._is_axis_length(x, axis, ends.dims[axis]):
                 continue
-            if from_start and isinstance(end, Length) and end.operation != "number":
+            has_static_start = isinstance(start, (int, np.integer)) and start >= 0 and step == 1
+            if has_static_start and isinstance(end, Length) and end.operation != "number":
                 x = self.ops.take(x, self.positions(end), axis=axis)
+                key[-1] = slice(int(start) or None, None)
             else:
-                x = self.slice_computed(x, axis, start, end, step)
+                count = self.out.shape[axis] if self.node.primitive == "slice" else None
+                x = self.slice_computed(x, axis, start, end, step, count if isinstance(count, int) else None)
         backward = [axis for axis, part in enumerate(key) if part == "backward"]
         key = [slice(None) if part == "backward" else part for part in key]
         x = self._flip(x, backward)
@@ -277,7 +281,7 @@ class Shape(Computed):
         )
         dtype = self.out.dtype
         if plain and isinstance(stop, Counted) and isinstance(stop.sizes[0], Length):
-            return self.ops.cast(self.positions(stop.sizes[0]), dtype.name)
+            return self.ops.cast(self.positions(stop.sizes[0]), storage(dtype))
         ops = self.ops
         start, stop, step = (ops.reshape(self.tensor(number), ()) for number in (start, stop, step))
         span = ops.subtract(stop, start)
@@ -287,5 +291,5 @@ class Shape(Computed):
             span, stride = ops.cast(span, "int64"), ops.cast(step, "int64")
             down = ops.negative(ops.floor_divide(ops.negative(span), ops.where(ops.equal(stride, 0), 1, stride)))
             count = ops.cast(down, "int64")
-        positions = self.ops.cast(self.positions(Length("number", (count,))), dtype.name)
+        positions = self.ops.cast(self.positions(Length("number", (count,))), storage(dtype))
         return self.restore_dtype(ops.add(ops.multiply(positions, step), start))

@@ -46,14 +46,14 @@ def find_views(
 ) -> Optional[Tuple[Callable[..., Handle], Callable[..., Handle]]]:
     """Return (function to int64, function back to `dtype`), with which int64 kernels can compute all of `builtins`.
 
-    `builtins` are names of ops. Each function takes and returns a handle.
+    `builtins` are names of ops. Each function takes and returns a handle. `dtype` must be uint64, float64 or complex64:
 
     - If all ops are in `_MOVING` (they move elements), the functions keep the bits.
     - If the dtype is uint64 and all ops are in `_MODULAR` (for example ADD, EQUAL), the functions keep the bits.
     - Otherwise, if the dtype is uint64 or float64 and all ops are in `_ORDERED` (for example LESS, TOPK_V2), the
       functions convert to ranks and back. See `to_rank`.
 
-    Returns None in all other cases, and if the runtime lacks BITCAST.
+    Returns None in all other cases: for another dtype or op, and if the runtime lacks BITCAST.
     """
     if dtype not in ("uint64", "float64", "complex64") or not has_bitcast(builder):
         return None

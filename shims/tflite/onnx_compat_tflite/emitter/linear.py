@@ -70,6 +70,9 @@ def _batch_matmul(builder: Builder, x: Handle, y: Handle, transpose_x: bool, tra
     Raises UnsupportedError if a rank is above 4, an operand is not static, and the runtime does not broadcast so many
     axes.
     """
+    if x is y and transpose_x == transpose_y:
+        # XNNPACK (LiteRT 2.1 to 2.3) computes x^T x for x x behind a TRANSPOSE, but not if the operands are two tensors.
+        y = builder.add_op("MAXIMUM", [y, y], y.dtype, y.dims)
     rank = max(x.rank, y.rank)
     # The kernels give wrong results for a transposed x whose batch axes broadcast with those of y.
     if transpose_x and not is_same_shape(x.dims[:-2], y.dims[:-2]):

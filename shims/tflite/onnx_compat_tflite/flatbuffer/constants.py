@@ -14,7 +14,7 @@ from onnx_compat.shim import ConversionError
 from onnx_compat_tflite.flatbuffer import strings
 from onnx_compat_tflite.flatbuffer.model import ModelSpec, TensorSpec, storage
 
-__all__ = ["Constants", "check_constant"]
+__all__ = ["Constants", "check_constant", "stored_bytes"]
 
 _STRIP = 32
 """Elements of the last axis that `_contiguous` copies at a time."""
@@ -71,6 +71,15 @@ def check_constant(tensor: TensorSpec) -> None:
     Raises ConversionError also for the dtypes "resource" and "variant".
     """
     _size(tensor)
+
+
+def stored_bytes(tensor: TensorSpec) -> int:
+    """Return the size in bytes of a constant in a file, without a check. `tensor` must have an array.
+
+    An array of strings does not have this size itself: it holds pointers.
+    """
+    array = np.asarray(tensor.buffer)
+    return strings.packed_size(array) if tensor.dtype == "string" else int(array.nbytes)
 
 
 def _size(tensor: TensorSpec) -> int:

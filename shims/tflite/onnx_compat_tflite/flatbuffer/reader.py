@@ -86,6 +86,7 @@ class _Reader:
         name = graph["name"] or ""
         result = SubGraph(tensors, [], _indices(graph["inputs"], tensors), _indices(graph["outputs"], tensors), name)
         result.operators = [self._operator(operator, tensors) for operator in graph["operators"] or ()]
+        _restore_empty_constants(result)
         return result
 
     def _tensor(self, tensor: Dict[str, Any]) -> TensorSpec:
@@ -127,6 +128,19 @@ class _Reader:
             custom_code=code["custom_code"],
             custom_options=None if custom is None else custom.tobytes(),
         )
+
+
+def _restore_empty_constants(graph: SubGraph) -> None:
+    """Set the buffer of each tensor that is an empty constant, in place. A file stores no bytes for it.
+
+    It is a tensor of known sizes, one of which is 0, that is no variable, no input and no result of an operator.
+    """
+    computed = set(graph.inputs).union(*(operator.outputs for operator in graph.operators))
+    for index, tensor in enumerate(graph.tensors):
+        is_open = -1 in (tensor.shape_signature or ())
+        if tensor.buffer is None and 0 in tensor.shape and not (is_open or tensor.is_variable or index in computed):
+            stored, _ = storage(tensor.dtype, tensor.shape)
+            tensor.buffer = np.zeros(tensor.shape, object if tensor.dtype == "string" else stored or np.uint8)
 
 
 def _at(items: Optional[List[Dict[str, Any]]], index: int, kind: str) -> Dict[str, Any]:

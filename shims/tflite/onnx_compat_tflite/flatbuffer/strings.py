@@ -7,7 +7,7 @@ import numpy as np
 
 from onnx_compat.shim import ConversionError, InvalidModelError
 
-__all__ = ["LIMIT", "pack", "unpack"]
+__all__ = ["LIMIT", "pack", "packed_size", "unpack"]
 
 LIMIT = 2**31 - 1
 """The most bytes of a buffer: its offsets have 32 bits, with a sign."""
@@ -19,8 +19,7 @@ def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> byte
     An element of `bytes` is stored unchanged. Any other element is converted by `str` and encoded as UTF-8. Raises
     ConversionError if the buffer would exceed 2 GB, because its offsets have 32 bits.
     """
-    items = np.asarray(values, dtype=object).reshape(-1).tolist()
-    encoded = [item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape") for item in items]
+    encoded = _encode(values)
     ends = np.cumsum([4 * (len(encoded) + 2)] + [len(item) for item in encoded])
     if ends[-1] > LIMIT:
         raise ConversionError(
@@ -28,6 +27,18 @@ def pack(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> byte
             hint="split the tensor, or pass the strings as an input",
         )
     return struct.pack("<i%di" % len(ends), len(encoded), *ends.tolist()) + b"".join(encoded)
+
+
+def packed_size(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> int:
+    """Return the size in bytes of the buffer that `pack` returns for these elements, also if it would exceed 2 GB."""
+    encoded = _encode(values)
+    return 4 * (len(encoded) + 2) + sum(map(len, encoded))
+
+
+def _encode(values: Union[Sequence[Any], "np.ndarray[Any, np.dtype[Any]]"]) -> List[bytes]:
+    """Return a flat list of the elements as bytes: `bytes` unchanged, any other element as the UTF-8 of its `str`."""
+    items = np.asarray(values, dtype=object).reshape(-1).tolist()
+    return [item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape") for item in items]
 
 
 def unpack(data: Union[bytes, memoryview]) -> List[bytes]:

@@ -10,10 +10,8 @@ import struct
 import uuid
 from typing import BinaryIO, Callable, List, NamedTuple, Optional, Tuple, Union
 
-import numpy as np
-
 from onnx_compat.shim import ConversionError
-from onnx_compat_tflite.flatbuffer.constants import Constants
+from onnx_compat_tflite.flatbuffer.constants import Constants, stored_bytes
 from onnx_compat_tflite.flatbuffer.encode import Hole, encode
 from onnx_compat_tflite.flatbuffer.model import ModelSpec
 from onnx_compat_tflite.flatbuffer.serialize import lower
@@ -31,11 +29,11 @@ def is_oversized(model: ModelSpec) -> bool:
 
     The constants must then be stored after the flatbuffer: see `outside` of `write`.
 
-    If the arrays of the constants take less than half of `LIMIT`, returns False and does not check the model. For
-    larger constants, raises ConversionError if the model is invalid.
+    If the constants take less than half of `LIMIT`, returns False and does not check the model. For larger constants,
+    raises ConversionError if the model is invalid.
     """
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors if tensor.buffer is not None]
-    constant_bytes = sum(np.asarray(tensor.buffer).nbytes for tensor in tensors)
+    constant_bytes = sum(map(stored_bytes, tensors))
     if 2 * constant_bytes < LIMIT:  # far below the limit: skip the costly layout
         return False
     return _layout_ends(model, Constants(model), False)[0] > LIMIT

@@ -81,8 +81,8 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     activation, and its only reader adds a constant d, the reader changes: it skips `op` and adds b * c + d. The reader
     stays if that sum is not possible.
 
-    Returns False, and changes no operator, if a condition of the module fails, or if a joined constant is not possible.
-    See `_add_factor`.
+    Returns False, without a change, if a condition of the module fails, or if a joined constant is not possible. See
+    `_can_join`.
     """
     outer = _constant_operand(graph, op, "MUL")
     total = None if outer is None else _unshared_producer(graph, op, outer[0], "ADD")
@@ -96,9 +96,10 @@ def _distribute(graph: GraphRewriter, op: fb.OperatorSpec) -> bool:
     (x, a), (_, b), (_, c) = scaled, added, outer
     most = max(a.size, b.size, c.size)
     with np.errstate(all="ignore"):
-        factor, summand = _add_factor(graph, op, a * c, most), _add_factor(graph, op, b * c, most, zeros=True)
-    if factor is None or summand is None:
+        products = a * c, b * c
+    if not (_can_join(products[0], most) and _can_join(products[1], most, zeros=True)):
         return False
+    factor, summand = (_add_factor(graph, op, array, most, zeros=True) for array in products)
     graph.replace_op(total, "MUL", [x, factor], fused_activation_function="NONE")
     graph.rename(total.outputs[0], "/scaled")
     graph.replace_op(op, "ADD", [total.outputs[0], summand], **op.options)
@@ -149,13 +150,19 @@ def _add_factor(
 ) -> Optional[int]:
     """Append `array` as a float32 constant, named after the result of `op`, and return its tensor index.
 
-    Returns None, and appends nothing, if
+    Returns None, and appends nothing, if the array cannot be a joined constant (see `_can_join`).
+    """
+    if not _can_join(array, most, zeros):
+        return None
+    return graph.add_constant(graph.tensor(op.outputs[0]).name + "/factor", np.asarray(array, np.float32))
+
+
+def _can_join(array: np.ndarray, most: int, zeros: bool = False) -> bool:
+    """Whether the array can be a joined constant in float32. False if
 
     - an element is infinite, NaN or denormal, or is zero (unless `zeros` is true),
     - the array has more than `most` and more than 4096 elements.
     """
     array = np.asarray(array, np.float32)
     is_lost = (np.abs(array) < np.finfo(np.float32).tiny) & ~((array == 0) & zeros)
-    if array.size > max(most, _MAX_ELEMENTS) or not np.isfinite(array).all() or is_lost.any():
-        return None
-    return graph.add_constant(graph.tensor(op.outputs[0]).name + "/factor", array)
+    return bool(array.size <= max(most, _MAX_ELEMENTS) and np.isfinite(array).all() and not is_lost.any())

@@ -3,7 +3,7 @@ TRANSPOSE_CONV(x), a single row          =>  RESHAPE(CONV_2D(x)) with 1x1 filter
 
 The windows do not overlap, so each pixel becomes a block of its own. A 1x1 convolution computes the elements of the
 block as channels. The TRANSPOSE_CONV kernel of XNNPACK takes two to nine times as long. An activation that is the only
-reader is fused into the CONV_2D.
+reader is fused into the CONV_2D. If the stride is 1, the CONV_2D alone computes the row.
 
 Conditions: padding VALID, strides equal to the filter sizes, constant float32 filters and, if any, a constant bias. The
 filters are squares of 2x2 or more, or filters and result have height 1 and static sizes.
@@ -34,6 +34,8 @@ def _example() -> fb.ModelSpec:
 )  # fmt: skip
 def disjoint_transpose_conv(graph: GraphRewriter, context: Context) -> int:
     """Replace each TRANSPOSE_CONV whose stride is its filter size by a 1x1 CONV_2D and a DEPTH_TO_SPACE or RESHAPE.
+
+    A TRANSPOSE_CONV of stride 1 needs no operator behind the CONV_2D.
 
     Applies under the conditions of this module. The CONV_2D gets the fused activation of the TRANSPOSE_CONV. If the
     TRANSPOSE_CONV has none, and its only reader is a RELU, RELU6 or RELU_N1_TO_1, the reader is erased. The CONV_2D
@@ -94,10 +96,12 @@ def _build_product(
     kernel = graph.add_constant(name + "/block", np.ascontiguousarray(pixel_filters))
     old_bias = graph.constant(bias[0]) if bias else np.zeros(filters, np.float32)
     new_bias = graph.add_constant(name + "/bias", np.tile(np.asarray(old_bias), count))
-    sizes = (*list(graph.sizes(x or 0))[:3], count * filters)
-    depth = graph.add_tensor(name + "/depth", "float32", sizes)
     options = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "fused_activation_function": activation}
     options.update(dilation_h_factor=1, dilation_w_factor=1)
+    if count == 1:  # a block is a single pixel
+        return [fb.OperatorSpec("CONV_2D", [x, kernel, new_bias], [output], options)]
+    sizes = (*list(graph.sizes(x or 0))[:3], count * filters)
+    depth = graph.add_tensor(name + "/depth", "float32", sizes)
     conv = fb.OperatorSpec("CONV_2D", [x, kernel, new_bias], [depth], options)
     if block[0] == block[1]:
         return [conv, fb.OperatorSpec("DEPTH_TO_SPACE", [depth], [output], {"block_size": block[0]})]

@@ -43,7 +43,7 @@ class GraphRewriter:
     def _index_operators(self) -> None:
         self._is_edited = False
         self._producers: Dict[int, fb.OperatorSpec] = {}
-        self._readers: Dict[int, List[fb.OperatorSpec]] = {}
+        self._readers: Dict[int, List[fb.OperatorSpec]] = {}  # an operator occurs once for each input that it reads
         for op in self._graph.operators:
             for index in op.outputs:
                 if not self._graph.tensors[index].is_variable:  # a kernel changes a variable later
@@ -98,7 +98,7 @@ class GraphRewriter:
         """Return a new list of the operators that read the tensor `index`.
 
         The operators are in the order of execution at the start of a pass. Edits of the pass may change the order. An
-        operator that reads the tensor twice may be listed twice.
+        operator that reads the tensor twice is listed twice.
         """
         return list(self._readers.get(index, []))
 
@@ -190,8 +190,9 @@ class GraphRewriter:
         before = inputs[position]
         inputs[position] = index
         op.inputs = inputs
-        if before is not None and before not in inputs:
-            self._readers[before].remove(op)
+        if before is not None:
+            readers = self._readers[before]
+            del readers[next(k for k, reader in enumerate(readers) if reader is op)]  # `remove` compares by value
         self._readers.setdefault(index, []).append(op)
 
     def set_inputs(self, op: fb.OperatorSpec, inputs: Sequence[Optional[int]]) -> None:

@@ -55,7 +55,7 @@ def measure_ranges(
         warnings.simplefilter("ignore")  # LiteRT warns that preserving tensors takes memory
         interpreter = runtime.interpreter(plain=True, **options)
     inputs = [(port.name, index) for port, index in zip(read_ports(model)[0], main.inputs)]
-    shapes: List[Tuple[int, ...]] = []
+    shapes: Optional[List[Tuple[int, ...]]] = None
     for sample in samples:
         arrays = [np.ascontiguousarray(sample[name]) for name, _ in inputs]
         try:
@@ -74,11 +74,14 @@ def measure_ranges(
 
 
 def _allocate(
-    interpreter: Interpreter, indices: Sequence[int], arrays: Sequence[np.ndarray], shapes: List[Tuple[int, ...]]
+    interpreter: Interpreter,
+    indices: Sequence[int],
+    arrays: Sequence[np.ndarray],
+    shapes: Optional[List[Tuple[int, ...]]],
 ) -> List[Tuple[int, ...]]:
     """Resize the inputs with the tensor indices `indices` to the shapes of `arrays`, and allocate all tensors.
 
-    `shapes` are the shapes of the previous sample, [] for the first sample. If the shapes of `arrays` are equal to
+    `shapes` are the shapes of the previous sample, None for the first sample. If the shapes of `arrays` are equal to
     `shapes`, nothing is done. Returns the shapes of `arrays`.
     """
     new_shapes = [array.shape for array in arrays]

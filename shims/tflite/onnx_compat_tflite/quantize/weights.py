@@ -11,6 +11,7 @@ import numpy as np
 from onnx_compat.shim import UnsupportedError
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.kernels import Kernels
+from onnx_compat_tflite.quantize.blocks import check_blocks
 
 __all__ = ["pack_nibbles", "round_to_integers", "store", "store_gates"]
 
@@ -65,7 +66,8 @@ def store(model: fb.ModelSpec, kind: str, block: Optional[int], kernels: Kernels
     - weights whose output channels are not along axis 0
     - weights that cannot be divided into two or more whole blocks per channel
 
-    Raises UnsupportedError if `kind` is "weights-int4" and the runtime does not dequantise int4.
+    Raises UnsupportedError if `kind` is "weights-int4" and the runtime does not dequantise int4, or if the runtime does
+    not compute blocks.
     """
     if kind == "weights-int4" and not kernels.has("DEQUANTIZE", 6):
         raise UnsupportedError(
@@ -143,6 +145,7 @@ def _pack_integers(
     axis, inner = weights.axis, array.size // array.shape[0]
     is_blocked = block is not None and axis == 0 and block < inner and inner % block == 0
     if is_blocked and block is not None:
+        check_blocks()
         array, axis = array.reshape(-1, block), 0
     integers, scale = round_to_integers(array, axis, _LARGEST[kind])
     dtype = "int4" if kind == "weights-int4" else "int8"

@@ -278,7 +278,8 @@ def _operand_of_product(
 def _pair(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams, activation: str) -> MaybeWriter:
     """Return a Writer of the integer kernel of ADD, SUB, MUL or BATCH_MATMUL. All but BATCH_MATMUL fuse `activation`.
 
-    If `op` is x * number, another integer kernel may first compute x (see `_operand_of_product`). Returns None if
+    For a MUL of x by a scalar constant, x need not exist as integers. The Writer then runs the integer kernel of the
+    operator that computes x, before the MUL (see `_operand_of_product`). Returns None if
 
     - an operand cannot be an integer tensor (see `_operand`),
     - the kernel does not accept the operands and the result together (see `have_common_type`),

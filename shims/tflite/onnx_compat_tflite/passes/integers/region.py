@@ -289,10 +289,12 @@ class QuantizedRegion:
         """Record a RESHAPE that copies the integers of the tensor `source` to the tensor `output`; `finish` inserts it.
 
         The copy keeps the integers also if the scales of the two tensors differ or are missing, because RESHAPE ignores
-        scales. If several sizes are open, a SHAPE computes the shape. Otherwise the shape is a constant.
+        scales. If several sizes are open, or one beside a size of 0, a SHAPE computes the shape. Otherwise the shape is
+        a constant: RESHAPE divides the number of elements by the other sizes to find the open size.
         """
         sizes = list(self.graph.sizes(output))
-        if sum(size < 0 for size in sizes) <= 1:
+        open_count = sum(size < 0 for size in sizes)
+        if open_count == 0 or (open_count == 1 and 0 not in sizes):
             shape = self.add_constant(np.asarray(sizes, np.int32))
         else:
             shape = self.graph.add_tensor("%s/shape_%d" % (self.graph.name, output), "int32", (len(sizes),))

@@ -7,6 +7,7 @@ import numpy as np
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.integers.parameters import QuantParams, are_int8, bias_type, have_common_type
 from onnx_compat_tflite.passes.integers.region import MaybeWriter, QuantizedRegion
+from onnx_compat_tflite.passes.rewriter import is_unfused
 
 __all__ = [
     "RANGES",
@@ -51,12 +52,14 @@ def count_reduced(region: QuantizedRegion, op: fb.OperatorSpec) -> Optional[int]
 def leaky_relu(region: QuantizedRegion, op: fb.OperatorSpec, parameters: QuantParams) -> MaybeWriter:
     """Return a Writer of LEAKY_RELU for a MAXIMUM(x, MUL(x, slope)) with a constant slope, 0 < slope <= 1.
 
-    The operands of the MAXIMUM may be in any order. The slope must be the second operand of the MUL. Returns None for
-    any other MAXIMUM. Returns None also if x has no integers, or if its dtype differs from the dtype of the result.
+    The operands of the MAXIMUM may be in any order. The slope must be the second operand of the MUL, which has no fused
+    activation. Returns None for any other MAXIMUM. Returns None also if x has no integers, or if its dtype differs from
+    the dtype of the result.
     """
     for x, part in (op.inputs, list(op.inputs)[::-1]):
         product = region.graph.producer(part, "MUL")
-        slope = None if product is None or product.inputs[0] != x else region.graph.number(product.inputs[1])
+        is_product_of_x = product is not None and product.inputs[0] == x and is_unfused(product)
+        slope = region.graph.number(product.inputs[1]) if product is not None and is_product_of_x else None
         data = region.parameters_of(x)
         if (
             slope is not None

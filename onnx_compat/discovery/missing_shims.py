@@ -1,4 +1,4 @@
-"""Shims of the library that are not installed: the command that installs each, or the Python versions that it needs."""
+"""Shims of the library that are not installed, or do not work: how to get each, and the Python versions that it needs."""
 
 import sys
 from typing import List, NamedTuple, Optional
@@ -7,7 +7,7 @@ from onnx_compat import __version__
 from onnx_compat.discovery import environment, selection
 from onnx_compat.discovery.offers import OFFERS
 
-__all__ = ["MissingShim", "missing_shims"]
+__all__ = ["MissingShim", "how_to_get", "missing_shims"]
 
 
 class MissingShim(NamedTuple):
@@ -25,6 +25,18 @@ def missing_shims() -> List[MissingShim]:
     """Return a `MissingShim` for each shim of the library that is not installed. The order is that of `MODULES`."""
     installed = selection.installed_shims()
     return [_describe_missing(name) for name in environment.MODULES if name not in installed]
+
+
+def how_to_get(name: str) -> str:
+    """Return what to do to get a shim of the library that is needed and cannot be used, as a hint.
+
+    An installed shim is repaired, and not installed again.
+    """
+    if name in selection.installed_shims():
+        selection.probe(name)
+        return selection.hint(name) or "`onnx-compat doctor` shows what the shim %s needs" % name
+    missing = _describe_missing(name)
+    return missing.hint or "the shim %s is %s" % (name, missing.reason)
 
 
 def _describe_missing(name: str) -> MissingShim:

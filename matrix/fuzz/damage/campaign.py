@@ -1,0 +1,77 @@
+"""Campaign over damaged inputs: run batches in a cell, count the outcomes, keep the inputs that failed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Counter as CounterType
+from typing import Dict, Optional
+
+from matrix.fuzz.damage.kinds import KINDS, MOST_ELEMENTS
+from matrix.fuzz.damage.outcomes import FAILURES, store_failure
+from matrix.fuzz.execution import DIED, HUNG
+from matrix.fuzz.worker import Worker
+
+__all__ = ["has_failures", "run_campaign"]
+
+_CHILD = Path(__file__).resolve().parent / "child"
+_BATCH = 50
+_LIMITS = {"ONNX_COMPAT_LIMIT_TENSOR_ELEMENTS": str(MOST_ELEMENTS), "ONNX_COMPAT_VERIFY": "0"}
+
+
+def run_campaign(
+    python: str,
+    shim: str,
+    env: Dict[str, str],
+    kind: str,
+    seed: int,
+    folder: Path,
+    inputs: int,
+    minutes: Optional[float] = None,
+    replay: Optional[Path] = None,
+) -> CounterType[str]:
+    """Damage `inputs` inputs, or as many as the time allows. Return the outcomes with their counts.
+
+    - python, shim, env: the interpreter that reads the inputs, the shim, and the environment variables.
+    - folder: the folder for inputs that failed (see `store_failure`).
+    - replay: a stored input, which is read as it is, in place of damaged inputs.
+    """
+    counts: CounterType[str] = Counter()
+    folder.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + 60 * minutes if minutes else float("inf")
+    batches = max(1, 10**9 if minutes else -(-inputs // _BATCH))
+    worker = Worker(python, shim, {**env, **_LIMITS}, None, _CHILD)
+    with tempfile.TemporaryDirectory() as scratch, contextlib.closing(worker):
+        plan = Path(scratch) / "plan.json"
+        batch = min(_BATCH, inputs) if not minutes else _BATCH
+        content = {"kind": kind, "seed": seed, "count": batches, "batch": batch, "folder": str(folder.resolve())}
+        content["corpus"] = str(Path(scratch) / "corpus.zip")
+        content["replay"] = "" if replay is None else str(replay.resolve())
+        plan.write_text(json.dumps(content), encoding="utf-8")
+        for _, outcome in worker.run(plan, batches):
+            if outcome.kind == "counts":
+                counts.update(json.loads(outcome.detail))
+            else:
+                counts[outcome.kind] += 1
+                _keep_current(folder, outcome.kind, outcome.detail, KINDS[kind].suffix)
+            if time.monotonic() > end:
+                break
+    with contextlib.suppress(FileNotFoundError):
+        (folder / "current").unlink()
+    return counts
+
+
+def _keep_current(folder: Path, outcome: str, detail: str, suffix: str) -> None:
+    """Store the input at which a process died or hung."""
+    current = folder / "current"
+    if outcome in (DIED, HUNG) and current.exists():
+        store_failure(folder, outcome, detail, current.read_bytes(), suffix)
+
+
+def has_failures(counts: CounterType[str]) -> bool:
+    """Whether a campaign has an outcome that is a failure. `unforeseen` does not count: it is typed."""
+    return any(counts[outcome] for outcome in FAILURES)

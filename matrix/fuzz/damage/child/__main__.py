@@ -1,0 +1,130 @@
+"""Child process in the environment of a cell: it damages inputs, gives them to this library, and judges the outcomes.
+
+A request is a line {"path", "start", "shim"}. `path` is a plan: {"kind", "seed", "count", "batch", "folder", "corpus",
+"replay"}. `corpus` is the archive of the undamaged inputs, which the first process of a campaign writes.
+
+Answers are as for `matrix.fuzz.child`: {"begin": batch} before each input, {"index": batch, "kind": "counts", "detail":
+counts as JSON} after each batch, and {"end": true}.
+
+The file `current` in `folder` is the input that is read at the moment. An input that fails in a way that was not seen
+before is copied to `folder`.
+"""
+
+import functools
+import json
+import random
+import re
+import runpy
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Callable, Dict, List, Optional, Set
+
+_MATRIX = Path(__file__).resolve().parents[3]
+runpy.run_path(str(_MATRIX / "by_path.py"))["import_package"](_MATRIX)
+
+from matrix.fuzz.answers import open_answers  # noqa: E402 (found once `matrix` is)
+from matrix.fuzz.damage.coverage import Coverage  # noqa: E402 (found once `matrix` is)
+from matrix.fuzz.damage.kinds import KINDS  # noqa: E402 (found once `matrix` is)
+from matrix.fuzz.damage.outcomes import FAILURES, UNFORESEEN, judge, store_failure  # noqa: E402 (found once `matrix` is)
+
+_MEMORY = 12 << 30
+
+
+class _Campaign:
+    """The corpus and the failures of a kind. They last as long as the process."""
+
+    def __init__(self, kind: str, shim: str, corpus: Optional[Path], note: Callable[[], None]) -> None:
+        self.kind = KINDS[kind]
+        self.shim = shim
+        self.corpus = [] if corpus is None else _read_corpus(corpus) or _write_corpus(corpus, kind, shim, note)
+        self.coverage = Coverage()
+        self.seen: Set[str] = set()
+        self._scratch = tempfile.TemporaryDirectory()  # until the process ends
+
+    def damage(self, seed: str) -> bytes:
+        chance = random.Random(seed)  # noqa: S311 (no secret: a seed gives an input)
+        return self.kind.change(chance, chance.choice(self.corpus), self.corpus)
+
+    def run_one(self, data: bytes, folder: Path) -> str:
+        """Read an input. Return the kind of the outcome."""
+        (folder / "current").write_bytes(data)
+        path = Path(self._scratch.name) / ("input" + self.kind.suffix)
+        path.write_bytes(data)
+        outcome = judge(lambda: self.kind.run(path, data, self.shim))
+        if self.kind.grows and self.coverage.take():
+            self.corpus.append(data)
+        first_line = outcome.detail.partition("\n")[0]
+        signature = outcome.kind + re.sub(r"'[^']*'|[\d.]+", "…", first_line)
+        if outcome.kind in (*FAILURES, UNFORESEEN) and signature not in self.seen:
+            self.seen.add(signature)
+            store_failure(folder, outcome.kind, outcome.detail, data, self.kind.suffix)
+        return outcome.kind
+
+
+def _read_corpus(path: Path) -> List[bytes]:
+    if not path.exists():
+        return []
+    with zipfile.ZipFile(str(path)) as archive:
+        return [archive.read(name) for name in archive.namelist()]
+
+
+def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) -> List[bytes]:
+    """Make the undamaged inputs, and write them to `path`. `note` is called after each, as a sign of life."""
+    files = []
+    for data in KINDS[kind].corpus(shim):
+        files.append(data)
+        note()
+    unfinished = path.with_suffix(".part")
+    with zipfile.ZipFile(str(unfinished), "w") as archive:
+        for number, data in enumerate(files):
+            archive.writestr(str(number), data)
+    unfinished.replace(path)
+    return files
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    answer = open_answers()
+    _limit_memory()
+
+    answer({"python": "%d.%d" % sys.version_info[:2]})
+    campaigns: Dict[str, _Campaign] = {}
+    for line in sys.stdin:
+        request = json.loads(line)
+        plan = json.loads(Path(request["path"]).read_text(encoding="utf-8"))
+        answer({"begin": request["start"]})
+        if plan["kind"] not in campaigns:
+            corpus = None if plan["replay"] else Path(plan["corpus"])
+            campaigns[plan["kind"]] = _Campaign(
+                plan["kind"],
+                request["shim"],
+                corpus,
+                functools.partial(answer, {"begin": request["start"]}),
+            )
+        for batch in range(request["start"], plan["count"]):
+            counts: Counter[str] = Counter()
+            for number in range(plan["batch"]):
+                answer({"begin": batch})
+                campaign = campaigns[plan["kind"]]
+                seed = "%d %d %d" % (plan["seed"], batch, number)
+                data = Path(plan["replay"]).read_bytes() if plan["replay"] else campaign.damage(seed)
+                counts[campaign.run_one(data, Path(plan["folder"]))] += 1
+            answer({"index": batch, "kind": "counts", "detail": json.dumps(counts), "output": ""})
+        answer({"end": True})
+
+
+def _limit_memory() -> None:
+    """Limit the memory of the process: an input may ask for more than the machine has."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""`support` predicts what `convert` does: a sample of the node cases, in every format of the shim under test."""
+
+import json
+import os
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+import pytest
+
+import onnx_compat
+from matrix.suites.cache import Case
+from onnx_compat.conversion.bundle import read_manifest
+from onnx_compat.discovery.selection import find
+
+#: Each GROUPS-th case is in a group; a test runs one group, so that several workers share the sample.
+STEP, GROUPS = 16, 4
+#: Operations of a graph that TensorFlow adds and removes when it stores a function.
+STORED_OTHERWISE = ("Placeholder", "Identity", "NoOp", "ReadVariableOp", "Const")
+
+
+class Outcome(NamedTuple):
+    """The outcome that is predicted, or of a conversion: file, bundle or refused, or the type of an error; ops; parts; fallback."""
+
+    outcome: str
+    ops: Dict[str, int] = {}
+    parts: List[Tuple[str, int]] = []
+    fallback: Dict[str, str] = {}
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_support_predicts_what_convert_does(rows: List[Case], shim: str, group: int, tmp_path: Path) -> None:
+    newest = sorted({row.id.rpartition("/")[2]: row for row in rows if row.suite == "node"}.items())
+    sample = [row for _, row in newest[group::GROUPS]][:: STEP // GROUPS]
+    assert sample or not newest
+    wrong = {}
+    for number, row in enumerate(sample):
+        for form in find(shim).formats:
+            predicted = predict(str(row.model), shim, form)
+            folder = tmp_path / ("%d-%s" % (number, form))
+            folder.mkdir()
+            done = convert(str(row.model), shim, form, folder)
+            if predicted != done:
+                wrong[row.id, form] = (predicted, done)
+    assert not wrong, "%d of %d differ: %s" % (len(wrong), len(sample), wrong)
+
+
+def predict(path: str, shim: str, form: str) -> Outcome:
+    try:
+        support = onnx_compat.support(path, shim=shim, to=form)
+    except onnx_compat.OnnxCompatError as error:
+        return Outcome(type(error).__name__)
+    if support.outcome == "refused":
+        assert support.reason
+        return Outcome("refused")
+    listed = [op for node in support if node.status != "fallback" for op in node.ops]
+    assert {op.partition(" + ")[0] for op in listed} <= set(support.ops) or has_bodies(path)
+    parts = [(part.kind, len(part.nodes)) for part in support.parts]
+    fallback = {name: reason for part in support.parts for name, reason in part.reasons.items()}
+    return Outcome(support.outcome, select_ops(support.ops, shim), parts, fallback)
+
+
+def has_bodies(path: str) -> bool:
+    """Whether a node of the model has subgraphs, whose ops are those of nested graphs."""
+    return any(any(node.subgraphs()) for node in onnx_compat.load(path).graph.nodes)
+
+
+def convert(path: str, shim: str, form: str, folder: Path) -> Outcome:
+    """Convert a case to a file, or else to a bundle, and return what was written."""
+    target = str(folder / ("converted" + find(shim).formats[form][0]))
+    try:
+        onnx_compat.convert(path, target, to=form, shim=shim)
+    except (onnx_compat.ConversionError, onnx_compat.UnsupportedError):
+        assert os.listdir(str(folder)) == []
+    except onnx_compat.OnnxCompatError as error:
+        return Outcome(type(error).__name__)
+    else:
+        return Outcome("file", select_ops(count_ops(target, shim, form), shim))
+    try:
+        written = onnx_compat.convert(path, target, to=form, shim=shim, allow_fallback=True)
+    except (onnx_compat.ConversionError, onnx_compat.UnsupportedError):
+        return Outcome("refused")
+    assert written.suffix == ".zip"
+    manifest = read_manifest(written)
+    ops: Counter[str] = Counter()
+    with zipfile.ZipFile(str(written)) as archive:
+        archive.extractall(str(folder / "parts"))
+    for part in manifest.parts:
+        if part.kind != "onnx":
+            ops.update(count_ops(str(folder / "parts" / part.path), shim, form))
+    parts = [(part.kind, part.nodes) for part in manifest.parts]
+    return Outcome("bundle", select_ops(ops, shim), parts, {node.node: node.reason for node in manifest.fallback})
+
+
+def select_ops(ops: Mapping[str, int], shim: str) -> Dict[str, int]:
+    """Return the ops to compare: for TensorFlow, without those that it adds and removes.
+
+    For Keras, "keras.ops.get_item" and the class name "GetItem" become "getitem".
+    """
+    if shim != "keras":
+        return {name: count for name, count in ops.items() if shim == "tflite" or name not in STORED_OTHERWISE}
+    counts: Counter[str] = Counter()
+    for name, count in ops.items():
+        counts[name.rpartition(".")[2].replace("_", "").lower()] += count
+    return dict(counts)
+
+
+def count_ops(path: str, shim: str, form: str) -> Dict[str, int]:
+    """Return op -> number for a written file or folder, read from the file itself."""
+    if form == "tflite":
+        from onnx_compat_tflite import flatbuffer as fb
+
+        return Counter(operator.builtin for graph in fb.read(path).subgraphs for operator in graph.operators)
+    if form == "keras":
+        with zipfile.ZipFile(path) as archive:
+            layers = json.loads(archive.read("config.json").decode("utf-8"))["config"]["layers"]
+        return Counter(layer["class_name"] for layer in layers if layer["class_name"] != "InputLayer")
+    return Counter(node.op for node in graph_nodes(path, shim, form))
+
+
+def graph_nodes(path: str, shim: str, form: str) -> Any:
+    """Return the nodes of the graph of a .pb file or a SavedModel folder; on tf2, those of the model's function."""
+    from tensorflow.core.framework import graph_pb2
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    content: Optional[Any] = graph_pb2.GraphDef() if form == "graphdef" else saved_model_pb2.SavedModel()
+    with open(path if form == "graphdef" else os.path.join(path, "saved_model.pb"), "rb") as file:
+        content.ParseFromString(file.read())
+    if form == "graphdef":
+        return content.node
+    graph = content.meta_graphs[0].graph_def
+    if shim == "tf1":
+        return graph.node
+    functions = [item for item in graph.library.function if item.signature.name.startswith("__inference_run_")]
+    assert len(functions) == 1
+    return functions[0].node_def

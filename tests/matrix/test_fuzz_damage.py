@@ -1,0 +1,113 @@
+"""The fuzzer of damaged inputs: its changes keep what they promise, and a campaign counts and stores what fails."""
+
+import random
+import sys
+import zipfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from matrix.fuzz.damage import campaign
+from matrix.fuzz.damage.campaign import has_failures, run_campaign
+from matrix.fuzz.damage.corruption import corrupt, corrupt_archive
+from matrix.fuzz.damage.coverage import Coverage
+from matrix.fuzz.damage.model_changes import change_case, join_case, split_case
+from matrix.fuzz.damage.outcomes import BROKEN, RAN, UNFORESEEN, UNTYPED, Broken, judge
+from matrix.fuzz.execution import DIED, HUNG, REFUSED
+from onnx_compat.errors import InvalidModelError, UnexpectedError
+
+TARGET = (sys.executable, "reference", {})
+
+
+def case(operator="Reshape"):
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])]
+    ports.append(helper.make_tensor_value_info("s", TensorProto.INT64, [1]))
+    node = helper.make_node(operator, ["x", "s"], ["y"])
+    graph = helper.make_graph([node], "g", ports, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    inputs = [numpy_helper.from_array(array) for array in (np.ones((2, 3), np.float32), np.array([6]))]
+    return join_case(model.SerializeToString(), [entry.SerializeToString() for entry in inputs])
+
+
+def chance(seed):
+    return random.Random(seed)  # noqa: S311 (no secret: a seed gives an input)
+
+
+def test_changed_models_stay_readable_and_differ():
+    cases = [case(), case("Expand")]
+    changed = {change_case(chance(seed), cases[seed % 2], cases) for seed in range(300)}
+    assert len(changed) > 150
+    for entry in changed:
+        model, _ = split_case(entry)
+        assert onnx.ModelProto.FromString(model).graph.node
+    assert change_case(chance(7), cases[0], cases) == change_case(chance(7), cases[0], cases)
+
+
+def test_changed_bytes_and_archives(tmp_path):
+    np.savez(str(tmp_path / "a.npz"), x=np.arange(3))
+    data = (tmp_path / "a.npz").read_bytes()
+    assert len({corrupt(chance(seed), data, [data]) for seed in range(100)}) > 80
+    readable = 0
+    for seed in range(100):
+        (tmp_path / "b.npz").write_bytes(corrupt_archive(chance(seed), data, [data]))
+        readable += zipfile.is_zipfile(str(tmp_path / "b.npz"))
+    assert readable > 50
+
+
+def raise_(error):
+    raise error
+
+
+def test_outcomes_of_errors():
+    assert judge(lambda: None).kind == RAN
+    assert judge(lambda: raise_(InvalidModelError("x"))).kind == REFUSED
+    assert judge(lambda: raise_(UnexpectedError("x"))).kind == UNFORESEEN
+    assert judge(lambda: raise_(ValueError("x"))).kind == UNTYPED
+    assert judge(lambda: raise_(Broken(BROKEN, "x"))).kind == BROKEN
+
+
+def test_a_line_counts_once():
+    """On a Python without sys.monitoring, no line counts."""
+    coverage = Coverage()
+    judge(lambda: None)
+    coverage.take()
+    judge(lambda: None)
+    assert coverage.take() == 0
+
+
+def test_a_campaign_counts(tmp_path):
+    counts = run_campaign(*TARGET, "arrays", 3, tmp_path, 60)
+    assert sum(counts.values()) == 100 and not has_failures(counts), counts
+    assert not (tmp_path / "current").exists()
+
+
+CHILD = """
+import json, os, sys, time
+print(json.dumps({"python": ""}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    plan = json.load(open(request["path"]))
+    for batch in range(request["start"], 4):
+        open(plan["folder"] + "/current", "w").write("input %d" % batch)
+        print(json.dumps({"begin": batch}), flush=True)
+        if batch == 1:
+            os.abort()
+        if batch == 2:
+            time.sleep(60)
+        counts = json.dumps({"ran": 3})
+        print(json.dumps({"index": batch, "kind": "counts", "detail": counts, "output": ""}), flush=True)
+    print(json.dumps({"end": True}), flush=True)
+"""
+
+
+def test_the_input_of_a_death_and_of_a_hang_is_stored(tmp_path, monkeypatch):
+    (tmp_path / "child").mkdir()
+    (tmp_path / "child" / "__main__.py").write_text(CHILD, encoding="utf-8")
+    monkeypatch.setattr(campaign, "_CHILD", tmp_path / "child")
+    monkeypatch.setattr("matrix.fuzz.worker.FIRST_SECONDS", 3)
+    counts = run_campaign(*TARGET, "load", 0, tmp_path / "out", 200)
+    assert has_failures(counts) and (counts[DIED], counts[HUNG]) == (1, 1)
+    stored = sorted((tmp_path / "out").glob("*.onnx"))
+    assert [path.read_text() for path in stored] == ["input 1", "input 2"]
+    assert "SIGABRT" in stored[0].with_name(stored[0].name + ".txt").read_text()
