@@ -82,7 +82,6 @@ def test_an_environment_that_is_in_use_is_not_installed_into(tmp_path: Path) -> 
         lock.reserve()
     lock.share()  # another process of the run
     kill(process)
-    reserve("some-cell", tmp_path, patience=10)
     lock.reserve()
     assert pids_in(tmp_path) == [os.getpid()]
     lock.release()
