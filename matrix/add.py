@@ -169,7 +169,10 @@ def plan(
 
 
 def resolve(requirements: Sequence[str], python: str, wheels: Sequence[str], until: str) -> dict[str, str]:
-    """Return package -> version that uv resolves for a Python, which need not be installed. Raise Unresolvable."""
+    """Return package -> version that uv resolves for a Python, which need not be installed.
+
+    Raises Unresolvable if no versions fit the requirements, and MatrixError if uv is not installed.
+    """
     set_uv_find_links()
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--exclude-newer={until}"]
     command += [f"--python-version={python}", *(f"--only-binary={name}" for name in wheels), "-"]

@@ -133,7 +133,10 @@ def _accepted_range(matrix: Matrix, shim: str, package: str) -> Requirement:
 
 
 def _pinned_version(pins: Iterable[str], package: str) -> Version | None:
-    """Return the version of a package in the pins of a cell. `tensorflow` counts as `tensorflow-cpu`."""
+    """Return the version of a package in the pins of a cell, or None if they lack it.
+
+    A pin of `tensorflow` counts for the package `tensorflow-cpu`.
+    """
     versions: dict[str, str] = {
         canonicalize_name(pin.name): next(iter(pin.specifier)).version for pin in map(Requirement, pins)
     }

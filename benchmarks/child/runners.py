@@ -172,7 +172,7 @@ def _keras(threads: int, network: str, shape: Any, **_: Any) -> Run:
 
 
 def _stride_in_the_middle(model: Any) -> Any:
-    """Move the stride of ResNet-50's blocks from the 1x1 convolution to the 3x3 convolution.
+    """Return a copy of ResNet-50 whose blocks have their stride in the 3x3 convolution, not in the 1x1 convolution.
 
     PyTorch strides in the 3x3 convolution, Keras in the 1x1 convolution before it, which is less work.
     """

@@ -88,7 +88,10 @@ def run_chunk(
 
 
 def write_failure(target: Target, case: Case, outcome: Outcome, folder: Path, counts: Counts) -> Optional[Path]:
-    """Shrink a failure, and write it as a test case. Return the file, or None if an equal failure was written before."""
+    """Shrink a failure, and write it as a test case. Return the file.
+
+    Returns None, and writes nothing, if `counts.seen` has an equal failure. A new failure is added to `counts.seen`.
+    """
     with contextlib.closing(Worker(target.python, target.shim, target.env, target.form)) as worker:
         small = shrink(case, outcome, worker.run_case)
         final = worker.run_case(small)

@@ -33,7 +33,7 @@ def SMOOTH(_operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for t
 
 
 def STEP(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of discontinuous operators: they take exact operands only."""
+    """Return the rule of discontinuous operators: the result is exact. Raises Rejected for an operand that is not."""
     if not all(operand.exact for operand in operands):
         raise Rejected("discontinuous")
     return True
@@ -77,7 +77,10 @@ class Draft:
         return name
 
     def add_input(self, samples: Sequence[Any], dims: Optional[Tuple[Size, ...]], exact: bool = True) -> Value:
-        """Add an input with its array in each world. `dims` has a symbol for each open size."""
+        """Add an input with its array in each world, and return its value.
+
+        `dims` has a symbol for each open size; None declares no sizes.
+        """
         value = Value(self.name("x"), [Sample(array, array) for array in samples], exact)
         self.inputs.append(value)
         if dims is not None:
@@ -86,7 +89,7 @@ class Draft:
         return value
 
     def add_initializer(self, array: np.ndarray) -> Value:
-        """Add a constant."""
+        """Add a constant, and return its value. It is the same in all worlds."""
         value = Value(self.name("w"), [Sample(array, array)] * self.shared.worlds, True)
         self.initializers[value.name] = array
         self.values.append(value)
@@ -132,7 +135,10 @@ class Draft:
         return list(zip(results[::2], results[1::2]))
 
     def _sample(self, plain: Any, shaken: Any, exact: bool) -> Sample:
-        """Check a result, and add the noise of its own rounding."""
+        """Return a result as a sample, after a check. If it is not `exact`, the noise of its own rounding is added.
+
+        Raises Rejected for a result without a value, out of range (see `check_range`), or with too much noise.
+        """
         check_range(plain, self.shared.allow_empty)
         if plain is None:
             raise Rejected("nothing")

@@ -56,7 +56,7 @@ class Draw:
         return order
 
     def axis(self, rank: int) -> int:
-        """Return an axis, sometimes counted from the end."""
+        """Return an axis, sometimes counted from the end. Raises Rejected for a scalar."""
         if not rank:
             raise Rejected("scalar")
         axis = self.integer(0, rank - 1)
@@ -159,14 +159,17 @@ class Draw:
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
     def node(self, operator: str, inputs: Sequence[Optional[Value]], rule: Rule = MOVE, **attributes: Any) -> Value:
-        """Add a node with an output."""
+        """Add a node with an output, and return the output. Raises Rejected as `nodes` does."""
         return self.nodes(operator, inputs, 1, rule, **attributes)[0]
 
     def nodes(
         self, operator: str, inputs: Sequence[Optional[Value]], count: int, rule: Rule = MOVE, domain: str = "",
         captured: Sequence[Value] = (), **attributes: Any,
     ) -> List[Value]:  # fmt: skip
-        """Add a node with several outputs. An attribute None is left out."""
+        """Add a node with `count` outputs, and return these. An attribute None is left out.
+
+        Raises Rejected for an empty list as an attribute, and for a result that must not be in the graph.
+        """
         given = {name: value for name, value in attributes.items() if value is not None}
         if any(value == [] for value in given.values() if isinstance(value, list)):
             raise Rejected("empty attribute")

@@ -120,7 +120,10 @@ def _add_inputs(draw: Draw) -> None:
 
 
 def _finish(draw: Draw, seed: int) -> Case:
-    """Return the case: its outputs are the values that no node reads, and some others."""
+    """Return the case: its outputs are values that no node reads, and some others; at most `_MOST_OUTPUTS`.
+
+    Raises Rejected if the graph has no output.
+    """
     draft = draw.draft
     own = {name for node in draft.nodes for name in node.outputs}
     results = [value for value in draft.values if value.name in own]

@@ -24,7 +24,10 @@ TEMPLATES: Dict[str, Template] = {}
 
 
 def template(name: str, weight: float = 1.0, since: int = 13) -> Callable[[Grow], Grow]:
-    """Register a function as the template of an operator. Raises ValueError for a name that is registered."""
+    """Return a decorator that registers a function as the template of an operator, and returns the function.
+
+    It raises ValueError for a name that is registered.
+    """
 
     def register(grow: Grow) -> Grow:
         if name in TEMPLATES:

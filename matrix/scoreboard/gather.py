@@ -113,7 +113,8 @@ def _load_run(path: Path, known: dict[str, dict[str, Known]]) -> Run:
 def _read_run(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> Run | None:
     """Return the run in a results file, full or in stored form. None: the file holds something else.
 
-    The file of a full run names cases; the stored cases with the most of these names are used for it.
+    The file of a full run names cases; the stored cases with the most of these names are used for it. A note on cases
+    that are not stored is appended to `notes`. Raises MatrixError if the file cannot be read.
     """
     try:
         results = read_results(path)

@@ -219,6 +219,8 @@ def _check_value(
 
     None fits an optional only. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
     object is a tensor. `is_item`: the value is an item of a sequence.
+
+    Raises InputError for a value of another type, and for sizes that contradict the declared shape.
     """
     if isinstance(declared, OptionalType):
         return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, declarations, is_item)

@@ -344,7 +344,10 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
-    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k; no count is negative."""
+    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k.
+
+    `repeats` has a count for each axis, 0 or more. Raises InvalidModelError for another number of counts.
+    """
     x = lift(x)
     if len(repeats) != x.rank:
         raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))

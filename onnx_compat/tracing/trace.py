@@ -178,7 +178,10 @@ class Trace:
         return self.record("transpose", (ref,), {"perm": perm}, [spec])[0]
 
     def _extents(self, tensor: Tensor, order: Order) -> Ref:
-        """Record an integer tensor of sizes, some of them symbolic. Its elements and its shape are in physical order."""
+        """Record a node for an integer tensor with symbolic elements, and return its reference.
+
+        The elements of the node and its shape are in the physical order `order`.
+        """
         assert tensor.value is not None
         values = tensor.value if order is None else tensor.value.transpose(order)
         spec = Spec(tensor.dtype, values.shape)

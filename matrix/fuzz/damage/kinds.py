@@ -130,7 +130,10 @@ def _read_arrays(path: Path, _: bytes, __: str) -> None:
 
 
 def _call_in_fork(module: str, function: str, *arguments: Any, **_: Any) -> Any:
-    """Call a function as `onnx_compat.discovery.child_process.call_in_child` does, in a fork, which starts at once."""
+    """Call a function as `onnx_compat.discovery.child_process.call_in_child` does, in a fork, which starts at once.
+
+    Returns a `ChildResult` without the function's result. A call that takes longer than 8 seconds gives "timeout".
+    """
     import signal
 
     from onnx_compat.discovery.child_process import ChildResult

@@ -126,7 +126,7 @@ def split_heads(draw: Draw) -> None:
 
 @template("Broadcast-Mask", 1)
 def mask(draw: Draw) -> None:
-    """Add a mask over positions: Range, Less than a size, Where."""
+    """Add a mask over positions: Range, Less than a size, Where. Raises Rejected for a scalar."""
     x = draw.pick(("float32",), range(1, 5))
     size = size_of(draw, x, x.rank - 1, rank=0)
     positions = draw.node("Range", [draw.constant(0), size, draw.constant(1)])

@@ -129,7 +129,11 @@ class Bundle:
         self._guard = ForkGuard(self._shim or find_shim(REFERENCE))
 
     def _open(self) -> None:
-        """Unpack the parts into a new temporary folder, and load them."""
+        """Unpack the parts into a new temporary folder, and load them. Sets the attributes of the bundle.
+
+        Raises the errors of `_open_bundle`, of the choice of a shim and of loading. Raises InvalidModelError for parts
+        of another format than the manifest's, and for parts in a wrong order.
+        """
         with _open_bundle(self.path) as (archive, manifest, members):
             self.manifest = manifest
             self.inputs: List[ValueInfo] = manifest.inputs

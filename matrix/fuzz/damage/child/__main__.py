@@ -72,7 +72,10 @@ def _read_corpus(path: Path) -> List[bytes]:
 
 
 def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) -> List[bytes]:
-    """Make the undamaged inputs, and write them to `path`. `note` is called after each, as a sign of life."""
+    """Write the undamaged inputs to the archive `path`, and return them.
+
+    `note` is called after each, as a sign of life.
+    """
     files = []
     for data in KINDS[kind].corpus(shim):
         files.append(data)

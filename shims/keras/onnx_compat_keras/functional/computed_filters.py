@@ -58,7 +58,10 @@ class ComputedFilters(Products):
         return int(tensor.shape[-1]) // groups
 
     def _depthwise_computed(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
-        """Compute a depthwise convolution. `w` is [1, spatial..., output channels]."""
+        """Compute a depthwise convolution. `w` is [1, spatial..., output channels].
+
+        Raises UnsupportedError if a size of `w` is unknown.
+        """
         space, kernel = len(window.strides), self.tensor(w)
         if None in kernel.shape:
             raise UnsupportedError("the filter of a depthwise Keras convolution must have a known shape")
@@ -78,7 +81,8 @@ class ComputedFilters(Products):
     def _transpose_computed(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
         """Compute a transposed convolution. `w` is [spatial..., input channels, output channels of a group].
 
-        `keras.ops.conv_transpose` cannot be used: Keras 3.15 does not keep its padding in a file.
+        The result is not cropped: the pads of the window are not read. Raises UnsupportedError if a spatial size of `w`
+        is unknown. `keras.ops.conv_transpose` cannot be used: Keras 3.15 does not keep its padding in a file.
         """
         x, w, space = self.tensor(x), self.tensor(w), len(window.strides)
         kernel = tuple(w.shape[:space])
