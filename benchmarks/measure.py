@@ -73,7 +73,10 @@ def alternate(
 
 
 def ratio(subject: str, samples: Samples, ours: str, theirs: str, aim: float | None = None) -> Ratio:
-    """Return the Ratio of two runners: the median and the quartiles of the quotients `ours / theirs` of all rounds."""
+    """Return the Ratio of two runners: the median and the quartiles of the quotients `ours / theirs` of all rounds.
+
+    `ours`, `theirs`: keys of `samples`. `aim`: the largest ratio that is wanted, or None.
+    """
     quotients = sorted(a / b for a, b in zip(samples[ours], samples[theirs], strict=True))
     low, _, high = quantiles(quotients, n=4, method="inclusive") if len(quotients) > 1 else quotients * 3
     return Ratio(subject, ours, theirs, median(quotients), low, high, len(quotients), aim)

@@ -18,22 +18,25 @@ Rule = Callable[[Sequence[Value]], bool]
 
 
 def MOVE(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of operators that select, move or compare: the result is exact if all operands are."""
+    """Return whether the result of an operator that selects, moves or compares is exact: if all operands are."""
     return all(operand.exact for operand in operands)
 
 
 def GRID(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of sums and products: the result is exact if all operands are on the grid."""
+    """Return whether a sum or product is exact: if all operands are tensors on the grid."""
     return all(operand.container == "" and operand.is_on_grid for operand in operands)
 
 
 def SMOOTH(_operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of operators that round."""
+    """Return whether the result of an operator that rounds is exact: always False."""
     return False
 
 
 def STEP(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of discontinuous operators: the result is exact. Raises Rejected for an operand that is not."""
+    """Return whether the result of a discontinuous operator is exact: always True.
+
+    Raises Rejected if an operand is not exact, because its noise could change the result beyond any tolerance.
+    """
     if not all(operand.exact for operand in operands):
         raise Rejected("discontinuous")
     return True
@@ -71,7 +74,7 @@ class Draft:
         return self.values if self.outer is None else self.outer.visible + self.values
 
     def name(self, prefix: str) -> str:
-        """Return a new name."""
+        """Return a new name that begins with `prefix`. It is unique in the whole graph."""
         name = "%s%d" % (prefix, len(self.shared.names))
         self.shared.names.append(name)
         return name
@@ -173,7 +176,10 @@ class Draft:
 
 
 def port_of(value: Value, dims: Optional[Tuple[Size, ...]] = None) -> Port:
-    """Return the port of a value: sizes that are equal in all worlds are known."""
+    """Return the port of a value. `dims`: its sizes; None: sizes that are equal in all worlds are known.
+
+    The port of a sequence has no sizes.
+    """
     if value.container:
         return Port(value.name, value.dtype, None, value.container)
     known = tuple(UNKNOWN if size is None else size for size in value.dims)

@@ -67,7 +67,15 @@ class Draw:
         self, dtypes: Sequence[str] = FLOATS, ranks: Sequence[int] = range(7), where: Optional[Callable[[Value], bool]] = None,
         exact: bool = False, container: str = "",
     ) -> Value:  # fmt: skip
-        """Return a value; often a recent one, or one that no node reads yet."""
+        """Return a value that meets all conditions; often a recent value, or a value that no node reads yet.
+
+        - dtypes, ranks: of a tensor. Not read for another container.
+        - where: a predicate, or None.
+        - exact: the value must be exact.
+        - container: "" for a tensor, else the kind of container.
+
+        Raises Rejected if no value meets them.
+        """
         candidates = [
             value
             for value in self.draft.visible
@@ -136,7 +144,10 @@ class Draw:
         return np.array(numbers, np.float64).astype(dtype).reshape(shape)
 
     def broadcastable(self, value: Value, dtype: Optional[str] = None, **limits: int) -> Value:
-        """Return a second operand that broadcasts to a value: an existing value, or a new one with some axes of size 1."""
+        """Return a second operand that broadcasts to a value: an existing value, or a new one with some axes of size 1.
+
+        `dtype` None: the dtype of the value. `limits`: the bounds `low` and `high` of the elements.
+        """
         dtype = dtype or value.dtype
         # A bound holds in the first iteration of a loop only, so that in a body a bounded operand is new.
         if self.chance(0.6) and not (limits and self.depth):

@@ -53,7 +53,10 @@ def execute(case: Case, shim: str, form: Optional[str] = None) -> Outcome:
 
 
 def _compare(case: Case, shim: str, form: Optional[str]) -> Outcome:
-    """Run all feeds on one prepared model or file, and compare. Return the first difference, FALLBACK or SAME."""
+    """Run all feeds on one prepared model, or on one file of the format `form`, and compare.
+
+    Returns the first difference, else FALLBACK or SAME. Any exception passes.
+    """
     import onnx_compat
 
     model = to_model(case.graph, case.opset).SerializeToString()

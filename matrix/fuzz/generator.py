@@ -152,7 +152,10 @@ def _run(world: int, inputs: List[Value], outputs: List[Value]) -> Run:
 
 
 def _atol(array: Any, shaken: Any) -> float:
-    """Return the absolute tolerance of an output: a share of its largest magnitude, and a multiple of its noise."""
+    """Return the absolute tolerance of an output: a share of its largest magnitude, and a multiple of its noise.
+
+    0.0 for an output that is no float, or is empty; the greatest of its items for a sequence.
+    """
     if isinstance(array, list):
         return max([_atol(item, noisy) for item, noisy in zip(array, shaken)] or [0.0])
     if array.dtype.kind != "f" or not array.size:

@@ -124,7 +124,10 @@ def check_range(array: Any, allow_empty: bool) -> None:
 
 
 def noise_level(array: np.ndarray, shaken: np.ndarray) -> float:
-    """Return the largest difference that noise causes. Raises Rejected if the difference is large or of another shape."""
+    """Return the largest difference that noise causes. 0.0: an array that is empty, or is no float.
+
+    Raises Rejected for a large difference, for another shape, and for any difference of an array that is no float.
+    """
     if array.shape != shaken.shape:
         raise Rejected("noise")
     if array.dtype.kind != "f":

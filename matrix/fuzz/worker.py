@@ -40,7 +40,7 @@ class Worker:
         self._first = True
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, if there is one. The next run starts a new process."""
         running, self._running = self._running, None
         if running is not None:
             running.end()

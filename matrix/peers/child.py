@@ -40,7 +40,10 @@ class Prepared(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """Convert an output to the type of the recorded outputs: numpy scalars to arrays, arrays of strings to dtype object."""
+    """Convert an output to the type of the recorded outputs: numpy scalars to arrays, arrays of strings to dtype object.
+
+    Lists and dicts are converted by item, tuples to lists. Any other value stays.
+    """
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, dict):

@@ -33,7 +33,7 @@ class Progress:
         return self.total - len(self.outcomes)
 
     def read(self) -> None:
-        """Read the lines of the file that were written since the last call."""
+        """Read the complete lines that were written to the file since the last call, and update the progress."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:

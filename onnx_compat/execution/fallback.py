@@ -132,7 +132,7 @@ class _Session:
             self._open()
 
     def _open(self) -> None:
-        """Open the session in this process, with the errors of onnxruntime."""
+        """Open the session in this process, and store it. Any error of onnxruntime passes."""
         options = session_options(self._runtime)
         self._session = self._runtime.InferenceSession(self._serialise(), options, providers=["CPUExecutionProvider"])
 
@@ -148,7 +148,8 @@ class _Session:
         - onnxruntime has raised an error, or ended a child process, in this run or an earlier run.
         - The part has a reduction, and a tensor of the feed is empty.
 
-        Errors of the reference are raised, such as UnsupportedError for a node that it cannot run.
+        A failure of onnxruntime is stored: the reference runs the part in this and in all later calls. Errors of the
+        reference are raised, such as UnsupportedError for a node that it cannot run.
         """
         if self._refusal is None and not (self._has_reduction and _has_empty_tensor(feed)):
             try:
@@ -174,7 +175,11 @@ class _Session:
             raise refusal.at(node=error.node, operator=error.operator, opset=error.opset) from error
 
     def _run(self, feed: Feed) -> List[Any]:
-        """Run the part in onnxruntime, in this process or in a child process. Return the values as onnxruntime does."""
+        """Run the part in onnxruntime. Return the values as onnxruntime does.
+
+        Until a run has succeeded, the part runs in a child process. Runs with and without an empty tensor count
+        separately. Raises UnsupportedError if the child process fails, and any error of onnxruntime.
+        """
         inputs = {name: to_public_value(value) for name, value in feed.items()}
         is_empty = _has_empty_tensor(feed)
         if not self._trusted[is_empty]:

@@ -202,7 +202,10 @@ def only_array(value: object, names: Sequence[str]) -> object:
 
 
 def _check_input(value: FedValue, name: str, declared: Optional[Type], declarations: DeclaredSizes) -> CheckedValue:
-    """Return `_check_value(...)`. Raise InputError for any exception of numpy, or of an object that is no array."""
+    """Return `_check_value(...)`, which describes the arguments. An OnnxCompatError passes.
+
+    Raises InputError for any other exception, of numpy or of an object that is no array.
+    """
     try:
         return _check_value(value, name, declared, declarations)
     except OnnxCompatError:

@@ -103,6 +103,7 @@ def _run_loop(
     """Unroll a loop, or record it. Return the final states, then the stacked row outputs.
 
     - run: `run(iteration, condition, *states)` traces the body. It returns [condition, *states, *row outputs].
+    - M, cond: the limit of iterations and the first condition. None: there is no limit; the condition is True.
     - has_rows: whether there are row outputs.
     - body: the graph that `run` traces.
 

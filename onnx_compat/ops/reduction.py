@@ -54,7 +54,7 @@ def _log_sum(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor
 def _log_sum_exp(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     """Return log(sum(exp(x))) as m + log(sum(exp(x - m))) with the maximum m, so that no exponential overflows.
 
-    If m is infinite, it is replaced by 0.
+    If m is infinite, it is replaced by 0. `axes` None: all axes.
     """
 
     def stable(f: Tensor) -> Tensor:

@@ -263,7 +263,10 @@ def _constant_arg(arg: object) -> Any:
 
 
 def _reference_arg(arg: object) -> Any:
-    """Convert an argument of `fold` for the reference: a Tensor to its array, `Extents` to `KnownSizes`, lists by item."""
+    """Convert an argument of `fold` for the reference: a Tensor to its array, `Extents` to `KnownSizes`, lists by item.
+
+    A Tensor that is not known becomes None. Any other argument stays.
+    """
     if isinstance(arg, Tensor):
         return arg.value
     if isinstance(arg, Extents):

@@ -67,7 +67,7 @@ def write_html(
 
 
 def render_page(report: Report, model: Model, file: Optional[Description] = None) -> str:
-    """Return the HTML page of a report."""
+    """Return the HTML page of a report. `file`: the description of the converted file; None: its section is left out."""
     subject = _Subject(report, model, file)
     name = os.path.basename(report.model) or "model"
     body = "".join(
@@ -272,7 +272,10 @@ def _count_operators(operators: Sequence[str]) -> str:
 
 
 def _render_fused_nodes(layers: Optional[Layers]) -> str:
-    """Return the section of fused nodes and of values that the file does not hold; "" if there are neither."""
+    """Return the section of fused nodes and of values that the file does not hold.
+
+    "" if there are neither, or if `layers` is None.
+    """
     if layers is None:
         return ""
     fused = [layer for layer in layers.layers if len(layer.nodes) > 1]

@@ -113,7 +113,7 @@ def _match(body: Draw, value: Value) -> Value:
 
 
 def _state(body: Draw, value: Value) -> Value:
-    """Return the input of a body for a value that a loop carries; later iterations may round it."""
+    """Add an input to a body for a value that a loop carries, and return it. A float is not exact: it may be rounded."""
     name = body.draft.name("s")
     samples = [Sample(sample.array, sample.shaken) for sample in value.samples]
     state = Value(name, samples, value.exact and not value.is_float)
@@ -153,7 +153,7 @@ def loop(draw: Draw) -> None:
 
 
 def _round_floats(_operands: Sequence[Value]) -> bool:
-    """Return the rule of loops: their floats are rounded."""
+    """Return whether the results of a loop are exact: always False, because their floats are rounded."""
     return False
 
 

@@ -17,12 +17,12 @@ _MOVES = frozenset("Flatten Identity Relu Reshape Slice Squeeze Transpose Unsque
 
 
 def scale(draw: Draw, count: Optional[int] = None) -> Value:
-    """Return a scale, or a vector of scales."""
+    """Return a scale, or a vector of `count` scales."""
     return draw.constant([draw.choice(_SCALES) for _ in range(count)] if count else draw.choice(_SCALES), "float32")
 
 
 def zero(draw: Draw, dtype: str, count: Optional[int] = None) -> Value:
-    """Return a zero point, or a vector of zero points."""
+    """Return a zero point, or a vector of `count` zero points."""
     values = draw.data((count or 1,), dtype, 0 if dtype == "uint8" else -3, 128 if dtype == "uint8" else 3)
     return draw.constant(values if count else values[0], dtype)
 

@@ -232,6 +232,8 @@ class Bundle:
     def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
         """Unpack the files of a part, load them, and return an object that runs the part.
 
+        The file of an ONNX part is deleted after it is read.
+
         Raise InvalidModelError if the names of the file's inputs and outputs contradict the manifest (see
         `_check_names`). Errors of `unpack` and of loading pass.
         """

@@ -49,7 +49,12 @@ class _Campaign:
         return self.kind.change(chance, chance.choice(self.corpus), self.corpus)
 
     def run_one(self, data: bytes, folder: Path) -> str:
-        """Read an input. Return the kind of the outcome."""
+        """Read an input. Return the kind of the outcome.
+
+        - The input is written to the file `current` of `folder` first, in case the process ends.
+        - A failure that no earlier input had is stored in `folder`.
+        - An input that runs new lines joins the corpus, if the corpus grows.
+        """
         (folder / "current").write_bytes(data)
         path = Path(self._scratch.name) / ("input" + self.kind.suffix)
         path.write_bytes(data)

@@ -162,7 +162,10 @@ class GraphRewriter:
         return self._graph.add(fb.TensorSpec(name, dtype, shape, shape_signature=signature, quantization=quantization))
 
     def add_constant(self, name: str, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
-        """Append a constant tensor with the dtype and shape of `array`, and return its index."""
+        """Append a constant tensor with the dtype and shape of `array`, and return its index.
+
+        `quantization` None: the tensor is not quantised.
+        """
         array = np.asarray(array)
         return self._graph.add(fb.TensorSpec(name, array.dtype.name, array.shape, array, quantization=quantization))
 
