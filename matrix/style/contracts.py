@@ -64,7 +64,7 @@ def broken_contracts(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
         if not text or decorators & _COMMANDS:
             continue
         contract = _Contract(function, text, decorators, list(_own_nodes(function)))
-        rules = (_errors, _none, _yields, _returns, _mutations, _guards)
+        rules = (_errors, _none, _optional, _yields, _returns, _mutations, _guards)
         for name, message in ((rule.__name__[1:], rule(contract)) for rule in rules):
             if message:
                 yield function.body[0].lineno, name, f"'{function.name}' {message}"
@@ -107,11 +107,24 @@ def _caught_raises(block: ast.Try) -> Iterator[ast.Raise]:
 
 def _none(contract: _Contract) -> str:
     """Return a message if the annotation of the result allows None and the docstring does not mention None, or ""."""
-    annotation = ast.unparse(contract.function.returns).strip("'\"") if contract.function.returns else ""
-    is_optional = re.match(r"(typing\.)?Optional\[", annotation) or re.search(r"(^|\| )None( \||$)", annotation)
-    if annotation != "None" and is_optional and not re.search(r"\bNone\b", contract.text):
-        return "can return None: say when"
-    return ""
+    is_mentioned = re.search(r"\bNone\b", contract.text)
+    return "can return None: say when" if _allows_none(contract.function.returns) and not is_mentioned else ""
+
+
+def _optional(contract: _Contract) -> str:
+    """Return a message if a parameter may be None, and the docstring neither names it nor mentions None, or "".
+
+    Operators, primitives and commands have other places for their parameters. A text on "the arguments" counts.
+    """
+    is_exempt = contract.decorators & _VALUES or contract.function.name in ("main", "__init__")
+    if is_exempt or re.search(r"\b(?:None|arguments)\b", contract.text):
+        return ""
+    omitted = [
+        parameter.arg
+        for parameter in _parameters(contract.function)
+        if _allows_none(parameter.annotation) and not re.search(rf"\b{parameter.arg}\b", contract.text)
+    ]
+    return f"takes None for {', '.join(omitted)}: say what it means" if omitted else ""
 
 
 def _yields(contract: _Contract) -> str:
@@ -136,8 +149,7 @@ def _returns(contract: _Contract) -> str:
 
 def _mutations(contract: _Contract) -> str:
     """Return a message if the docstring does not name a parameter whose object the function changes, or ""."""
-    arguments = contract.function.args
-    parameters = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    parameters = [parameter.arg for parameter in _parameters(contract.function)]
     assigned = {node.id for node in contract.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     mutated = {_root(target) for node in contract.nodes for target in _changed_objects(node)}
     omitted = [
@@ -181,6 +193,16 @@ def _own_nodes(function: Function) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
             pending.extend(ast.iter_child_nodes(node))
+
+
+def _parameters(function: Function) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+
+
+def _allows_none(annotation: ast.expr | None) -> bool:
+    """Whether an annotation is `Optional[X]` or `X | None`, also as a text. False for None itself and without one."""
+    text = ast.unparse(annotation).strip("'\"") if annotation else ""
+    return bool(re.match(r"(typing\.)?Optional\[|None \|", text) or re.search(r"\| None( \||$)", text))
 
 
 def _name(node: ast.AST) -> str:

@@ -47,7 +47,10 @@ def check_source(source: str, documented: bool = True) -> list[Problem]:
 
 
 def check_subject(message: str) -> list[Problem]:
-    """Return the violations of a commit message: its first line must be `area: verb object`, at most 72 characters."""
+    """Return the violations of a commit message: its first line must be `area: verb object`, at most 72 characters.
+
+    The subjects of merges, reverts and fixups have no violations.
+    """
     subject = next((line for line in message.splitlines() if not line.startswith("#")), "")
     if subject.startswith(("Merge ", "Revert ", "fixup! ", "squash! ")):
         return []

@@ -88,6 +88,10 @@ CONTRACTS = {
         'def f(x) -> Optional[int]:\n    """Return the axis."""\n    return x',
         'def f(x) -> Optional[int]:\n    """Return the axis, or None."""\n    return x',
     ),
+    "optional": (
+        'def f(x, axis: "int | None" = None):\n    """Print x."""\n    print(x)',
+        'def f(x, axis: "int | None" = None):\n    """Print x. `axis`: the axis to print first."""\n    print(x)',
+    ),
     "yields": (
         'def f(x):\n    """Return the nodes."""\n    yield from x',
         'def f(x):\n    """Yield the nodes."""\n    yield from x',
@@ -143,6 +147,14 @@ def test_a_docstring_tells_what_its_function_does(rule: str) -> None:
 )
 def test_the_limits_of_contracts(source: str, rule: str) -> None:
     assert rules("def f(self, x):\n    " + source, documented=True) == ([rule] if rule else [])
+
+
+def test_a_text_on_all_arguments_covers_those_that_may_be_none() -> None:
+    body = '\n    """Print axis 0. %s"""\n    print(x)'
+    for header in ("def f(x: Optional[int]):", "def f(x: int | None):", "def f(*, x: None | int):"):
+        assert rules(header + body % "", documented=True) == ["optional"]
+        assert rules(header + body % "The arguments are those of g.", documented=True) == []
+    assert rules("def f(x: None, y: List[Optional[int]]):" + body % "", documented=True) == []
 
 
 def test_some_functions_have_no_contract_of_a_result() -> None:
