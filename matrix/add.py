@@ -91,8 +91,9 @@ class Addition:
 def add(name: str, version: str, backend: str = "tensorflow", python: str = "") -> list[str]:
     """Add a cell: write its entry in matrix.toml, its lock file and the rendered files.
 
-    `python`: the Python of the cell; "": the newest that fits. Return notes and the written paths. The files are rendered
-    once before anything is written, so that a failure of the renderers leaves no file behind.
+    `name`: the framework, such as "tf2". `backend`: the back end of a cell of Keras. `python`: the Python of the cell;
+    "": the newest that fits. Return notes and the written paths. The files are rendered once before anything is
+    written, so that a failure of the renderers leaves no file behind.
     """
     path = ROOT / "matrix" / "matrix.toml"
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()

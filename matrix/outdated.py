@@ -83,7 +83,10 @@ def find_outdated(matrix: Matrix, releases_of: Callable[[str], dict[str, str]]) 
 
 
 def format_proposals(proposals: list[Proposal], markdown: bool) -> str:
-    """Return the proposals as lines of text, or as the list of an issue. Without proposals, the list is empty."""
+    """Return the proposals as lines of text, or with `markdown` as the list of an issue.
+
+    Without proposals, the text is a line that says so, and the list is empty.
+    """
     lines = [
         f"{entry.package} {entry.version} ({entry.day}; tested: {entry.pinned}): {entry.action}" for entry in proposals
     ]
@@ -100,7 +103,11 @@ def _newer(
     releases_of: Callable[[str], dict[str, str]],
     patches: bool = True,
 ) -> Iterator[tuple[str, str]]:
-    """Yield (version, day) of each release to propose, the oldest version first."""
+    """Yield (version, day) of each release to propose, the oldest version first.
+
+    These are the newest release that the shim accepts, and with `patches` the newest release of each minor version in
+    `pinned`. A release is left out if a pin is as new: a pin of its minor version, or any pin if there is no such pin.
+    """
     accepted = _accepted_range(matrix, shim, package)
     by_minor: dict[tuple[int, int], Version] = {}
     days: dict[Version, tuple[str, str]] = {}

@@ -25,7 +25,10 @@ def versions(names: List[str]) -> Dict[str, str]:
 def open_runner(
     name: str, kind: str, threads: int, path: str = "", network: str = "", shape: Any = None, feeds: str = ""
 ) -> None:
-    """Open a runner under a name, and run it once, because the first run may still compile. `kind`: a key of `_KINDS`."""
+    """Open a runner under a name, and run it once, because the first run may still compile.
+
+    `kind`: a key of `_KINDS`. The other arguments are passed to its runner, which reads those that it needs.
+    """
     _OPEN[name] = _KINDS[kind](threads=threads, path=path, network=network, shape=shape, feeds=feeds)
     _OPEN[name]()
 

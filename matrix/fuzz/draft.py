@@ -82,7 +82,7 @@ class Draft:
     def add_input(self, samples: Sequence[Any], dims: Optional[Tuple[Size, ...]], exact: bool = True) -> Value:
         """Add an input with its array in each world, and return its value.
 
-        `dims` has a symbol for each open size; None declares no sizes.
+        `dims` has a symbol for each open size; None declares no sizes. `exact`: whether the arrays have no noise.
         """
         value = Value(self.name("x"), [Sample(array, array) for array in samples], exact)
         self.inputs.append(value)

@@ -93,14 +93,17 @@ class Draw:
         return value
 
     def any(self, ranks: Sequence[int] = range(7), **options: Any) -> Value:
-        """Return a tensor of any type, more often of floats than of sizes and indices."""
+        """Return a tensor of any type, more often of floats. The other arguments, and Rejected: as for `pick`."""
         if self.chance(0.6):
             with contextlib.suppress(Rejected):
                 return self.pick(FLOATS, ranks, **options)
         return self.pick((*FLOATS, *INTEGERS, "bool", "object"), ranks, **options)
 
     def fresh(self, shapes: Sequence[Tuple[int, ...]], dtype: str = "float32", low: int = -4, high: int = 4) -> Value:
-        """Return a new operand of a shape in each world: an input, or an initializer where the shapes are equal."""
+        """Return a new operand with random data: an input, or perhaps an initializer if the shapes are equal.
+
+        `shapes`: the shape in each world. The other arguments are those of `data`.
+        """
         arrays = [self.data(shape, dtype, low, high) for shape in shapes]
         if len(set(shapes)) == 1 and self.chance(0.75):
             return self.draft.add_initializer(arrays[0])
@@ -122,14 +125,17 @@ class Draw:
         return self.shared.symbols.setdefault(sizes, "n%d" % len(self.shared.symbols))
 
     def constant(self, values: Any, dtype: str = "int64") -> Value:
-        """Return a constant: an initializer, or the output of a Constant node."""
+        """Return a constant with these values: an initializer, or the output of a Constant node."""
         array = np.array(values, dtype)
         if self.chance(0.3):
             return self.node("Constant", [], value=array)
         return self.draft.add_initializer(array)
 
     def data(self, shape: Tuple[int, ...], dtype: str = "float32", low: int = -4, high: int = 4) -> np.ndarray:
-        """Return random data: floats are multiples of 1/4, often of 1."""
+        """Return random data from `low` to `high`: floats are multiples of 1/4 or of 1.
+
+        Unsigned integers are at least 0. Bools and strings (`dtype` "object") have no bounds.
+        """
         size = int(np.prod(shape, dtype=np.int64))
         if dtype == "object":
             texts = np.empty(size, object)

@@ -35,7 +35,10 @@ class Generated(NamedTuple):
 
 
 def generate(seed: int, largest: int = 16) -> Generated:
-    """Generate the case of a seed, with at most `largest` templates outside of bodies."""
+    """Generate the case of a seed, with at most `largest` templates outside of bodies.
+
+    Without a case: the graph has no output, or the oracles disagree; the result has the reason.
+    """
     rng = random.Random(seed)  # noqa: S311 - not for cryptography
     opset = rng.choice(OPSETS) if rng.random() < 0.7 else rng.choice((13, 17, 21))
     worlds = 2 if rng.random() < 0.6 else 1

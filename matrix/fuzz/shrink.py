@@ -100,7 +100,7 @@ def _all_values(case: Case) -> Optional[Values]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is finite, of a moderate size, and no empty optional."""
+    """Whether a value is finite, below 1e5 in magnitude, and neither an empty optional nor an empty sequence."""
     if isinstance(value, list):
         return bool(value) and all(_is_plain(item) for item in value)
     if not isinstance(value, np.ndarray):

@@ -86,7 +86,7 @@ def _git(*arguments: str) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Build an sdist and a wheel of every distribution into the folder `arguments[0]`."""
+    """Build an sdist and a wheel of every distribution into the folder `arguments[0]`. Return 0."""
     from hatchling.builders.sdist import SdistBuilder
     from hatchling.builders.wheel import WheelBuilder
 

@@ -49,7 +49,7 @@ class Settings:
 
 
 def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Set `Settings.json` or `Settings.debug` if the flag is given."""
+    """Set `Settings.json` or `Settings.debug` if `value` is True: if the flag is given."""
     settings = ctx.ensure_object(Settings)
     if value and param.name:
         setattr(settings, param.name, True)

@@ -50,6 +50,8 @@ def _prepare_session(model: Model, trusted: bool) -> PartRunner:
     - onnxruntime is not installed, or raises an error for the part.
     - A node may cast numbers to text, or draws random numbers.
     - An input is a map.
+
+    `trusted`: True if the first run of a sound part needs no child process (see `_Session`).
     """
     runtime = _import_onnxruntime()
     if runtime is None or _casts_to_text(model) or _draws_random_numbers(model):
@@ -194,7 +196,7 @@ class _Session:
 
 
 def _to_checked(value: Any) -> CheckedValue:
-    """Convert a value of onnxruntime to a checked value."""
+    """Convert a value of onnxruntime to a checked value: an array, None (an empty optional), a list or a dict."""
     from onnx_compat.ir.dtypes import from_public
     from onnx_compat.tracing.values import EMPTY_OPTIONAL
 

@@ -328,7 +328,7 @@ def to_public_value(value: CheckedValue) -> FedValue:
 
 
 def structure_of(value: CheckedValue) -> InputStructure:
-    """Return the `InputStructure` of a checked value."""
+    """Return the `InputStructure` of a checked value: its kind, the structures of items, a tensor's dtype and rank."""
     if value is EMPTY_OPTIONAL or value is OMITTED:
         return InputStructure("nothing" if value is EMPTY_OPTIONAL else "omitted")
     if isinstance(value, list):

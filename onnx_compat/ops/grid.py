@@ -84,7 +84,8 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
     """Return the pixels of an axis, with their weights, that interpolate the image at each position.
 
     `pixels` has the positions as pixel indices with a fraction. `extent` is the size of the axis. Mode nearest gives a
-    single tap without a weight, mode linear two taps, mode cubic four.
+    single tap without a weight, mode linear two taps, mode cubic four. `aligned`: the align_corners of the operator,
+    which decides where the mode "reflection" reflects.
     """
     if padding_mode != "reflection":  # farther positions have no pixel of the image in reach, so they are equivalent
         pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)

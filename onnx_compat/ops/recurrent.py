@@ -273,8 +273,8 @@ def run_lstm(
     """Return [Y, last hidden state, last cell state] of an LSTM, without a check of shapes.
 
     The shapes of the results are those of `run_cell`. `initial` has the two initial states (None: zeros), and P the
-    peephole weights (None: none). `products` has two functions: one multiplies the input by W, one multiplies the state
-    by R.
+    peephole weights (None: none). `layout` 1: the batch is the first axis of X and of the states. `products` has two
+    functions: one multiplies the input by W, one multiplies the state by R.
     """
     setting = Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return run_cell(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)

@@ -37,6 +37,8 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
 def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     """Fold or record a reduction over logical axes; None means all axes. x itself is returned if there are no axes.
 
+    `keepdims`: the axes remain with length 1.
+
     reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) if the broadcast adds no axis and repeats x along no reduced
     axis.
     """

@@ -407,7 +407,7 @@ def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
 
 
 def iota(length: Extent, dtype: DType = int64) -> Tensor:
-    """Return the vector 0, 1, … length - 1; an empty vector for length 0."""
+    """Return the vector 0, 1, … length - 1 of the dtype `dtype`; an empty vector for length 0."""
     return arange(lift(0, dtype), lift(length, dtype), lift(1, dtype))
 
 

@@ -179,7 +179,7 @@ def _render_head(subject: _Subject, name: str) -> str:
 
 
 def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
-    """Yield a (figure, label) pair for each tile at the top of the page."""
+    """Yield a (figure, label) pair for each tile at the top of the page. A fact that is not known has no tile."""
     report, file = subject.report, subject.file
     yield "%d of %d" % (sum(output.ok for output in report.outputs), len(report.outputs)), "outputs agree"
     if report.layers is not None:

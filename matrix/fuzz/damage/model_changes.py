@@ -135,7 +135,7 @@ def _from_array(array: Any, name: str) -> Optional[onnx.TensorProto]:
 
 
 def _changed_array(chance: random.Random, array: Any) -> Any:
-    """Return an array with another element, shape or dtype."""
+    """Return an array with another element, shape or dtype. It may be equal, or for strings the array itself."""
     choice = chance.randrange(8)
     if choice < 3 and array.size and array.dtype.kind in "iufb":
         array = np.array(array)

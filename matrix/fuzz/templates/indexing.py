@@ -56,7 +56,7 @@ def gather_nd(draw: Draw) -> None:
 
 @template("ScatterElements")
 def scatter_elements(draw: Draw) -> None:
-    """Add a ScatterElements: each index once, or a reduction."""
+    """Add a ScatterElements: each index once along the axis, or with a reduction, where an index may be repeated."""
     x = draw.pick(("float32", "int64"), range(1, 4))
     axis = draw.integer(0, x.rank - 1)
     smallest = [min(sizes) for sizes in zip(*x.shapes)]

@@ -23,7 +23,7 @@ def varies(axes_of: Callable[[int], Sequence[int]]) -> Callable[[Value], bool]:
 
 
 def vector(draw: Draw, count: int, low: int = -2, high: int = 2) -> Value:
-    """Return a vector of constants or an input."""
+    """Return a new vector of `count` random floats from `low` to `high`: a constant, or an input."""
     return draw.fresh([(count,)] * draw.shared.worlds, low=low, high=high)
 
 

@@ -132,7 +132,8 @@ def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor]
     - uint8 data: numbers and zero points are unpacked along the last axis. The default zero point is 2 ** (bits - 1).
     - other data: numbers and zero points are cast to int8 or uint8. The default zero point is 0.
 
-    The default holds for `zero_points` None, and is a scalar. Raises UnsupportedError for uint8 data with `bits` other than 2, 4 and 8.
+    The default holds for `zero_points` None, and is a scalar. Raises UnsupportedError for uint8 data with `bits` other
+    than 2, 4 and 8.
     """
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)

@@ -94,7 +94,10 @@ def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) ->
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Answer requests until standard input ends. Limits the memory of this process.
+
+    A request names the file of a plan, and the first batch to run. Each batch is answered with its counts.
+    """
     answer = open_answers()
     _limit_memory()
 

@@ -160,7 +160,10 @@ class Indexing(Control):
         return self.unchecked_ops.take_along_axis(x, order, axis=axis), self.unchecked_ops.cast(order, "int64")
 
     def _sorted_positions(self, x: Handle, axis: int, descending: bool) -> Handle:
-        """Return the int32 positions that sort x along an axis. The sort of Keras is stable, and ascending."""
+        """Return the int32 positions that sort x along an axis, stably, in ascending or `descending` order.
+
+        The sort of Keras is stable, and ascending: for the descending order, it sorts x reversed.
+        """
         ops = self.unchecked_ops
         if not descending:
             return ops.cast(ops.argsort(x, axis=axis), "int32")
