@@ -64,7 +64,7 @@ def broken_contracts(tree: ast.AST) -> Iterator[tuple[int, str, str]]:
         if not text or decorators & _COMMANDS:
             continue
         contract = _Contract(function, text, decorators, list(_own_nodes(function)))
-        rules = (_errors, _none, _optional, _yields, _returns, _mutations, _guards)
+        rules = (_errors, _none, _optional, _flags, _yields, _returns, _mutations, _guards)
         for name, message in ((rule.__name__[1:], rule(contract)) for rule in rules):
             if message:
                 yield function.body[0].lineno, name, f"'{function.name}' {message}"
@@ -127,6 +127,23 @@ def _optional(contract: _Contract) -> str:
     return f"takes None for {', '.join(omitted)}: say what it means" if omitted else ""
 
 
+def _flags(contract: _Contract) -> str:
+    """Return a message if the docstring does not name a bool parameter, or "". A text on "the flags" counts.
+
+    Operators and primitives have the parameters of ONNX. `keepdims` has the meaning of numpy.
+    """
+    is_exempt = contract.decorators & (_VALUES | {"setter"})
+    if is_exempt or re.search(r"\b(?:arguments|flags)\b", contract.text, re.IGNORECASE):
+        return ""
+    omitted = [
+        parameter.arg
+        for parameter in _parameters(contract.function)
+        if isinstance(parameter.annotation, ast.Name) and parameter.annotation.id == "bool"
+        if parameter.arg != "keepdims" and not re.search(rf"\b{parameter.arg}\b", contract.text)
+    ]
+    return f"takes the flag {', '.join(omitted)}: say what it does" if omitted else ""
+
+
 def _yields(contract: _Contract) -> str:
     """Return a message if a generator's docstring does not say what it yields, or ""."""
     if not contract.yields or contract.decorators & _CONTEXT_MANAGERS:
@@ -143,6 +160,8 @@ def _returns(contract: _Contract) -> str:
     is_exempt = contract.decorators & _VALUES or contract.function.name.startswith(("__", "test_"))
     if is_exempt or not contract.results or _RESULT.search(contract.text):
         return ""
+    if contract.function.name == "main":
+        return "returns an exit code: say which"
     is_noun_phrase = first in ("A", "An", "Each", "Every", "The") or not first[0].isupper()
     return "" if is_noun_phrase or first in RESULT_VERBS else f"returns a value: '{first}' does not say which"
 

@@ -92,6 +92,10 @@ CONTRACTS = {
         'def f(x, axis: "int | None" = None):\n    """Print x."""\n    print(x)',
         'def f(x, axis: "int | None" = None):\n    """Print x. `axis`: the axis to print first."""\n    print(x)',
     ),
+    "flags": (
+        'def f(x, deep: bool):\n    """Print x."""\n    print(x)',
+        'def f(x, deep: bool, keepdims: bool):\n    """Print x, with the items of items if `deep`."""\n    print(x)',
+    ),
     "yields": (
         'def f(x):\n    """Return the nodes."""\n    yield from x',
         'def f(x):\n    """Yield the nodes."""\n    yield from x',
@@ -137,6 +141,7 @@ def test_a_docstring_tells_what_its_function_does(rule: str) -> None:
         ('"""Convert x to a list."""\n    return list(x)', ""),
         ('"""The list of x."""\n    return list(x)', ""),
         ('"""Print x."""\n    return None', ""),
+        ('"""Flip the flags of x."""\n    print(x)', ""),
         # A new object of the function may change; self has its own state.
         ('"""Print x."""\n    items = []\n    items.append(x)', ""),
         ('"""Print x."""\n    x = list(x)\n    x.append(1)', ""),
