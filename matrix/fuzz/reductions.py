@@ -50,7 +50,10 @@ def keep_one_run(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def cut_before(case: Case, values: Values) -> Iterator[Case]:
-    """Yield cases whose nodes before a position are replaced by inputs with their results; late positions first."""
+    """Yield cases whose nodes before a position are replaced by inputs with their results; late positions first.
+
+    Of the positions in the second half, only the last few are tried; of the others, every second one.
+    """
     count = len(case.graph.nodes)
     positions = sorted({count - 1, count - 2, count - 4, count - 8, *range(count // 2, 0, -2), 1}, reverse=True)
     for position in positions:
@@ -188,7 +191,10 @@ def _with_arrays(case: Case, arrays: Dict[str, np.ndarray], index: int = 0) -> C
 
 
 def _feed(case: Case, values: Values, nodes: Sequence[Node], replaced: Sequence[Node]) -> Case:
-    """Replace nodes by inputs with the values of their results that other nodes read."""
+    """Return the case with `nodes` alone. Results of `replaced` that they read, or that are outputs, become inputs.
+
+    `values`: name -> value, for each run. Nodes and inputs that no output needs are removed (see `prune`).
+    """
     produced = {name for node in replaced for name in node.outputs}
     read = (free_names(nodes) | {port.name for port in case.graph.outputs}) & produced
     inputs = list(case.graph.inputs)

@@ -67,9 +67,10 @@ class Board:
 
 
 def gather(paths: list[Path], folder: Path = STORED) -> Board:
-    """Collect the stored results, and those in the named files and folders. `folder`: the folder of the stored results.
+    """Return the board of the stored results, and of those in the named files and folders.
 
-    Raise a MatrixError for a named file that holds no results of a cell.
+    `folder`: the folder of the stored results. Runs that are older, partial or contradictory have a note. Raise a
+    MatrixError for a named file that holds no results of a cell.
     """
     board = Board({}, [], _read_history(folder / HISTORY), [])
     known = load_cases(folder)

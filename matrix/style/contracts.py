@@ -24,7 +24,7 @@ _VALUES = frozenset(["property", "cached_property", "op", "primitive", "native"]
 _MUTATORS = frozenset(
     "add append appendleft clear discard extend insert pop popitem popleft remove reverse setdefault sort update".split()
 )
-_RESULT = re.compile(r"\b(?:return|yield|whether|result)", re.IGNORECASE)
+_RESULT = re.compile(r"\b(?:return|yield|whether|(?:the|its) results? (?:is|are|has|have)\b)", re.IGNORECASE)
 _CONDITION = re.compile(
     r"\b(?:if|unless|only|when|without|except|nothing|once|other|else|otherwise|where|that|which|until)\b",
     re.IGNORECASE,
@@ -219,7 +219,7 @@ def _parameters(function: Function) -> list[ast.arg]:
 
 
 def _allows_none(annotation: ast.expr | None) -> bool:
-    """Whether an annotation is `Optional[X]` or `X | None`, also as a text. False for None itself and without one."""
+    """Whether an annotation is `Optional[X]`, `X | None` or `None | X`, also as a text. False for None alone."""
     text = ast.unparse(annotation).strip("'\"") if annotation else ""
     return bool(re.match(r"(typing\.)?Optional\[|None \|", text) or re.search(r"\| None( \||$)", text))
 

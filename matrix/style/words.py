@@ -38,7 +38,7 @@ FIRST_WORDS = frozenset(
 #: Verbs whose object is the result of the function: "Convert x to y", "Format a number". Other verbs need "Return".
 RESULT_VERBS = frozenset(
     "Bitcast Broadcast Build Cast Clip Compile Compute Concatenate Convert Convolve Create Decode Decorate Derive Divide"
-    " Emit Encode Escape Estimate Format Gather Generate Insert Join Load Map Multiply Normalize Open Pack Pad Parse"
+    " Emit Encode Escape Estimate Format Gather Generate Infer Insert Join Load Map Multiply Normalize Open Pack Pad Parse"
     " Permute Pool Reduce Reinterpret Repeat Reshape Reverse Rotate Round Shift Slice Split Stack Subtract Swap"
     " Translate Transpose View".split()
 )

@@ -121,7 +121,10 @@ def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 
 def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
-    """Fold or record a reshape that only inserts or removes axes of length one. `order` is the order of the result."""
+    """Fold or record a reshape that only inserts or removes axes of length one. Return the Tensor.
+
+    `order` is its pending order, unless the reshape folds.
+    """
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]

@@ -140,6 +140,8 @@ def test_a_docstring_tells_what_its_function_does(rule: str) -> None:
         # The object of the verb, or a noun phrase, is the result.
         ('"""Convert x to a list."""\n    return list(x)', ""),
         ('"""The list of x."""\n    return list(x)', ""),
+        ('"""Add a node. The result is its output."""\n    return list(x)', ""),
+        ('"""Replace the results of x."""\n    return list(x)', "returns"),
         ('"""Print x."""\n    return None', ""),
         ('"""Flip the flags of x."""\n    print(x)', ""),
         # A new object of the function may change; self has its own state.
