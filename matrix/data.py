@@ -221,7 +221,8 @@ class Matrix:
     def ranges(self, cell: Cell) -> list[Requirement]:
         """Return the requirements on other projects that the distributions of a cell have.
 
-        These are their dependencies, and the extras whose framework the cell pins.
+        These are their dependencies, and the extras whose framework the cell pins. Raises MatrixError as `closure`
+        does.
         """
         pins = set(map(_requirement_name, cell.pins))
         requirements: list[str] = []

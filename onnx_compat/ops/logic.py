@@ -22,7 +22,10 @@ def less_or_equal(A: Tensor, B: Tensor) -> Tensor:
 
 @op("GreaterOrEqual", since=(12, 16))
 def greater_or_equal(A: Tensor, B: Tensor) -> Tensor:
-    """Return A >= B elementwise, with broadcasting as in numpy; False for NaN."""
+    """Return A >= B elementwise, with broadcasting as in numpy; False for NaN.
+
+    Raises InvalidModelError if the dtypes differ, or if the shapes do not broadcast.
+    """
     return p.greater_equal(A, B)
 
 

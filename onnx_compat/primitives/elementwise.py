@@ -25,7 +25,8 @@ def elementwise(
 ) -> Tensor:
     """Fold or record an elementwise primitive with result dtype `result`; operands broadcast. Return a Tensor.
 
-    `params`: the keyword parameters of the primitive; None: it has none.
+    `params`: the keyword parameters of the primitive; None: it has none. Raises InvalidModelError if the shapes do not
+    broadcast.
     """
     params = params or {}
     folded = fold(name, operands, [result], **params)

@@ -308,7 +308,10 @@ def _clamp(bound: Extent) -> Extent:
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
-    """Slice x[start:end:step] along a single axis (negative: from the end), with bounds and step as for `slice`."""
+    """Slice x[start:end:step] along a single axis (negative: from the end), with bounds and step as for `slice`.
+
+    Raises InvalidModelError for an axis that is out of range, and the errors of `slice`.
+    """
     x = lift(x)
     axis = axis_of(axis, x.rank)
     starts: List[Extent] = [0] * x.rank
@@ -335,7 +338,10 @@ def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
 
 @primitive("fiubsc")
 def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """The elements in the opposite order along these axes; a negative axis counts from the end."""
+    """The elements in the opposite order along these axes; a negative axis counts from the end.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     x = lift(x)
     axes = tuple(axis_of(axis, x.rank) for axis in axes)
     folded = fold("reverse", [x], [x.dtype], axes=axes)

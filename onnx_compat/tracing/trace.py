@@ -86,7 +86,7 @@ class Trace:
         """Append inputs and nodes to a recorded region that is not used yet. The results of `body` are its outputs.
 
         `specs` are the types of the new inputs. `body` gets the list of the outputs so far, and the list of the new
-        inputs, both as Tensors.
+        inputs, both as Tensors. Errors of `body` pass. Raises LimitError if a new input exceeds `tensor_elements`.
         """
         added = tuple(_name_open_sizes(Ref(spec), {}) for spec in specs)
         outputs = [_tensor_of(output) for output in region.outputs]

@@ -74,7 +74,7 @@ def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent)
     """Return the zero point of each block, [rows, blocks].
 
     If `packed` is absent, return the default as a uint8 scalar: 2 ** (bits - 1). Integer zero points are unpacked from
-    bytes, like the weights. Float zero points are not packed.
+    bytes, like the weights. Float zero points are not packed. Raises the errors of `_unpack`.
     """
     if packed is None:
         return lift(2 ** (bits - 1), uint8)
