@@ -14,7 +14,10 @@ Samples = Mapping[str, "list[float]"]
 
 
 class Ratio(NamedTuple):
-    """A number of this project divided by that of a peer. Below 1, this project is better."""
+    """A number of this project divided by that of a peer. Below 1, this project is better.
+
+    `subject`: the number and the network. `ours`, `theirs`: the runners. `value`: the median over the rounds.
+    """
 
     subject: str
     ours: str

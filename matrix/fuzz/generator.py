@@ -107,7 +107,11 @@ class _Snapshot:
 
 
 def _add_inputs(draw: Draw) -> None:
-    """Add the first inputs: an image, a sequence of features, a matrix, a vector; sometimes others beside them."""
+    """Add one to three inputs of random rank (1 to 5, mostly 4), dtype (mostly float32) and sizes.
+
+    With several worlds, one or two axes of an input have other sizes in each world. If empty values are allowed, an
+    axis may have size 0.
+    """
     for _ in range(draw.choice([1, 1, 2, 3])):
         rank = draw.choice([1, 2, 3, 3, 4, 4, 4, 4, 4, 5])
         dtype = draw.choice(["float32"] * 8 + ["int64", "int32", "float64", "uint8", "int8", "bool", "object"])

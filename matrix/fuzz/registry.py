@@ -12,7 +12,10 @@ Grow = Callable[[Draw], None]
 
 
 class Template(NamedTuple):
-    """A template: `since` is the first opset that it can be used with."""
+    """A template: the function `grow` adds an operator to a graph. `since`: the first opset that has the operator.
+
+    `weight`: how often the template is drawn, relative to the others.
+    """
 
     name: str
     weight: float

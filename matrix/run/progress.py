@@ -14,9 +14,9 @@ _CASE = "test_suites.py::test_case["
 
 @dataclass
 class Progress:
-    """The tests of a cell that have ended. `total`: the number of all tests.
+    """The tests of a cell that have ended, from the file `path` that the cell writes. `total`: the number of all tests.
 
-    `cases`: how many of them are recorded cases.
+    `outcomes`: id -> outcome of each ended test. `cases`: how many of these are recorded cases.
     """
 
     path: Path

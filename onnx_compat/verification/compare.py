@@ -27,6 +27,9 @@ class Comparison(NamedTuple):
     """The comparison of an output with the expected output: the verdict, the types, and figures of the error.
 
     A figure that is not defined has the value `None`. `verdict` is "match", "mismatch", "dtype", "shape" or "kind".
+
+    `size` is the number of elements, and `mismatched` the number of elements that differ. Both are 0 if no elements
+    were compared. `first_bad_index` is the first of these in row-major order.
     """
 
     name: str

@@ -117,7 +117,7 @@ class ComputedFilters(Products):
     def _insert_zeros(self, x: Handle, axis: int, factor: int) -> Handle:
         """Return x with `factor` - 1 zeros between the elements along an axis: [a, b] -> [a, 0, b] for a factor of 2.
 
-        A factor of 1 returns x itself.
+        A factor of 1 returns x itself. Raises UnsupportedError as `positions` does.
         """
         if factor == 1:
             return x

@@ -104,7 +104,10 @@ class Sizing(Base):
 
     # -- as tensors ----------------------------------------------------------------------------------------------------
     def size_tensor(self, size: Handle) -> Handle:
-        """Return a size, a `Length` or an integer tensor with a single element, as an int64 scalar tensor."""
+        """Return a size, a `Length` or an integer tensor with a single element, as an int64 scalar tensor.
+
+        Raises UnsupportedError as `ones_vector` does.
+        """
         ops = self.unchecked_ops
         if not isinstance(size, Length):
             tensor = self.tensor(size)

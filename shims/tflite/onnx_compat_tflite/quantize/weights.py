@@ -139,7 +139,8 @@ def _pack_integers(
     """Append a constant with the integers of the weights, and return the new operators that dequantise this constant.
 
     `array`: the elements of the weights. `block`: the number of weights that share a scale. A `block` of None, or that
-    does not divide a row into several blocks, gives a scale for each channel. The operators are a DEQUANTIZE and, for
+    does not divide a row into several blocks, gives a scale for each channel. Blocks raise UnsupportedError as
+    `check_blocks` does. The operators are a DEQUANTIZE and, for
     blocks, a RESHAPE after it. They write the tensor of the float32 weights, which loses its buffer. They are not
     inserted into the subgraph.
     """
