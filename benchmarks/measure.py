@@ -16,7 +16,8 @@ Samples = Mapping[str, "list[float]"]
 class Ratio(NamedTuple):
     """A number of this project divided by that of a peer. Below 1, this project is better.
 
-    `subject`: the number and the network. `ours`, `theirs`: the runners. `value`: the median over the rounds.
+    `subject`: the network and the number. `ours`, `theirs`: the runners. `value`: the ratio itself, of several rounds
+    or networks their median or mean.
     """
 
     subject: str

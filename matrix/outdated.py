@@ -59,7 +59,10 @@ def read_releases(package: str) -> dict[str, str]:
 
 
 def find_outdated(matrix: Matrix, releases_of: Callable[[str], dict[str, str]]) -> list[Proposal]:
-    """Return the versions that no cell pins, by framework. `releases_of`: `read_releases`, or a substitute in tests."""
+    """Return a proposal for each release to test, by framework (see `_newer`), then by back end of Keras.
+
+    `releases_of`: `read_releases`, or a substitute in tests.
+    """
     proposals = []
     for name, line in LINES.items():
         backends = BACKENDS if "{backend}" in line.cell else [""]

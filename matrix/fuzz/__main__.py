@@ -25,7 +25,7 @@ CASES = ROOT / "results" / "fuzz"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run campaigns in cells. Return 1 if a graph differed, else 0."""
+    """Run campaigns in cells, of random graphs or of damaged inputs. Return 1 if a graph or an input failed, else 0."""
     options = make_parser().parse_args(arguments)
     targets = [_target(text, options.form) for text in options.python]
     if options.damage:

@@ -51,7 +51,11 @@ class Counts:
         self.seen: Set[str] = set()
 
     def add(self, seed: int, outcome: Outcome) -> bool:
-        """Count an outcome. Return whether it is a failure."""
+        """Count an outcome, with the reason of a refusal and the operators of a fallback. Return whether it is a
+        failure.
+
+        Failures are kept with their seeds.
+        """
         self.outcomes[outcome.kind] += 1
         if outcome.kind == REFUSED:
             self.refused[_reason(outcome.detail)] += 1

@@ -102,7 +102,10 @@ class Draft:
         self, operator: str, inputs: Sequence[Optional[Value]], rule: Rule, count: int, domain: str, attributes: Dict[str, Any],
         captured: Sequence[Value] = (),
     ) -> List[Value]:  # fmt: skip
-        """Add a node with `count` outputs; return these. `captured`: the values that its bodies read."""
+        """Add a node with `count` outputs; return these. `captured`: the values that its bodies read.
+
+        The node is computed in each world. Raises Rejected, and adds nothing, if `rule` or a check of a result does.
+        """
         operands = [value for value in [*inputs, *captured] if value is not None]
         exact = rule(operands)
         names = tuple(self.name("v") for _ in range(count))
@@ -161,7 +164,10 @@ class Draft:
     def _check_width(
         self, node: Node, operands: Sequence[Value], results: Sequence[Tuple[List[Any], List[Any]]]
     ) -> None:
-        """Raise Rejected if integers of the result overflow: the same in float64 gives other numbers."""
+        """Raise Rejected if integers of the first result overflow: the same in float64 gives other numbers.
+
+        Only nodes with an integer operand and no bool operand are checked.
+        """
         if not any(value.is_integer for value in operands):
             return
         if results[0][0][0].dtype.kind not in "iu" or any(value.dtype == "bool" for value in operands):
@@ -192,7 +198,10 @@ def _is_discrete(array: Any) -> bool:
 
 
 def _check_agreement(value: Value) -> None:
-    """Raise Rejected if the worlds differ in the rank or the type of a value."""
+    """Raise Rejected if the worlds differ in the rank or the type of a value.
+
+    A sequence is rejected if its items differ in type, or if it is empty in a world.
+    """
     if value.container:
         if any(not array for array in value.arrays):
             raise Rejected("empty sequence")

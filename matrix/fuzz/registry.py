@@ -12,7 +12,7 @@ Grow = Callable[[Draw], None]
 
 
 class Template(NamedTuple):
-    """A template: the function `grow` adds an operator to a graph. `since`: the first opset that has the operator.
+    """A template: the function `grow` adds an operator or an idiom. `since`: the first opset that it can be used with.
 
     `weight`: how often the template is drawn, relative to the others.
     """

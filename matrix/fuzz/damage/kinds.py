@@ -55,7 +55,11 @@ class Kind(NamedTuple):
 
 
 def _cases(step: int = 1, operators: frozenset[str] = frozenset()) -> Iterator[bytes]:
-    """Yield recorded cases with tensor inputs: each with one of `operators`, and one of `step` others."""
+    """Yield recorded node cases, each as a model with its inputs: all with one of `operators`, every `step`-th of the
+    others.
+
+    Cases with a large model or input, and cases that cannot be read, are left out.
+    """
     root = cache_dir()
     index = root / "node" / "index.json"
     rows = {row["hash"]: row for row in json.loads(index.read_text(encoding="utf-8"))}

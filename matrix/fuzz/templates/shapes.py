@@ -195,7 +195,7 @@ def cumsum(draw: Draw) -> None:
 
 @template("Resize", 2)
 def resize(draw: Draw) -> None:
-    """Add a Resize of the last two axes: nearest by whole factors, linear by any."""
+    """Add a Resize of the last two axes by whole factors, given as scales or sizes: nearest, linear or cubic."""
     x = draw.pick(("float32",), [4])
     factors = [draw.choice([1, 2, 2, 3]), draw.choice([1, 2, 2])]
     if draw.chance(0.5):
