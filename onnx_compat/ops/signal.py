@@ -158,7 +158,7 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
     """Compute `_transform_by_matrix` by the Cooley-Tukey algorithm, as transforms of two factors of `length`.
 
     `length` is an int above `_LONG` that is no prime. `lines` is [batch, rows, parts], and is zero-padded to `length`
-    rows. With `onesided`, only the frequencies 0 to length // 2 are returned.
+    rows. With `onesided` and no inverse, only the frequencies 0 to length // 2 are returned.
 
     For a one-sided inverse, `lines` is zero-padded to the one-sided frequencies, then completed by their conjugates. In
     this case `lines` must have the real and the imaginary part, and the result has the real part only.
