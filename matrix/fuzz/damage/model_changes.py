@@ -28,7 +28,7 @@ Inputs = List[Optional[bytes]]
 
 
 def join_case(model: bytes, inputs: Inputs) -> bytes:
-    """Return a model and its serialised inputs as a case."""
+    """Return a model and its serialised inputs as a case: the bytes of a zip archive. An input of None is left out."""
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         archive.writestr(zipfile.ZipInfo("model.onnx"), model)
