@@ -179,8 +179,9 @@ class _Session:
     def _run(self, feed: Feed) -> List[Any]:
         """Run the part in onnxruntime. Return the values as onnxruntime does.
 
-        Until a run has succeeded, the part runs in a child process. Runs with and without an empty tensor count
-        separately. Raises UnsupportedError if the child process fails, and any error of onnxruntime.
+        Unless the part is trusted, it runs in a child process until a run has succeeded. Runs with and without an empty
+        tensor count separately, and are trusted separately. Raises UnsupportedError if the child process fails, and any
+        error of onnxruntime.
         """
         inputs = {name: to_public_value(value) for name, value in feed.items()}
         is_empty = _has_empty_tensor(feed)

@@ -126,8 +126,8 @@ def record_scan(
 def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
     """Apply the body of a scan `length` times in the open trace (loop unrolling). Return the results of the scan.
 
-    `reverse`: begin with the last slices; the stacked ys still have the order of the slices. Raises NeedsKnownError if
-    `length` is 0, because the shapes of the ys are then unknown.
+    `reverse`: begin with the last slice of each x; the stacked ys still have the order of the slices. Raises
+    NeedsKnownError if `length` is 0, because the shapes of the ys are then unknown.
     """
     steps: List[Sequence[Tensor]] = []
     for k in reversed(range(length)) if reverse else range(length):

@@ -355,7 +355,8 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
     """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k.
 
-    `repeats` has a count for each axis, 0 or more. Raises InvalidModelError for another number of counts.
+    `repeats` has a count for each axis, 0 or more. Raises InvalidModelError for another number of counts, and as
+    `check_shape` does.
     """
     x = lift(x)
     if len(repeats) != x.rank:

@@ -29,7 +29,7 @@ class Comparison(NamedTuple):
     A figure that is not defined has the value `None`. `verdict` is "match", "mismatch", "dtype", "shape" or "kind".
 
     `size` is the number of elements, and `mismatched` the number of elements that differ. Both are 0 if no elements
-    were compared. `first_bad_index` is the first of these in row-major order.
+    were compared. `first_bad_index` is the index of the first element that differs, in row-major order.
     """
 
     name: str

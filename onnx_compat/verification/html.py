@@ -67,7 +67,7 @@ def write_html(
 
 
 def render_page(report: Report, model: Model, file: Optional[Description] = None) -> str:
-    """Return the HTML page of a report. `file`: the description of the converted file; None: its section is left out."""
+    """Return the HTML page of a report. `file`: the description of the converted file; None leaves its section out."""
     subject = _Subject(report, model, file)
     name = os.path.basename(report.model) or "model"
     body = "".join(

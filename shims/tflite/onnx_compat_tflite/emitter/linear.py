@@ -26,8 +26,7 @@ def matmul(
     transpose_x: bool = False,
     transpose_y: bool = False,
 ) -> Handle:
-    """Emit the matrix product x y + bias over the last two axes. The flags `transpose_x` and `transpose_y` swap axes
-    first.
+    """Emit the matrix product x y + bias over the last two axes. `transpose_x`, `transpose_y`: swap these axes first.
 
     Ranks are at least 2, and batch axes broadcast. `bias` is a vector along the last axis of the result.
 

@@ -71,8 +71,8 @@ def _unroll(
 ) -> Tuple[Handle, ...]:
     """Emit a scan as a copy of the body for each step; return the final states, then the stacked results.
 
-    `length`, the number of steps, must be at least 1. `reverse`: begin with the last rows; the stacked results still
-    have the order of the rows.
+    `length`, the number of steps, must be at least 1. `reverse`: begin with the last row of each x; the stacked results
+    still have the order of the rows.
     """
     final_state, rows = _run_steps(
         state, [scan_rows.split_rows(builder, x, length) for x in xs], length, reverse, body, captures
