@@ -14,7 +14,11 @@ Samples = Mapping[str, "list[float]"]
 
 
 class Ratio(NamedTuple):
-    """A number of this project divided by that of a peer. Below 1, this project is better."""
+    """A number of this project divided by that of a peer. Below 1, this project is better.
+
+    `subject`: the network and the number. `ours`, `theirs`: the runners. `value`: the ratio itself, of several rounds
+    or networks their median or mean.
+    """
 
     subject: str
     ours: str
@@ -73,7 +77,10 @@ def alternate(
 
 
 def ratio(subject: str, samples: Samples, ours: str, theirs: str, aim: float | None = None) -> Ratio:
-    """Return the Ratio of two runners: the median and the quartiles of the quotients `ours / theirs` of all rounds."""
+    """Return the Ratio of two runners: the median and the quartiles of the quotients `ours / theirs` of all rounds.
+
+    `ours`, `theirs`: keys of `samples`. `aim`: the largest ratio that is wanted, or None.
+    """
     quotients = sorted(a / b for a, b in zip(samples[ours], samples[theirs], strict=True))
     low, _, high = quantiles(quotients, n=4, method="inclusive") if len(quotients) > 1 else quotients * 3
     return Ratio(subject, ours, theirs, median(quotients), low, high, len(quotients), aim)

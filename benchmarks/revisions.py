@@ -27,7 +27,10 @@ TIME, PEAK, IMPORT = "convert to .tflite, time", "convert to .tflite, peak memor
 
 
 def measure_revisions(setting: Setting, findings: Findings) -> None:
-    """Measure both revisions on onnx's light models and the small zoo."""
+    """Measure both revisions on onnx's light models and the small zoo, and append the results to `findings`.
+
+    Raises Missing if the cache has no models.
+    """
     pythons = {OURS: setting.python("tflite-")[1], BASE: setting.python("base")[1]}
     _measure_imports(setting, pythons, findings)
     models = find_light_models(pythons[OURS])
@@ -51,7 +54,10 @@ def _measure_imports(setting: Setting, pythons: dict[str, str], findings: Findin
 
 
 def _measure_time(setting: Setting, name: str, model: str, pythons: dict[str, str], findings: Findings) -> Ratio:
-    """Return the ratio of the conversion times, after a first conversion in each process."""
+    """Return the ratio of the conversion times of a model, and append the times to `findings`.
+
+    Each process converts the model once before it is measured.
+    """
     with ExitStack() as stack:
         children = {label: stack.enter_context(Child(label, python)) for label, python in pythons.items()}
 

@@ -91,8 +91,9 @@ class Addition:
 def add(name: str, version: str, backend: str = "tensorflow", python: str = "") -> list[str]:
     """Add a cell: write its entry in matrix.toml, its lock file and the rendered files.
 
-    `python`: the Python of the cell; "": the newest that fits. Return notes and the written paths. The files are rendered
-    once before anything is written, so that a failure of the renderers leaves no file behind.
+    `name`: the framework, such as "tf2". `backend`: the back end of a cell of Keras. `python`: the Python of the cell;
+    "": the newest that fits. Return notes and the written paths. The files are rendered once before anything is
+    written, so that a failure of the renderers leaves no file behind.
     """
     path = ROOT / "matrix" / "matrix.toml"
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
@@ -169,7 +170,10 @@ def plan(
 
 
 def resolve(requirements: Sequence[str], python: str, wheels: Sequence[str], until: str) -> dict[str, str]:
-    """Return package -> version that uv resolves for a Python, which need not be installed. Raise Unresolvable."""
+    """Return package -> version that uv resolves for a Python, which need not be installed.
+
+    Raises Unresolvable if no versions fit the requirements, and MatrixError if uv is not installed.
+    """
     set_uv_find_links()
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--exclude-newer={until}"]
     command += [f"--python-version={python}", *(f"--only-binary={name}" for name in wheels), "-"]

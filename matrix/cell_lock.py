@@ -40,7 +40,7 @@ class CellLock:
     """
 
     def __init__(self, cell: str, folder: Path = FOLDER, patience: float = _SECONDS_TO_END) -> None:
-        """Open the lock of a cell, and hold nothing yet.
+        """Open the lock file of a cell, which is created with its folder if needed, and hold nothing yet.
 
         `patience`: seconds to wait for processes that hold the lock, before CellBusy is raised.
         """

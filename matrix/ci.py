@@ -41,7 +41,7 @@ def key(matrix: Matrix) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the outputs `cells` and `cases`. `arguments[0]` is the JSON file of nox's sessions."""
+    """Print the outputs `cells` and `cases`, and return 0. `arguments[0]` is the JSON file of nox's sessions."""
     matrix = load()
     sessions = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     print(f"cells={json.dumps(jobs(matrix, sessions))}")

@@ -179,6 +179,8 @@ class Matrix:
     def closure(self, shim: str) -> list[Distribution]:
         """Return the distributions of this repository that a cell of this shim installs: the shim's own and those that
         it requires.
+
+        Raises MatrixError if there is no distribution for the shim.
         """
         distributions: dict[str, Distribution] = {}
         key = "core" if shim == REFERENCE else shim
@@ -203,7 +205,7 @@ class Matrix:
     def floor(self, distribution: Distribution) -> str:
         """Return the oldest Python among the cells that install the distribution.
 
-        An older Python would be a claim without a test.
+        An older Python would be a claim without a test. Raises MatrixError if no cell installs the distribution.
         """
         shims = {shim for shim in {cell.shim for cell in self.cells.values()} if distribution in self.closure(shim)}
         pythons = [cell.python for cell in self.cells.values() if cell.shim in shims]
@@ -219,7 +221,8 @@ class Matrix:
     def ranges(self, cell: Cell) -> list[Requirement]:
         """Return the requirements on other projects that the distributions of a cell have.
 
-        These are their dependencies, and the extras whose framework the cell pins.
+        These are their dependencies, and the extras whose framework the cell pins. Raises MatrixError as `closure`
+        does.
         """
         pins = set(map(_requirement_name, cell.pins))
         requirements: list[str] = []
@@ -250,7 +253,7 @@ def _requirement_name(requirement: str) -> str:
 
 
 def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
-    """Read and validate matrix.toml. Raise a MatrixError that lists the faults of its entries."""
+    """Return the validated content of matrix.toml. Raise a MatrixError that lists the faults of its entries."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
     try:
         cells = {id_: Cell(id=id_, **_freeze(entry)) for id_, entry in raw["cells"].items()}

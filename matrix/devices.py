@@ -64,10 +64,11 @@ class Answer(NamedTuple):
 
 
 def query_driver() -> Answer:
-    """Query the CUDA driver for GPUs: READY, NO_GPU or BROKEN.
+    """Query the CUDA driver for GPUs, and return the answer: READY, NO_GPU or BROKEN.
 
-    If the driver sees none, but nvidia-smi lists one, the installation is broken, or CUDA_VISIBLE_DEVICES hides the
-    GPU.
+    - READY: the driver sees GPUs.
+    - NO_GPU: there is no GPU or no driver, or CUDA_VISIBLE_DEVICES hides the GPUs that nvidia-smi lists.
+    - BROKEN: the driver fails, or does not see a GPU that nvidia-smi lists.
     """
     gpu_names, (answer, trouble) = _list_gpus(), _query("driver")
     if answer is None:
@@ -85,7 +86,7 @@ def query_driver() -> Answer:
 
 
 def query_framework(framework: str, gpu: Answer) -> Answer:
-    """Ask the installed framework for GPUs: READY with their names, or BROKEN.
+    """Query the installed framework for GPUs, and return the answer: READY with their names, or BROKEN.
 
     `gpu` is the READY answer of `query_driver`.
 

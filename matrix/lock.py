@@ -70,10 +70,10 @@ def unknown_index(environment: Environment) -> str:
 
 
 def lock(matrix: Matrix, environment: Environment) -> None:
-    """Resolve the pins of an environment with uv, and write its lock file.
+    """Resolve the pins of an environment with uv, and write its lock file. Versions of the old file stay if they fit.
 
-    The file holds neither the address of the index nor the local label of a build (`+cpu`). If the resolution fails,
-    raise a MatrixError; the old file stays.
+    The file holds neither the address of the index nor the local label of a build (`+cpu`). Raises MatrixError if the
+    resolution fails, uv is missing, or the index of the environment is unknown; the old file stays then.
     """
     if reason := unknown_index(environment):
         raise MatrixError(reason)

@@ -59,7 +59,10 @@ def read_releases(package: str) -> dict[str, str]:
 
 
 def find_outdated(matrix: Matrix, releases_of: Callable[[str], dict[str, str]]) -> list[Proposal]:
-    """Return the versions that no cell pins, by framework. `releases_of`: `read_releases`, or a substitute in tests."""
+    """Return a proposal for each release to test, by framework (see `_newer`), then by back end of Keras.
+
+    `releases_of`: `read_releases`, or a substitute in tests.
+    """
     proposals = []
     for name, line in LINES.items():
         backends = BACKENDS if "{backend}" in line.cell else [""]
@@ -83,7 +86,10 @@ def find_outdated(matrix: Matrix, releases_of: Callable[[str], dict[str, str]]) 
 
 
 def format_proposals(proposals: list[Proposal], markdown: bool) -> str:
-    """Return the proposals as lines of text, or as the list of an issue. Without proposals, the list is empty."""
+    """Return the proposals as lines of text, or with `markdown` as the list of an issue.
+
+    Without proposals, the text is a line that says so, and the list is empty.
+    """
     lines = [
         f"{entry.package} {entry.version} ({entry.day}; tested: {entry.pinned}): {entry.action}" for entry in proposals
     ]
@@ -100,7 +106,11 @@ def _newer(
     releases_of: Callable[[str], dict[str, str]],
     patches: bool = True,
 ) -> Iterator[tuple[str, str]]:
-    """Yield (version, day) of each release to propose, the oldest version first."""
+    """Yield (version, day) of each release to propose, the oldest version first.
+
+    These are the newest release that the shim accepts, and with `patches` the newest release of each minor version in
+    `pinned`. A release is left out if a pin is as new: a pin of its minor version, or any pin if there is no such pin.
+    """
     accepted = _accepted_range(matrix, shim, package)
     by_minor: dict[tuple[int, int], Version] = {}
     days: dict[Version, tuple[str, str]] = {}
@@ -133,7 +143,10 @@ def _accepted_range(matrix: Matrix, shim: str, package: str) -> Requirement:
 
 
 def _pinned_version(pins: Iterable[str], package: str) -> Version | None:
-    """Return the version of a package in the pins of a cell. `tensorflow` counts as `tensorflow-cpu`."""
+    """Return the version of a package in the pins of a cell, or None if they lack it.
+
+    A pin of `tensorflow` counts for the package `tensorflow-cpu`.
+    """
     versions: dict[str, str] = {
         canonicalize_name(pin.name): next(iter(pin.specifier)).version for pin in map(Requirement, pins)
     }

@@ -139,7 +139,8 @@ def find_regressions(results: Dict[str, Any], before: Dict[str, Any]) -> List[st
 def find_worse_cases(results: Dict[str, Any], before: Dict[str, Any], folder: Path = STORED) -> List[str]:
     """Return a text for each case whose outcome is worse than in `before`, the stored results of the cell.
 
-    Only cases as they were recorded are compared, not their variants. The results may be those of a part of the cases.
+    [] if `before` has no cases. Only cases as they were recorded are compared, not their variants. The results may be
+    those of a part of the cases.
     """
     if "cases" not in before:
         return []
@@ -220,8 +221,9 @@ def _find_outcome(result: Dict[str, Any]) -> str:
 
 
 def _first_line(detail: Optional[str]) -> str:
-    """Return the first line of an error, at most 200 characters, without paths and addresses, which differ between
-    machines.
+    """Return the first line of an error, shortened to `LONGEST` characters, without paths and addresses.
+
+    Paths and addresses differ between machines. A `detail` of None gives "".
     """
     line = next(iter(str(detail or "").strip().splitlines()), "")
     line = re.sub(r"\S+/model\.onnx", "model.onnx", line)

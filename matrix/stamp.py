@@ -35,5 +35,5 @@ def suites(matrix: Matrix) -> Stamp:
 
 
 def zoo(matrix: Matrix, name: str = "zoo", size: str = "small") -> Stamp:
-    """Return the stamp of the exported zoo models. `size`: "small" or "full"."""
+    """Return the stamp of the exported zoo models. `name`: the suite's name in the cache; `size`: "small" or "full"."""
     return Stamp(name, "zoo", size, matrix.tools["zoo"])

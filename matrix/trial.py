@@ -178,7 +178,10 @@ class Trial:
         return " ".join(refusing)
 
     def _expect_refusal(self, python: str, *command: str, given: str | None = None) -> None:
-        """Run a command, and raise Failed unless it fails with a message that names the Python as the reason."""
+        """Run a command, and raise Failed unless it fails with a message that names the Python as the reason.
+
+        `given`: its standard input, or None.
+        """
         try:
             _run_command(*command, given=given)
         except Failed as error:
@@ -229,7 +232,8 @@ def _run_command(
 ) -> str:
     """Run a command and return its standard output. `given`: its standard input.
 
-    Raise Failed with the end of its output.
+    `cwd` None: the current folder. `env`: variables to add. Raises Failed with the end of the output if the command
+    fails.
     """
     variables = {name: value for name, value in os.environ.items() if name not in UNSET}
     variables["UV_PYTHON_DOWNLOADS"] = "never"

@@ -59,7 +59,10 @@ class OnnxCompatBackend(base.Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", shim: Optional[str] = None, **kwargs: Any) -> BackendRep:
-        """Prepare a model for runs on a device. Raises as `onnx_compat.prepare` does. Other keywords are ignored."""
+        """Return a model that is prepared for runs on a device.
+
+        `shim`, and the errors that are raised, are those of `onnx_compat.prepare`. Other keywords are ignored.
+        """
         return BackendRep(prepare_runnable(model, shim, device))
 
     @classmethod

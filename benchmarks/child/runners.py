@@ -25,7 +25,10 @@ def versions(names: List[str]) -> Dict[str, str]:
 def open_runner(
     name: str, kind: str, threads: int, path: str = "", network: str = "", shape: Any = None, feeds: str = ""
 ) -> None:
-    """Open a runner under a name, and run it once, because the first run may still compile. `kind`: a key of `_KINDS`."""
+    """Open a runner under a name, and run it once, because the first run may still compile.
+
+    `kind`: a key of `_KINDS`. The other arguments are passed to its runner, which reads those that it needs.
+    """
     _OPEN[name] = _KINDS[kind](threads=threads, path=path, network=network, shape=shape, feeds=feeds)
     _OPEN[name]()
 
@@ -172,7 +175,7 @@ def _keras(threads: int, network: str, shape: Any, **_: Any) -> Run:
 
 
 def _stride_in_the_middle(model: Any) -> Any:
-    """Move the stride of ResNet-50's blocks from the 1x1 convolution to the 3x3 convolution.
+    """Return a copy of ResNet-50 whose blocks have their stride in the 3x3 convolution, not in the 1x1 convolution.
 
     PyTorch strides in the 3x3 convolution, Keras in the 1x1 convolution before it, which is less work.
     """

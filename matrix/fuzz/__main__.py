@@ -25,7 +25,7 @@ CASES = ROOT / "results" / "fuzz"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run campaigns in cells. Return 1 if a graph differed, else 0."""
+    """Run campaigns in cells, of random graphs or of damaged inputs. Return 1 if a graph or an input failed, else 0."""
     options = make_parser().parse_args(arguments)
     targets = [_target(text, options.form) for text in options.python]
     if options.damage:
@@ -87,7 +87,10 @@ def _target(text: str, form: Optional[str]) -> Target:
 
 
 def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> int:
-    """Run chunk after chunk, each in all cells. Return the number of seeds."""
+    """Run chunk after chunk, each in all cells, and add the outcomes to `counts`. Return the number of seeds.
+
+    Failures are printed and, unless `options.no_shrink`, written to the folder `options.out`.
+    """
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     workers = {target.cell: Worker(target.python, target.shim, target.env, target.form) for target in targets}
     first: int = options.seed

@@ -51,7 +51,11 @@ class Counts:
         self.seen: Set[str] = set()
 
     def add(self, seed: int, outcome: Outcome) -> bool:
-        """Count an outcome. Return whether it is a failure."""
+        """Count an outcome, with the reason of a refusal and the operators of a fallback. Return whether it is a
+        failure.
+
+        Failures are kept with their seeds.
+        """
         self.outcomes[outcome.kind] += 1
         if outcome.kind == REFUSED:
             self.refused[_reason(outcome.detail)] += 1
@@ -88,7 +92,10 @@ def run_chunk(
 
 
 def write_failure(target: Target, case: Case, outcome: Outcome, folder: Path, counts: Counts) -> Optional[Path]:
-    """Shrink a failure, and write it as a test case. Return the file, or None if an equal failure was written before."""
+    """Shrink a failure, and write it as a test case. Return the file.
+
+    Returns None, and writes nothing, if `counts.seen` has an equal failure. A new failure is added to `counts.seen`.
+    """
     with contextlib.closing(Worker(target.python, target.shim, target.env, target.form)) as worker:
         small = shrink(case, outcome, worker.run_case)
         final = worker.run_case(small)

@@ -55,7 +55,10 @@ def parse_case(document: Dict[str, Any]) -> Case:
 
 
 def pretty(document: Any, indent: str = "") -> str:
-    """Return JSON in which an object or a list that fits in a line has one line."""
+    """Return JSON in which a list of scalars, and any object or list that fits in a line, has one line.
+
+    `indent`: the blanks before the lines after the first line.
+    """
     line = json.dumps(document, ensure_ascii=False)
     if len(indent) + len(line) <= _LONGEST_LINE or not isinstance(document, (dict, list)) or not document:
         return line

@@ -18,22 +18,25 @@ Rule = Callable[[Sequence[Value]], bool]
 
 
 def MOVE(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of operators that select, move or compare: the result is exact if all operands are."""
+    """Return whether the result of an operator that selects, moves or compares is exact: if all operands are."""
     return all(operand.exact for operand in operands)
 
 
 def GRID(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of sums and products: the result is exact if all operands are on the grid."""
+    """Return whether a sum or product is exact: if all operands are tensors on the grid."""
     return all(operand.container == "" and operand.is_on_grid for operand in operands)
 
 
 def SMOOTH(_operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of operators that round."""
+    """Return whether the result of an operator that rounds is exact: always False."""
     return False
 
 
 def STEP(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for templates
-    """Return the rule of discontinuous operators: they take exact operands only."""
+    """Return whether the result of a discontinuous operator is exact: always True.
+
+    Raises Rejected if an operand is not exact, because its noise could change the result beyond any tolerance.
+    """
     if not all(operand.exact for operand in operands):
         raise Rejected("discontinuous")
     return True
@@ -71,13 +74,16 @@ class Draft:
         return self.values if self.outer is None else self.outer.visible + self.values
 
     def name(self, prefix: str) -> str:
-        """Return a new name."""
+        """Return a new name that begins with `prefix`. It is unique in the whole graph."""
         name = "%s%d" % (prefix, len(self.shared.names))
         self.shared.names.append(name)
         return name
 
     def add_input(self, samples: Sequence[Any], dims: Optional[Tuple[Size, ...]], exact: bool = True) -> Value:
-        """Add an input with its array in each world. `dims` has a symbol for each open size."""
+        """Add an input with its array in each world, and return its value.
+
+        `dims` has a symbol for each open size; None declares no sizes. `exact`: whether the arrays have no noise.
+        """
         value = Value(self.name("x"), [Sample(array, array) for array in samples], exact)
         self.inputs.append(value)
         if dims is not None:
@@ -86,7 +92,7 @@ class Draft:
         return value
 
     def add_initializer(self, array: np.ndarray) -> Value:
-        """Add a constant."""
+        """Add a constant, and return its value. It is the same in all worlds."""
         value = Value(self.name("w"), [Sample(array, array)] * self.shared.worlds, True)
         self.initializers[value.name] = array
         self.values.append(value)
@@ -96,7 +102,10 @@ class Draft:
         self, operator: str, inputs: Sequence[Optional[Value]], rule: Rule, count: int, domain: str, attributes: Dict[str, Any],
         captured: Sequence[Value] = (),
     ) -> List[Value]:  # fmt: skip
-        """Add a node with `count` outputs; return these. `captured`: the values that its bodies read."""
+        """Add a node with `count` outputs; return these. `captured`: the values that its bodies read.
+
+        The node is computed in each world. Raises Rejected, and adds nothing, if `rule` or a check of a result does.
+        """
         operands = [value for value in [*inputs, *captured] if value is not None]
         exact = rule(operands)
         names = tuple(self.name("v") for _ in range(count))
@@ -132,7 +141,10 @@ class Draft:
         return list(zip(results[::2], results[1::2]))
 
     def _sample(self, plain: Any, shaken: Any, exact: bool) -> Sample:
-        """Check a result, and add the noise of its own rounding."""
+        """Return a result as a sample, after a check. If it is not `exact`, the noise of its own rounding is added.
+
+        Raises Rejected for a result without a value, out of range (see `check_range`), or with too much noise.
+        """
         check_range(plain, self.shared.allow_empty)
         if plain is None:
             raise Rejected("nothing")
@@ -152,7 +164,10 @@ class Draft:
     def _check_width(
         self, node: Node, operands: Sequence[Value], results: Sequence[Tuple[List[Any], List[Any]]]
     ) -> None:
-        """Raise Rejected if integers of the result overflow: the same in float64 gives other numbers."""
+        """Raise Rejected if integers of the first result overflow: the same in float64 gives other numbers.
+
+        Only nodes with an integer operand and no bool operand are checked.
+        """
         if not any(value.is_integer for value in operands):
             return
         if results[0][0][0].dtype.kind not in "iu" or any(value.dtype == "bool" for value in operands):
@@ -167,7 +182,10 @@ class Draft:
 
 
 def port_of(value: Value, dims: Optional[Tuple[Size, ...]] = None) -> Port:
-    """Return the port of a value: sizes that are equal in all worlds are known."""
+    """Return the port of a value. `dims`: its sizes; None: sizes that are equal in all worlds are known.
+
+    The port of a sequence has no sizes.
+    """
     if value.container:
         return Port(value.name, value.dtype, None, value.container)
     known = tuple(UNKNOWN if size is None else size for size in value.dims)
@@ -180,7 +198,10 @@ def _is_discrete(array: Any) -> bool:
 
 
 def _check_agreement(value: Value) -> None:
-    """Raise Rejected if the worlds differ in the rank or the type of a value."""
+    """Raise Rejected if the worlds differ in the rank or the type of a value.
+
+    A sequence is rejected if its items differ in type, or if it is empty in a world.
+    """
     if value.container:
         if any(not array for array in value.arrays):
             raise Rejected("empty sequence")

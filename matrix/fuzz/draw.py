@@ -56,7 +56,7 @@ class Draw:
         return order
 
     def axis(self, rank: int) -> int:
-        """Return an axis, sometimes counted from the end."""
+        """Return an axis, sometimes counted from the end. Raises Rejected for a scalar."""
         if not rank:
             raise Rejected("scalar")
         axis = self.integer(0, rank - 1)
@@ -67,7 +67,15 @@ class Draw:
         self, dtypes: Sequence[str] = FLOATS, ranks: Sequence[int] = range(7), where: Optional[Callable[[Value], bool]] = None,
         exact: bool = False, container: str = "",
     ) -> Value:  # fmt: skip
-        """Return a value; often a recent one, or one that no node reads yet."""
+        """Return a value that meets all conditions; often a recent value, or a value that no node reads yet.
+
+        - dtypes, ranks: of a tensor. Not read for another container.
+        - where: a predicate, or None.
+        - exact: the value must be exact.
+        - container: "" for a tensor, else the kind of container.
+
+        Raises Rejected if no value meets them.
+        """
         candidates = [
             value
             for value in self.draft.visible
@@ -85,14 +93,17 @@ class Draw:
         return value
 
     def any(self, ranks: Sequence[int] = range(7), **options: Any) -> Value:
-        """Return a tensor of any type, more often of floats than of sizes and indices."""
+        """Return a tensor of any type, more often of floats. The other arguments, and Rejected: as for `pick`."""
         if self.chance(0.6):
             with contextlib.suppress(Rejected):
                 return self.pick(FLOATS, ranks, **options)
         return self.pick((*FLOATS, *INTEGERS, "bool", "object"), ranks, **options)
 
     def fresh(self, shapes: Sequence[Tuple[int, ...]], dtype: str = "float32", low: int = -4, high: int = 4) -> Value:
-        """Return a new operand of a shape in each world: an input, or an initializer where the shapes are equal."""
+        """Return a new operand with random data: an input, or perhaps an initializer if the shapes are equal.
+
+        `shapes`: the shape in each world. The other arguments are those of `data`.
+        """
         arrays = [self.data(shape, dtype, low, high) for shape in shapes]
         if len(set(shapes)) == 1 and self.chance(0.75):
             return self.draft.add_initializer(arrays[0])
@@ -114,14 +125,17 @@ class Draw:
         return self.shared.symbols.setdefault(sizes, "n%d" % len(self.shared.symbols))
 
     def constant(self, values: Any, dtype: str = "int64") -> Value:
-        """Return a constant: an initializer, or the output of a Constant node."""
+        """Return a constant with these values: an initializer, or the output of a Constant node."""
         array = np.array(values, dtype)
         if self.chance(0.3):
             return self.node("Constant", [], value=array)
         return self.draft.add_initializer(array)
 
     def data(self, shape: Tuple[int, ...], dtype: str = "float32", low: int = -4, high: int = 4) -> np.ndarray:
-        """Return random data: floats are multiples of 1/4, often of 1."""
+        """Return random data from `low` to `high`: floats are multiples of 1/4 or of 1.
+
+        Unsigned integers are at least 0. Bools and strings (`dtype` "object") have no bounds.
+        """
         size = int(np.prod(shape, dtype=np.int64))
         if dtype == "object":
             texts = np.empty(size, object)
@@ -136,7 +150,10 @@ class Draw:
         return np.array(numbers, np.float64).astype(dtype).reshape(shape)
 
     def broadcastable(self, value: Value, dtype: Optional[str] = None, **limits: int) -> Value:
-        """Return a second operand that broadcasts to a value: an existing value, or a new one with some axes of size 1."""
+        """Return a second operand that broadcasts to a value: an existing value, or a new one with some axes of size 1.
+
+        `dtype` None: the dtype of the value. `limits`: the bounds `low` and `high` of the elements.
+        """
         dtype = dtype or value.dtype
         # A bound holds in the first iteration of a loop only, so that in a body a bounded operand is new.
         if self.chance(0.6) and not (limits and self.depth):
@@ -159,14 +176,17 @@ class Draw:
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
     def node(self, operator: str, inputs: Sequence[Optional[Value]], rule: Rule = MOVE, **attributes: Any) -> Value:
-        """Add a node with an output."""
+        """Add a node with an output, and return the output. Raises Rejected as `nodes` does."""
         return self.nodes(operator, inputs, 1, rule, **attributes)[0]
 
     def nodes(
         self, operator: str, inputs: Sequence[Optional[Value]], count: int, rule: Rule = MOVE, domain: str = "",
         captured: Sequence[Value] = (), **attributes: Any,
     ) -> List[Value]:  # fmt: skip
-        """Add a node with several outputs. An attribute None is left out."""
+        """Add a node with `count` outputs, and return these. An attribute None is left out.
+
+        Raises Rejected for an empty list as an attribute, and for a result that must not be in the graph.
+        """
         given = {name: value for name, value in attributes.items() if value is not None}
         if any(value == [] for value in given.values() if isinstance(value, list)):
             raise Rejected("empty attribute")

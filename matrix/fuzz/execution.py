@@ -36,7 +36,10 @@ class Outcome(NamedTuple):
 
 
 def execute(case: Case, shim: str, form: Optional[str] = None) -> Outcome:
-    """Run a case on a shim: prepared, or as a file of the format `form`."""
+    """Run a case on a shim, and return the outcome. An exception is an outcome too.
+
+    `form`: the format of the file that is written and run; None prepares the model in this process.
+    """
     from onnx_compat.errors import InputError, InvalidModelError, OnnxCompatError, VerificationError
 
     try:
@@ -50,7 +53,10 @@ def execute(case: Case, shim: str, form: Optional[str] = None) -> Outcome:
 
 
 def _compare(case: Case, shim: str, form: Optional[str]) -> Outcome:
-    """Run all feeds on one prepared model, and compare."""
+    """Run all feeds on one prepared model, or on one file of the format `form`, and compare.
+
+    Returns the first difference, else FALLBACK or SAME. Any exception passes.
+    """
     import onnx_compat
 
     model = to_model(case.graph, case.opset).SerializeToString()

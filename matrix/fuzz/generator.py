@@ -35,7 +35,10 @@ class Generated(NamedTuple):
 
 
 def generate(seed: int, largest: int = 16) -> Generated:
-    """Generate the case of a seed, with at most `largest` templates outside of bodies."""
+    """Generate the case of a seed, with at most `largest` templates outside of bodies.
+
+    Without a case: the graph has no output, or the oracles disagree; the result has the reason.
+    """
     rng = random.Random(seed)  # noqa: S311 - not for cryptography
     opset = rng.choice(OPSETS) if rng.random() < 0.7 else rng.choice((13, 17, 21))
     worlds = 2 if rng.random() < 0.6 else 1
@@ -104,7 +107,11 @@ class _Snapshot:
 
 
 def _add_inputs(draw: Draw) -> None:
-    """Add the first inputs: an image, a sequence of features, a matrix, a vector; sometimes others beside them."""
+    """Add one to three inputs of random rank (1 to 5, mostly 4), dtype (mostly float32) and sizes.
+
+    With several worlds, one or two axes of an input have other sizes in each world. If empty values are allowed, an
+    axis may have size 0.
+    """
     for _ in range(draw.choice([1, 1, 2, 3])):
         rank = draw.choice([1, 2, 3, 3, 4, 4, 4, 4, 4, 5])
         dtype = draw.choice(["float32"] * 8 + ["int64", "int32", "float64", "uint8", "int8", "bool", "object"])
@@ -120,7 +127,10 @@ def _add_inputs(draw: Draw) -> None:
 
 
 def _finish(draw: Draw, seed: int) -> Case:
-    """Return the case: its outputs are the values that no node reads, and some others."""
+    """Return the case: its outputs are values that no node reads, and some others; at most `_MOST_OUTPUTS`.
+
+    Raises Rejected if the graph has no output.
+    """
     draft = draw.draft
     own = {name for node in draft.nodes for name in node.outputs}
     results = [value for value in draft.values if value.name in own]
@@ -149,7 +159,10 @@ def _run(world: int, inputs: List[Value], outputs: List[Value]) -> Run:
 
 
 def _atol(array: Any, shaken: Any) -> float:
-    """Return the absolute tolerance of an output: a share of its largest magnitude, and a multiple of its noise."""
+    """Return the absolute tolerance of an output: a share of its largest magnitude, and a multiple of its noise.
+
+    0.0 for an output that is no float, or is empty; the greatest of its items for a sequence.
+    """
     if isinstance(array, list):
         return max([_atol(item, noisy) for item, noisy in zip(array, shaken)] or [0.0])
     if array.dtype.kind != "f" or not array.size:

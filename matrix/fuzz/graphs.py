@@ -98,7 +98,7 @@ def element_type(dtype: str) -> int:
 
 
 def walk(graph: Graph) -> Iterator[Node]:
-    """Return the nodes of a graph and of all its bodies."""
+    """Yield the nodes of a graph and of all its bodies. The nodes of a body follow its node."""
     for node in graph.nodes:
         yield node
         for attribute in node.attributes.values():

@@ -18,7 +18,10 @@ _MOST_REASONS = 20
 
 
 def write_record(target: Target, first: int, seeds: int, counts: Counts, folder: Path = RECORDS) -> Path:
-    """Write the counts of a campaign. A cell has an entry for each format."""
+    """Write the counts of a campaign to the file of its cell, and return the file.
+
+    A file has an entry for each format; the entry of this format is replaced.
+    """
     path = folder / ("%s.json" % target.cell)
     document: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     document[target.form or "prepared"] = {

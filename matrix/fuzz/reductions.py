@@ -16,7 +16,7 @@ Reduction = Callable[[Case, Values], Iterator[Case]]
 
 
 def prune(case: Case) -> Case:
-    """Remove the nodes, inputs and initializers that no output needs."""
+    """Return the case without the nodes, inputs and initializers that no output needs."""
     needed: Set[str] = {port.name for port in case.graph.outputs}
     nodes: List[Node] = []
     for node in reversed(case.graph.nodes):
@@ -36,21 +36,24 @@ def prune(case: Case) -> Case:
 
 
 def keep_one_output(case: Case, _values: Values) -> Iterator[Case]:
-    """Keep a single output."""
+    """Yield the case with each single output, if there are several."""
     if len(case.graph.outputs) > 1:
         for port in case.graph.outputs:
             yield _with_graph(case, outputs=(port,))
 
 
 def keep_one_run(case: Case, _values: Values) -> Iterator[Case]:
-    """Keep a single run."""
+    """Yield the case with each single run, if there are several."""
     if len(case.runs) > 1:
         for run in case.runs:
             yield case._replace(runs=(run,))
 
 
 def cut_before(case: Case, values: Values) -> Iterator[Case]:
-    """Replace all nodes before a position by inputs with the values of their results; late positions first."""
+    """Yield cases whose nodes before a position are replaced by inputs with their results; late positions first.
+
+    Of the positions in the second half, only the last few are tried; of the others, every second one.
+    """
     count = len(case.graph.nodes)
     positions = sorted({count - 1, count - 2, count - 4, count - 8, *range(count // 2, 0, -2), 1}, reverse=True)
     for position in positions:
@@ -59,14 +62,14 @@ def cut_before(case: Case, values: Values) -> Iterator[Case]:
 
 
 def cut_node(case: Case, values: Values) -> Iterator[Case]:
-    """Replace a node by inputs with the values of its results."""
+    """Yield cases in which a node is replaced by inputs with the values of its results; late nodes first."""
     for index in range(len(case.graph.nodes) - 2, -1, -1):
         nodes = case.graph.nodes
         yield _feed(case, values, nodes[:index] + nodes[index + 1 :], [nodes[index]])
 
 
 def end_earlier(case: Case, values: Values) -> Iterator[Case]:
-    """Make the result of an early node the only output."""
+    """Yield cases whose only output is a tensor that an earlier node than the last computes."""
     final = {port.name for port in case.graph.outputs}
     for node in case.graph.nodes[:-1]:
         for name in node.outputs:
@@ -76,13 +79,13 @@ def end_earlier(case: Case, values: Values) -> Iterator[Case]:
 
 
 def bypass_node(case: Case, _values: Values) -> Iterator[Case]:
-    """Replace the result of a node by an operand, also in bodies."""
+    """Yield cases in which the result of a node is replaced by an operand, also in bodies."""
     for nodes in _bypass(case.graph.nodes):
         yield _with_graph(case, nodes=nodes)
 
 
 def drop_attributes(case: Case, _values: Values) -> Iterator[Case]:
-    """Remove an attribute or the last operand of a node."""
+    """Yield cases in which a node lacks an attribute, its last operand or its last output."""
     for index, node in enumerate(case.graph.nodes):
         smaller = [
             node._replace(attributes={key: value for key, value in node.attributes.items() if key != name})
@@ -98,7 +101,7 @@ def drop_attributes(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def fix_sizes(case: Case, _values: Values) -> Iterator[Case]:
-    """Declare the sizes of the inputs; first of all of them, then of each."""
+    """Yield cases that declare the sizes of all inputs, then of each input. A case with several runs yields nothing."""
     if len(case.runs) > 1:
         return
     fixed = [_fix(port, case.runs[0].feeds[port.name]) for port in case.graph.inputs]
@@ -110,7 +113,7 @@ def fix_sizes(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def freeze_inputs(case: Case, _values: Values) -> Iterator[Case]:
-    """Replace an input by an initializer."""
+    """Yield cases in which a tensor input is an initializer. A case with several runs or one input yields nothing."""
     if len(case.runs) > 1:
         return
     run = case.runs[0]
@@ -122,7 +125,10 @@ def freeze_inputs(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def shrink_axes(case: Case, _values: Values) -> Iterator[Case]:
-    """Cut all axes of a size to a smaller size, in all inputs and initializers, or in one of them."""
+    """Yield cases with shorter axes: all axes of a size in all inputs and initializers, then an axis of one of them.
+
+    A case with several runs yields nothing.
+    """
     if len(case.runs) > 1:
         return
     feeds = case.runs[0].feeds
@@ -140,7 +146,7 @@ def shrink_axes(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def simplify_data(case: Case, _values: Values) -> Iterator[Case]:
-    """Replace the elements of an input or an initializer by zeros, ones, whole numbers or a range."""
+    """Yield cases in which an input or initializer has simpler elements: zeros, ones, a range or whole numbers."""
     for index, run in enumerate(case.runs):
         arrays = {name: array for name, array in run.feeds.items() if isinstance(array, np.ndarray)}
         if index == 0:
@@ -163,7 +169,10 @@ def _with_graph(case: Case, **changes: Any) -> Case:
 
 
 def _with_arrays(case: Case, arrays: Dict[str, np.ndarray], index: int = 0) -> Case:
-    """Replace feeds of a run and initializers. Sizes of inputs that were declared follow their feeds."""
+    """Return the case with these arrays as feeds of the run `index` and as initializers, by name.
+
+    Declared sizes of inputs follow their feeds.
+    """
     run = case.runs[index]
     feeds = {name: arrays.get(name, value) for name, value in run.feeds.items()}
     initializers = {name: arrays.get(name, array) for name, array in case.graph.initializers.items()}
@@ -182,7 +191,10 @@ def _with_arrays(case: Case, arrays: Dict[str, np.ndarray], index: int = 0) -> C
 
 
 def _feed(case: Case, values: Values, nodes: Sequence[Node], replaced: Sequence[Node]) -> Case:
-    """Replace nodes by inputs with the values of their results that other nodes read."""
+    """Return the case with `nodes` alone. Results of `replaced` that they read, or that are outputs, become inputs.
+
+    `values`: name -> value, for each run. Nodes and inputs that no output needs are removed (see `prune`).
+    """
     produced = {name for node in replaced for name in node.outputs}
     read = (free_names(nodes) | {port.name for port in case.graph.outputs}) & produced
     inputs = list(case.graph.inputs)
@@ -201,7 +213,10 @@ def _feed(case: Case, values: Values, nodes: Sequence[Node], replaced: Sequence[
 
 
 def _bypass(nodes: Tuple[Node, ...]) -> Iterator[Tuple[Node, ...]]:
-    """Return copies of nodes without one of them: its readers read one of its operands."""
+    """Yield copies of the nodes, or of the nodes of a body, without one of them.
+
+    Its readers read one of its operands in place of its first output.
+    """
     for index, node in enumerate(nodes):
         rest = nodes[index + 1 :]
         for operand in dict.fromkeys(node.inputs):
@@ -235,7 +250,7 @@ def _cut(array: np.ndarray, size: int, smaller: int) -> np.ndarray:
 
 
 def _simpler(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Return simpler arrays of the same shape."""
+    """Yield simpler arrays of the same shape and dtype, the simplest first. Bools and empty numbers have none."""
     if array.dtype.kind in "fiu" and array.size:
         yield np.zeros_like(array)
         yield np.ones_like(array)

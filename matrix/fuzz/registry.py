@@ -12,7 +12,10 @@ Grow = Callable[[Draw], None]
 
 
 class Template(NamedTuple):
-    """A template: `since` is the first opset that it can be used with."""
+    """A template: the function `grow` adds an operator or an idiom. `since`: the first opset that it can be used with.
+
+    `weight`: how often the template is drawn, relative to the others.
+    """
 
     name: str
     weight: float
@@ -24,7 +27,10 @@ TEMPLATES: Dict[str, Template] = {}
 
 
 def template(name: str, weight: float = 1.0, since: int = 13) -> Callable[[Grow], Grow]:
-    """Register a function as the template of an operator. Raises ValueError for a name that is registered."""
+    """Return a decorator that registers a function as the template of an operator, and returns the function.
+
+    It raises ValueError for a name that is registered.
+    """
 
     def register(grow: Grow) -> Grow:
         if name in TEMPLATES:

@@ -37,7 +37,10 @@ def digest(case: Case) -> str:
 
 
 def shrink(case: Case, outcome: Outcome, run: Callable[[Case], Outcome], seconds: float = 60.0) -> Case:
-    """Return the smallest case found that fails like `case`. `run` runs a case on the shim."""
+    """Return the smallest case found within `seconds` that fails like `case`, whose outcome is `outcome`.
+
+    `run` runs a case on the shim. Without a smaller case, `case` itself is returned.
+    """
     wanted = signature(outcome)
     end = time.monotonic() + seconds
     smaller = True
@@ -61,7 +64,10 @@ def shrink(case: Case, outcome: Outcome, run: Callable[[Case], Outcome], seconds
 
 
 def _settle(candidate: Case) -> Optional[Case]:
-    """Return a candidate with the outputs of the oracle, or None if the oracle refuses it."""
+    """Return a pruned candidate with the outputs of the oracle.
+
+    Returns None if no node is left, if the oracle refuses the candidate, or if an output is not plain.
+    """
     candidate = prune(candidate)
     if not candidate.graph.nodes:
         return None
@@ -100,7 +106,7 @@ def _all_values(case: Case) -> Optional[Values]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is finite, of a moderate size, and no empty optional."""
+    """Whether a value is finite, below 1e5 in magnitude, and neither an empty optional nor an empty sequence."""
     if isinstance(value, list):
         return bool(value) and all(_is_plain(item) for item in value)
     if not isinstance(value, np.ndarray):

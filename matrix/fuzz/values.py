@@ -104,7 +104,10 @@ def is_on_grid(array: np.ndarray) -> bool:
 
 
 def check_range(array: Any, allow_empty: bool) -> None:
-    """Raise Rejected for a value that is not finite, too large, or has too many or no elements."""
+    """Raise Rejected for a value that is not finite, too large or too close to 0, or has too many elements or axes.
+
+    Unless `allow_empty`, a value without elements is rejected too. None passes; a list is checked by item.
+    """
     if isinstance(array, list):
         for item in array:
             check_range(item, allow_empty)
@@ -124,7 +127,10 @@ def check_range(array: Any, allow_empty: bool) -> None:
 
 
 def noise_level(array: np.ndarray, shaken: np.ndarray) -> float:
-    """Return the largest difference that noise causes. Raises Rejected if the difference is large or of another shape."""
+    """Return the largest difference that noise causes. 0.0: an array that is empty, or is no float.
+
+    Raises Rejected for a large difference, for another shape, and for any difference of an array that is no float.
+    """
     if array.shape != shaken.shape:
         raise Rejected("noise")
     if array.dtype.kind != "f":

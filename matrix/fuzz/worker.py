@@ -40,13 +40,13 @@ class Worker:
         self._first = True
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, if there is one. The next run starts a new process."""
         running, self._running = self._running, None
         if running is not None:
             running.end()
 
     def run(self, path: Path, count: int) -> Iterator[Tuple[int, Outcome]]:
-        """Run the `count` cases of a chunk. Return the index and the outcome of each."""
+        """Run the `count` cases of a chunk, and yield (index, outcome) of each. A new process replaces one that ends."""
         start = 0
         while start < count:
             for index, outcome in self._run_from(path, start):
@@ -54,7 +54,7 @@ class Worker:
                 start = index + 1
 
     def run_case(self, case: Case) -> Outcome:
-        """Run a single case."""
+        """Run a single case, and return its outcome."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "case.gz"
             write_chunk(path, [case])
@@ -62,7 +62,10 @@ class Worker:
         return outcomes[0]
 
     def _run_from(self, path: Path, start: int) -> Iterator[Tuple[int, Outcome]]:
-        """Run cases until the last one, or until the process ends."""
+        """Run cases from `start`, and yield (index, outcome) of each, until the last one or until the process ends.
+
+        The outcome of a case that ends the process is DIED, that of a case without an answer in time is HUNG.
+        """
         running = self._running or self._start()
         running.send(json.dumps({"path": str(path), "start": start, "shim": self._shim, "form": self._form}))
         index = start

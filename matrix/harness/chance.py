@@ -83,7 +83,7 @@ def _repeat(value: np.ndarray) -> np.ndarray:
 def _check_dropout(inputs: Sequence[Any], outputs: List[Any]) -> None:
     """Check the mask of a Dropout, and its output: the kept input divided by 1 - ratio, else 0.
 
-    `inputs[1]` is the ratio.
+    `inputs[1]` is the ratio, 0.5 if there are fewer than three inputs. Raises Mismatch for a wrong mask or output.
     """
     data, ratio = inputs[0], float(inputs[1]) if len(inputs) > 2 else 0.5
     kept = outputs[1] if len(outputs) > 1 else outputs[0] != 0

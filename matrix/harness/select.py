@@ -62,7 +62,10 @@ def variant_name(id: str, variant: str) -> str:
 
 
 def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List[Chosen]:
-    """Return the cases to run: each distinct content once, under the id of its newest release, in each variant."""
+    """Return the cases to run: each distinct content once, under the id of its newest release, in each variant.
+
+    `rows` are sorted by release. Rows with other tolerances are distinct.
+    """
     by_content: Dict[Tuple[Any, ...], Chosen] = {}
     for row in rows:  # an index is sorted by release
         key = (row.suite, row.hash, row.rtol, row.atol)

@@ -98,7 +98,8 @@ class Runner:
     def trace(self, modules: Sequence[Module], path: Path) -> None:
         """Run all tests in a forked process.
 
-        Write a Trace of the lines of `modules` that each test executes to `path`, as JSON.
+        Write a Trace of the lines of `modules` that each test executes to `path`, as JSON. Raises RuntimeError if the
+        process fails.
         """
         process = _fork(lambda: self._trace(modules, path))
         if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]):

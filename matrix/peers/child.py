@@ -40,7 +40,11 @@ class Prepared(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """Convert an output to the type of the recorded outputs: numpy scalars to arrays, arrays of strings to dtype object."""
+    """Convert an output to the type of the recorded outputs: numpy scalars to arrays, arrays of strings to dtype
+    object.
+
+    Lists and dicts are converted by item, tuples to lists. Any other value stays.
+    """
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -52,7 +56,11 @@ def plain(value: Any) -> Any:
 
 
 def main(module: str, options: Dict[str, Any]) -> None:
-    """Run the cases from standard input. `module`: the name of a module of `matrix.peers.tools`."""
+    """Run the cases from standard input, a JSON document on each line, until it ends, and answer each with a line.
+
+    The first answer describes the environment. Prints of frameworks go to standard error. `module`: the name of a
+    module of `matrix.peers.tools`; `options`: keyword arguments of its function `prepare`.
+    """
     # Frameworks print to standard output; it is redirected to standard error, so that each line here is an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -57,7 +57,10 @@ def ints(*values: int, dtype: str = "int32") -> known:
 
 
 def sample(dtype: str, shape: Tuple[int, ...] = (2, 3), small: bool = False, seed: int = 0) -> Array:
-    """Return random values of a dtype. `small`: without the integer that no float of the same width can hold."""
+    """Return random values of a dtype. `small`: without the integer that no float of the same width can hold.
+
+    The same `seed` gives the same values. Floats are multiples of 0.5; numbers are at most 7 in magnitude.
+    """
     rng = np.random.RandomState(seed)
     count = int(np.prod(shape))
     if dtype == "string":

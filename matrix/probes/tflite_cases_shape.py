@@ -175,7 +175,7 @@ for _i in INDEX:
         return case([x, known(np.array(2, i))], [values, np.array([[3, 0], [1, 2]], np.int32)])
 
     def _topk_none(d: str, i: str = _i) -> Any:
-        """Take 0 elements of each of several rows."""
+        """Return a case that takes 0 elements of each of several rows."""
         return case([sample(d), known(np.array(0, i))], [np.zeros((2, 0), d), np.zeros((2, 0), np.int32)])
 
     add("TOPK_V2", _feature_name("", _i), NUMBERS, _topk)

@@ -26,7 +26,7 @@ _ = tflite_cases_nn, tflite_cases_reduce, tflite_cases_shape
 
 
 def import_runtime() -> Any:
-    """Import the interpreter module of ai-edge-litert or tflite-runtime. Exit with a message if neither is installed."""
+    """Return the interpreter module of ai-edge-litert or tflite-runtime. Raises SystemExit if neither is installed."""
     for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
         try:
             return importlib.import_module(name)
@@ -198,7 +198,7 @@ def table(paths: List[str]) -> Iterator[str]:
 
 
 def _group_by_versions(runtimes: List[Any]) -> List[List[Any]]:
-    """Group consecutive runtimes that load the same versions of all operators. Each group is a step of the table.
+    """Return groups of consecutive runtimes that load the same versions of all operators: the steps of the table.
 
     A process cannot tell the runtimes of a group apart.
     """
@@ -234,7 +234,10 @@ def _accepted_types(uses: Any, operator: str, feature: str) -> Set[str]:
 
 
 def main(arguments: List[str]) -> None:
-    """Write the probe of this runtime as JSON, or the table of several probes, to standard output."""
+    """Write the probe of this runtime as JSON, or the table of several probes, to standard output.
+
+    Raises SystemExit with the usage for other arguments.
+    """
     if arguments == ["probe"]:
         json.dump({"versions": probe_versions(), "uses": probe()}, sys.stdout, indent=1)
     elif arguments[:1] == ["table"]:

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _measure_network(network: Network, python: str) -> dict[str, Any]:
-    """Return the results of a network.
+    """Print the name of a network, measure it, and return the results.
 
     If a step failed or the file is wrong, `failed` holds the first line of the reason.
     """

@@ -43,7 +43,10 @@ def fetch_files(package: Package, members: Iterable[str], fetch: Download | None
 
 
 def download(package: Package, folder: Path) -> Path:
-    """Download the wheel of a package into `folder` with pip, and return its path. Raise FetchError."""
+    """Download the wheel of a package into `folder` with pip, and return its path.
+
+    Raises FetchError if pip fails, or if the folder then has not exactly one wheel.
+    """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     command += [
         "--dest",

@@ -37,7 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _make_release(matrix: Matrix, tag: str | None) -> list[str]:
-    """Build and check the release. Return the problems; a step with problems ends the work."""
+    """Build and check the release in FOLDER, which is emptied first. Return the problems.
+
+    Changed files, and problems of the built files, end the work. `tag`: the tag of the version, or None.
+    """
     if files := build.changed_files():
         return ["These files differ from the commit, which is what is built:", *files]
     shutil.rmtree(FOLDER, ignore_errors=True)

@@ -60,7 +60,8 @@ def _digests(folder: Path) -> dict[str, str]:
 def _build(copy: Path, folder: Path, umask: int, touch: int | None = None, **env: str) -> None:
     """Extract the commit into `copy`, and build its distributions into `folder`.
 
-    `touch`: modification time of the files.
+    `umask`: the file mode mask of the build. `touch`: the modification time of the files; None leaves that of the
+    commit. `env`: more variables of the build. Raises MatrixError if the build fails.
     """
     previous = os.umask(umask)
     try:
@@ -85,7 +86,7 @@ def _git(*arguments: str) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """Build an sdist and a wheel of every distribution into the folder `arguments[0]`."""
+    """Build an sdist and a wheel of every distribution into the folder `arguments[0]`. Return 0."""
     from hatchling.builders.sdist import SdistBuilder
     from hatchling.builders.wheel import WheelBuilder
 

@@ -37,7 +37,7 @@ def read(cell: str, results: Path = RESULTS) -> Record | None:
 
 
 def write(cell: str, inputs: str, status: str, seconds: float, results: Path = RESULTS) -> None:
-    """Write the record of a cell, by atomic rename."""
+    """Write the record of a cell into the folder `results`, by atomic rename. It has a digest of the cell's results."""
     path = _path(cell, results)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}")
@@ -57,7 +57,7 @@ def is_current(cell: str, inputs: str, good: str, results: Path = RESULTS) -> bo
 
 
 def forget(cell: str, results: Path = RESULTS) -> None:
-    """Delete the record of a cell, so that the cell runs again."""
+    """Delete the record of a cell, if there is one, so that the cell runs again."""
     _path(cell, results).unlink(missing_ok=True)
 
 

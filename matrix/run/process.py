@@ -63,7 +63,10 @@ class Nox:
 
 
 def nox_command(sessions: Sequence[str], arguments: Sequence[str] = (), nox: str = sys.executable) -> list[str]:
-    """Return the command that runs these sessions. `nox`: a Python interpreter that has nox installed."""
+    """Return the command that runs these sessions. `arguments`: those after `--`, for pytest.
+
+    `nox`: a Python interpreter that has nox installed.
+    """
     return [nox, "-m", "nox", "--sessions", *sessions, *(["--", *arguments] if arguments else [])]
 
 

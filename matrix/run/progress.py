@@ -14,9 +14,9 @@ _CASE = "test_suites.py::test_case["
 
 @dataclass
 class Progress:
-    """The tests of a cell that have ended. `total`: the number of all tests.
+    """The tests of a cell that have ended, from the file `path` that the cell writes. `total`: the number of all tests.
 
-    `cases`: how many of them are recorded cases.
+    `outcomes`: id -> outcome of each ended test. `cases`: how many of these are recorded cases.
     """
 
     path: Path
@@ -33,7 +33,7 @@ class Progress:
         return self.total - len(self.outcomes)
 
     def read(self) -> None:
-        """Read the lines of the file that were written since the last call."""
+        """Read the complete lines that were written to the file since the last call, and update the progress."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:

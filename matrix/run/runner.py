@@ -60,7 +60,10 @@ class Runner:
         return sorted(cells, key=lambda cell: -self._seconds[cell.id])
 
     def run(self, plan: Plan, console: Console) -> None:
-        """Run the cells that are not done, and print their progress and outcomes to the console."""
+        """Run the cells that are not done, and print their progress and outcomes to the console.
+
+        With `fresh`, the records of the cells are deleted first.
+        """
         waiting = self.waiting()
         for cell in waiting if self.fresh else ():
             done.forget(cell.id, self.results)

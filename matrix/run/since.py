@@ -11,7 +11,10 @@ __all__ = ["changed_files", "find_affected"]
 
 
 def changed_files(revision: str) -> list[str]:
-    """Return the paths that differ from a revision: committed since then, changed but not committed, or untracked."""
+    """Return the paths that differ from a revision: committed since then, changed but not committed, or untracked.
+
+    Raises MatrixError if git fails, for example at an unknown revision.
+    """
     tracked = git("diff", "-z", "--no-renames", "--name-only", revision, "--").split("\0")
     new = git("ls-files", "-z", "--others", "--exclude-standard").split("\0")
     return sorted({*tracked, *new} - {""})
@@ -20,7 +23,7 @@ def changed_files(revision: str) -> list[str]:
 def find_affected(matrix: Matrix, cells: Iterable[Cell], revision: str) -> dict[str, list[str]]:
     """Return cell -> the changes since a revision that can affect its outcome: paths, and entries of matrix.toml.
 
-    Cells that no change can affect are absent.
+    Cells that no change can affect are absent. Raises MatrixError if git fails.
     """
     paths = changed_files(revision)
     reasons = {cell.id: [path for path in paths if depends_on(matrix, cell, path)] for cell in cells}

@@ -55,7 +55,7 @@ def find_moved(matrix: Matrix, runs: Iterable[Run]) -> dict[int, Moved]:
 
 
 def _find_moved_since(matrix: Matrix, revision: str, runs: list[Run]) -> dict[str, Moved]:
-    """Return cell -> why its result is older than the code, for runs of one revision."""
+    """Return cell -> why its result is older than the code, for runs of one revision. Other cells are absent."""
     if not revision:
         return {run.cell: Moved("the revision of this run is unknown") for run in runs}
     commit = revision.removesuffix(DIRTY)

@@ -32,9 +32,9 @@ def _check_opsets(small: dict[str, Any], cases: dict[str, Known], outcomes: dict
 
 
 def _check_suites(small: dict[str, Any], outcomes: dict[str, str]) -> list[str]:
-    """Compare which outcomes a suite has. Numbers differ: a case is counted in each release that has it, and listed once.
+    """Return a text for each outcome of a suite that is counted and not listed, or listed and not counted.
 
-    The counts have void cases as gaps.
+    Numbers differ: a case is counted in each release that has it, and listed once. The counts have void cases as gaps.
     """
     counted: dict[str, Counter[str]] = {}
     for group, counts in small.get("counts", {}).items():

@@ -67,9 +67,10 @@ class Board:
 
 
 def gather(paths: list[Path], folder: Path = STORED) -> Board:
-    """Collect the stored results, and those in the named files and folders. `folder`: the folder of the stored results.
+    """Return the board of the stored results, and of those in the named files and folders.
 
-    Raise a MatrixError for a named file that holds no results of a cell.
+    `folder`: the folder of the stored results. Runs that are older, partial or contradictory have a note. Raise a
+    MatrixError for a named file that holds no results of a cell.
     """
     board = Board({}, [], _read_history(folder / HISTORY), [])
     known = load_cases(folder)
@@ -113,7 +114,8 @@ def _load_run(path: Path, known: dict[str, dict[str, Known]]) -> Run:
 def _read_run(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) -> Run | None:
     """Return the run in a results file, full or in stored form. None: the file holds something else.
 
-    The file of a full run names cases; the stored cases with the most of these names are used for it.
+    The file of a full run names cases; the stored cases with the most of these names are used for it. A note on cases
+    that are not stored is appended to `notes`. Raises MatrixError if the file cannot be read.
     """
     try:
         results = read_results(path)

@@ -9,6 +9,7 @@ import tokenize
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from matrix.style.contracts import broken_contracts
 from matrix.style.words import FIRST_WORDS, IDENTIFIERS, PHRASES, is_participle
 
 __all__ = ["LONGEST_SENTENCE", "LONGEST_SUBJECT", "Problem", "check_source", "check_subject"]
@@ -33,16 +34,23 @@ class Problem(NamedTuple):
 
 
 def check_source(source: str, documented: bool = True) -> list[Problem]:
-    """Return the violations in the text of a Python file, sorted by line. `documented`: public names need docstrings."""
+    """Return the violations in the text of a Python file, sorted by line.
+
+    `documented`: public names need docstrings, and docstrings must be complete.
+    """
     tree = ast.parse(source)
     problems = [*_identifiers(tree), *_docstrings(tree), *_comments(source)]
     if documented:
         problems += _missing_docstrings(tree)
+        problems += (Problem(*broken) for broken in broken_contracts(tree))
     return sorted(set(problems))
 
 
 def check_subject(message: str) -> list[Problem]:
-    """Return the violations of a commit message: its first line must be `area: verb object`, at most 72 characters."""
+    """Return the violations of a commit message: its first line must be `area: verb object`, at most 72 characters.
+
+    The subjects of merges, reverts and fixups have no violations.
+    """
     subject = next((line for line in message.splitlines() if not line.startswith("#")), "")
     if subject.startswith(("Merge ", "Revert ", "fixup! ", "squash! ")):
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FIRST_WORDS", "IDENTIFIERS", "PARTICIPLES", "PHRASES", "is_participle"]
+__all__ = ["FIRST_WORDS", "IDENTIFIERS", "PARTICIPLES", "PHRASES", "RESULT_VERBS", "is_participle"]
 
 #: Banned name -> suggestion. A local, a parameter, an attribute or a function of this name is reported.
 IDENTIFIERS = {
@@ -33,6 +33,14 @@ IDENTIFIERS = {
 FIRST_WORDS = frozenset(
     "as behind beside from how it nobody of one ones others so such that these they those what whatever where which"
     " who whoever whose".split()
+)
+
+#: Verbs whose object is the result of the function: "Convert x to y", "Format a number". Other verbs need "Return".
+RESULT_VERBS = frozenset(
+    "Bitcast Broadcast Build Cast Clip Compile Compute Concatenate Convert Convolve Create Decode Decorate Derive Divide"
+    " Emit Encode Escape Estimate Format Gather Generate Infer Insert Join Load Map Multiply Normalize Open Pack Pad Parse"
+    " Permute Pool Reduce Reinterpret Repeat Reshape Reverse Rotate Round Shift Slice Split Stack Subtract Swap"
+    " Translate Transpose View".split()
 )
 
 #: Past participles that do not end in -ed.

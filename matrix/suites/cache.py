@@ -107,7 +107,7 @@ def write_case(
     """Write the files of a case into the cache, and return its row.
 
     `known`: content hash -> folder. If it has the content, no file is written and the row names that folder; else the
-    content is added to it.
+    content is added to it. The tag "random" is added for a model that draws random numbers.
     """
     digest = _digest(model, sets)
     folder = known.setdefault(digest, "%s/%s/%s" % (suite, release, name))

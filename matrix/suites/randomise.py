@@ -64,7 +64,8 @@ class _Weights:
     def settle(self, values: Dict[str, np.ndarray]) -> None:
         """Run the graph on these inputs, node by node.
 
-        Choose each weight where it is first used, then write all weights.
+        Choose each weight where it is first used, then write all weights. The values of all tensors are added to
+        `values`.
         """
         values.update(self.kept)
         for node in self.nodes:

@@ -36,7 +36,7 @@ class Recorded(NamedTuple):
 
 
 def read_recorded(data: Files, suite: str) -> Iterator[Recorded]:
-    """Yield the cases of a suite in the data of a release, sorted by name. None if the release lacks the suite."""
+    """Yield the cases of a suite in the data of a release, sorted by name. No case if the release lacks the suite."""
     return _read_light(data) if suite == "light" else _read_folders(data, suite)
 
 

@@ -77,7 +77,10 @@ def read_value(type_: onnx.TypeProto, data: bytes) -> Value:
 
 
 def read_tensor(tensor: onnx.TensorProto) -> np.ndarray:
-    """Return a TensorProto of any type as an array."""
+    """Return a TensorProto of any type as an array; strings as objects.
+
+    A type that numpy lacks gives its ml_dtypes dtype, or its values in a wider dtype if there is no such dtype.
+    """
     small = _SMALL.get(tensor.data_type)
     if small is not None:
         array: np.ndarray = _values(small)[_codes(tensor, small.bits)].reshape(tuple(tensor.dims))
@@ -123,7 +126,7 @@ def _read_map(map_: onnx.MapProto) -> Dict[Any, Any]:
 
 
 def _codes(tensor: onnx.TensorProto, bits: int) -> np.ndarray:
-    """Return the bits of each element of a tensor as an integer."""
+    """Return the bits of each element of a tensor as an int64. `bits`: the number of bits of an element."""
     count = int(np.prod(tensor.dims, dtype=np.int64))
     if bits == 16:
         whole = np.frombuffer(tensor.raw_data, "<u2") if tensor.raw_data else np.array(tensor.int32_data, np.int64)

@@ -19,6 +19,8 @@ def seed(text: str) -> torch.Generator:
 def build_conditioned(name: str, build: Callable[[], nn.Module], sample: Mapping[str, Tensor]) -> nn.Module:
     """Build the network with seeded random weights, fit its batch normalisation to the sample, and return it in eval
     mode.
+
+    `name`: the seed is its CRC. The global generator of torch is seeded with it.
     """
     torch.manual_seed(zlib.crc32(name.encode()))
     network = build()

@@ -60,7 +60,10 @@ def variants(model: Model) -> List[Variant]:
 
 
 def export(model: Model, network: nn.Module, variant: Variant) -> bytes:
-    """Return the bytes of the exported ONNX file."""
+    """Return the bytes of the ONNX file that an exporter of PyTorch writes for a network.
+
+    `variant`: the exporter, the opset, and whether sizes are open.
+    """
     sample = model.sample(model.fixed_sizes())
     options: Dict[str, object] = {"opset_version": variant.opset, "dynamo": variant.exporter == "dynamo"}
     if variant.exporter == "dynamo":

@@ -52,7 +52,10 @@ class Bert(nn.Module):
 
 
 class Gpt(nn.Module):
-    """GPT: causal transformer blocks over tokens. The output layer uses the weight of the token embedding."""
+    """GPT: causal transformer blocks over tokens. The output layer uses the weight of the token embedding.
+
+    The logits are divided by the square root of the width.
+    """
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:
         super().__init__()

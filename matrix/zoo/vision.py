@@ -211,7 +211,7 @@ class VisionTransformer(nn.Module):
 def _make_stages(rows: Sequence[Tuple[float, ...]], share: float, act: Optional[Activation] = None) -> List[Stage]:
     """Return the stages for rows of (expand, outputs, depth, stride, kernel, squeeze).
 
-    `share` scales channels and depths.
+    `share` scales channels and depths. `act`: the activation; None: ReLU6.
     """
     stages = []
     for expand, outputs, depth, stride, kernel, squeeze in rows:

@@ -23,7 +23,7 @@ class ExtraReport(NamedTuple):
 
 
 def extras(_context: click.Context, _parameter: click.Parameter, value: Tuple[str, ...]) -> Tuple[ExtraReport, ...]:
-    """Describe the extras that --extra names. Raise BadParameter for a name that no extra with a framework has."""
+    """Return reports on the extras that --extra names. Raise BadParameter for a name of no extra with a framework."""
     return tuple(describe_extra(name) for name in value)
 
 

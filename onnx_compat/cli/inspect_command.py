@@ -83,7 +83,7 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
 
 
 def _show_program(model: str, shim: Optional[str], json: bool) -> None:
-    """Print the program that is recorded for a shim, as text or as JSON. Raise a UsageError for a converted file.
+    """Print the program that is recorded for a shim, as text or as `json`. Raise a UsageError for a converted file.
 
     `shim`: None selects the shim that `prepare` would use. Errors of `program_of` pass.
     """

@@ -49,7 +49,7 @@ class Settings:
 
 
 def _store_setting(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Set `Settings.json` or `Settings.debug` if the flag is given."""
+    """Set `Settings.json` or `Settings.debug` if `value` is True: if the flag is given."""
     settings = ctx.ensure_object(Settings)
     if value and param.name:
         setattr(settings, param.name, True)
@@ -74,7 +74,7 @@ def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str
 
 
 def machine(command: _F) -> _F:
-    """Add --import, --json and --debug to a command. Their values are in `Settings`, not in the command's arguments."""
+    """Decorate a command with --import, --json and --debug. Their values are in `Settings`, not in its arguments."""
     command = click.option(
         "--import", "modules", multiple=True, metavar="MODULE", is_eager=True, expose_value=False, callback=_import_modules,
         help="Import this module first, to register custom operators. Repeatable.",
@@ -143,7 +143,10 @@ def _parse_values(ctx: click.Context, param: click.Parameter, value: Tuple[str, 
 
 
 def fixed_inputs(command: _F) -> _F:
-    """Add --shape and --value to a command, which fix shapes and values of inputs."""
+    """Decorate a command with --shape and --value, which fix shapes and values of inputs.
+
+    The command gets the arguments `shapes` and `values`: dicts from the name of an input.
+    """
     command = click.option(
         "--value", "values", multiple=True, metavar="NAME=VALUE", callback=_parse_values,
         help="Replace this input by a constant. Repeatable.",
@@ -168,7 +171,10 @@ channels_last = click.option(
 
 
 def inputs(command: _F) -> _F:
-    """Add --inputs to a command, and --seed and --dim for generated inputs."""
+    """Decorate a command with --inputs, and with --seed and --dim for generated inputs.
+
+    The command gets the arguments `inputs` (a path or None), `seed` and `dims`.
+    """
     command = click.option(
         "--dim", "dims", multiple=True, metavar="NAME=SIZE", callback=_parse_sizes,
         help="Size of an open dimension, for generated inputs. Repeatable.",
@@ -192,7 +198,7 @@ def _check_tolerance(ctx: click.Context, param: click.Parameter, value: Optional
 
 
 def tolerance(command: _F) -> _F:
-    """Add --rtol and --atol to a command."""
+    """Decorate a command with --rtol and --atol. Its arguments `rtol` and `atol` are floats, or None by default."""
     for name, kind in (("atol", "absolute"), ("rtol", "relative")):
         text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|. Default: 0.001. " % kind
         text += "Without --rtol and --atol, a quantised file or model is judged by its signal-to-noise ratio."

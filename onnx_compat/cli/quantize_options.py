@@ -30,7 +30,7 @@ def _parse_numbers(ctx: click.Context, param: click.Parameter, value: Optional[s
 
 
 def options(command: _F) -> _F:
-    """Add --quantize, --calibrate, --mean, --std, --block-size, --input-type and --output-type to a command.
+    """Decorate a command with --quantize, --calibrate, --mean, --std, --block-size, --input-type and --output-type.
 
     The command gets the arguments `quantize`, `calibrate`, `block_size`, `input_type` and `output_type`. With --mean or
     --std, the argument `calibrate` is `Images(folder, mean, std)` instead of the folder. --mean or --std without

@@ -22,7 +22,7 @@ _READ = __name__ + ".read"
 
 
 def input_file(ctx: click.Context, param: click.Parameter, value: Optional[str]) -> Optional[str]:
-    """Return the path of an argument. For `-` and for a pipe of the shell: the path of a copy of what it holds.
+    """Return the path of an argument; None stays None. For `-` and for a pipe of the shell: the path of a copy.
 
     The copy is named after its format, and is deleted when the command ends. Raises BadParameter if two arguments read
     the standard input, or if it is a terminal.

@@ -30,7 +30,11 @@ class DeclaredSizes:
         return DeclaredSizes(self.contradictions)
 
     def contradict(self, reason: str, hint: Optional[str] = None, enforced: bool = False) -> None:
-        """Note a contradiction. Raises InputError if it is `enforced`, or if contradictions are not allowed."""
+        """Append the text `reason` to `contradictions`.
+
+        Raises InputError with this reason, and `hint` if there is one, if the contradiction is `enforced`, or if
+        `contradictions` is None.
+        """
         if enforced or self.contradictions is None:
             raise InputError(reason, hint=hint)
         self.contradictions.append(reason)

@@ -50,6 +50,8 @@ def _prepare_session(model: Model, trusted: bool) -> PartRunner:
     - onnxruntime is not installed, or raises an error for the part.
     - A node may cast numbers to text, or draws random numbers.
     - An input is a map.
+
+    `trusted`: True if the first run of a sound part needs no child process (see `_Session`).
     """
     runtime = _import_onnxruntime()
     if runtime is None or _casts_to_text(model) or _draws_random_numbers(model):
@@ -132,7 +134,7 @@ class _Session:
             self._open()
 
     def _open(self) -> None:
-        """Open the session in this process, with the errors of onnxruntime."""
+        """Open the session in this process, and store it. Any error of onnxruntime passes."""
         options = session_options(self._runtime)
         self._session = self._runtime.InferenceSession(self._serialise(), options, providers=["CPUExecutionProvider"])
 
@@ -148,7 +150,8 @@ class _Session:
         - onnxruntime has raised an error, or ended a child process, in this run or an earlier run.
         - The part has a reduction, and a tensor of the feed is empty.
 
-        Errors of the reference are raised, such as UnsupportedError for a node that it cannot run.
+        A failure of onnxruntime is stored: the reference runs the part in this and in all later calls. Errors of the
+        reference are raised, such as UnsupportedError for a node that it cannot run.
         """
         if self._refusal is None and not (self._has_reduction and _has_empty_tensor(feed)):
             try:
@@ -174,7 +177,12 @@ class _Session:
             raise refusal.at(node=error.node, operator=error.operator, opset=error.opset) from error
 
     def _run(self, feed: Feed) -> List[Any]:
-        """Run the part in onnxruntime, in this process or in a child process. Return the values as onnxruntime does."""
+        """Run the part in onnxruntime. Return the values as onnxruntime does.
+
+        Unless the part is trusted, it runs in a child process until a run has succeeded. Runs with and without an empty
+        tensor count separately, and are trusted separately. Raises UnsupportedError if the child process fails, and any
+        error of onnxruntime.
+        """
         inputs = {name: to_public_value(value) for name, value in feed.items()}
         is_empty = _has_empty_tensor(feed)
         if not self._trusted[is_empty]:
@@ -189,7 +197,7 @@ class _Session:
 
 
 def _to_checked(value: Any) -> CheckedValue:
-    """Convert a value of onnxruntime to a checked value."""
+    """Convert a value of onnxruntime to a checked value: an array, None (an empty optional), a list or a dict."""
     from onnx_compat.ir.dtypes import from_public
     from onnx_compat.tracing.values import EMPTY_OPTIONAL
 

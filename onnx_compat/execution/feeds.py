@@ -202,7 +202,10 @@ def only_array(value: object, names: Sequence[str]) -> object:
 
 
 def _check_input(value: FedValue, name: str, declared: Optional[Type], declarations: DeclaredSizes) -> CheckedValue:
-    """Return `_check_value(...)`. Raise InputError for any exception of numpy, or of an object that is no array."""
+    """Return `_check_value(...)`, which describes the arguments. An OnnxCompatError passes.
+
+    Raises InputError for any other exception, of numpy or of an object that is no array.
+    """
     try:
         return _check_value(value, name, declared, declarations)
     except OnnxCompatError:
@@ -219,6 +222,8 @@ def _check_value(
 
     None fits an optional only. Without a declared type, a dict is a map, a list or tuple is a sequence, and any other
     object is a tensor. `is_item`: the value is an item of a sequence.
+
+    Raises InputError for a value of another type, and for sizes that contradict the declared shape.
     """
     if isinstance(declared, OptionalType):
         return EMPTY_OPTIONAL if value is None else _check_value(value, name, declared.element, declarations, is_item)
@@ -323,7 +328,7 @@ def to_public_value(value: CheckedValue) -> FedValue:
 
 
 def structure_of(value: CheckedValue) -> InputStructure:
-    """Return the `InputStructure` of a checked value."""
+    """Return the `InputStructure` of a checked value: its kind, the structures of items, a tensor's dtype and rank."""
     if value is EMPTY_OPTIONAL or value is OMITTED:
         return InputStructure("nothing" if value is EMPTY_OPTIONAL else "omitted")
     if isinstance(value, list):

@@ -150,7 +150,7 @@ def _to_json(item: Any) -> Json:
 
 
 def _restore(description: Json, folder: str) -> Any:
-    """Return the value of a description. The inverse of `_store`."""
+    """Return the value of a description. The inverse of `_store`, which wrote the files of arrays into `folder`."""
     if description is None:
         return None
     if "list" in description:

@@ -187,7 +187,10 @@ class Runnable:
                 plan = self._replace_plan(plan, feed, structures, error)
 
     def _plan_for(self, feed: Feed, structures: Dict[str, InputStructure]) -> Plan:
-        """Return the plan for a feed. Make and cache it, unless another thread has made it meanwhile."""
+        """Return the plan for a feed. Make and cache it, unless another thread has made it meanwhile.
+
+        Raises the errors of `_make_plan`.
+        """
         with self._planning:
             key = self._key(feed, structures)
             plan: Optional[Plan] = self._plans.get(key)
@@ -233,7 +236,10 @@ class Runnable:
         return plan_key(feed, structures, self._by_value, self._by_shape, self._shared_sizes)
 
     def _prepare_ahead(self) -> None:
-        """Make the first plan, as `_make_plan` does, if all required inputs are tensors of declared dtype and rank."""
+        """Make and cache the first plan, if all required inputs are tensors of declared dtype and rank.
+
+        No plan is cached if it needs values of a run. Raises the errors of `_make_plan`.
+        """
         structures: Dict[str, InputStructure] = {}
         for port in self.model.graph.required:
             if not isinstance(port.type, TensorType) or port.type.shape is None or port.type.dtype is None:

@@ -65,7 +65,10 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
 
 
 def _describe_bundle(path: str) -> Description:
-    """Return the description of a bundle from its manifest: its ports, parts and fallback nodes. No part is opened."""
+    """Return the description of a bundle from its manifest: its ports, parts and fallback nodes. No part is opened.
+
+    Raises the errors of `read_manifest`.
+    """
     manifest = read_manifest(path)
     facts = {
         "format": "bundle: parts, of which some run in the fallback",

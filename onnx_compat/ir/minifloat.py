@@ -142,7 +142,10 @@ class Format:
         return self.top + 1 if self.special == "ieee" else self.nan
 
     def _rounding_thresholds(self, mode: str) -> Array:
-        """Return for each code the smallest magnitude that rounds to a higher code, under a rounding mode of `encode`."""
+        """Return for each code the smallest magnitude that rounds to a higher code, under a rounding mode of `encode`.
+
+        The array is computed once for a mode. Raises ValueError for an unknown mode.
+        """
         if mode not in self._thresholds:
             values = self.magnitude(np.arange(self.top + 2))
             low, high = values[:-1], values[1:]

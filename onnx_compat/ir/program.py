@@ -201,7 +201,8 @@ class Region:
         """Return a list parallel to `live()`: for each node, a tuple of the values that are not needed after this node.
 
         The tuple has the values that the node reads and that no later live node reads. Inputs of the region and
-        captured values are included. Outputs of the region, and results that no node reads, are never included.
+        captured values are included. Outputs of the region, and results that no node reads, are never included. Later
+        calls return the same list.
         """
         if self._spent is None:
             kept = set(_refs(self.outputs))

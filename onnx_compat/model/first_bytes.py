@@ -117,7 +117,7 @@ def kind_of_file(path: StrPath) -> Optional[FileKind]:
 
 
 def _kind_of_archive(path: StrPath) -> FileKind:
-    """Return the format of a zip archive, by the names of its members."""
+    """Return the format of a zip archive, by the names of its members. An archive that cannot be read is a damaged zip."""
     try:
         with zipfile.ZipFile(os.fspath(path)) as archive:
             names = archive.namelist()[:10000]

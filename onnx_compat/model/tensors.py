@@ -23,7 +23,7 @@ RANK = 32
 
 
 def read_dense(record: Message, folder: Optional[Folder], name: str = "") -> Initializer:
-    """Read a dense tensor as an `Initializer`, whose elements are decoded on demand.
+    """Return a dense tensor as an `Initializer`, whose elements are decoded on demand.
 
     `name` "": the name in the message is used. `folder`: the folder of external data, or None. Raises InvalidModelError
     in these cases:
@@ -175,9 +175,10 @@ def _check_width(data: Array, dtype: DType, where: str) -> None:
 
 
 def read_sparse(record: Message, folder: Optional[Folder], name: str = "", before: int = 0) -> Initializer:
-    """Read a sparse tensor as an `Initializer` whose `array` is dense. `name` "": the name of the tensor of values.
+    """Return a sparse tensor as an `Initializer` whose `array` is dense. `name` "": the name of the tensor of values.
 
-    The indices are decoded at once, the values on demand. Elements without an entry are 0, False or "".
+    The indices are decoded at once, the values on demand. Elements without an entry are 0, False or "". `folder`: the
+    folder of external data, or None.
 
     Indices are [count], positions in the flattened dense array, or [count, rank], coordinates.
 
@@ -188,7 +189,7 @@ def read_sparse(record: Message, folder: Optional[Folder], name: str = "", befor
     - The indices are out of range, repeated, or not in ascending (row-major) order.
 
     Raises LimitError if the dense array, and the `before` bytes of those that were read before, exceed the limit
-    `sparse_bytes`.
+    `sparse_bytes`. Raises the errors of `read_dense` for the values and the indices.
     """
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")

@@ -80,7 +80,10 @@ class FileSource(Source):
         return array
 
     def part(self, start: int, stop: int) -> "Tuple[Source, int, int]":
-        """Return (source, start, stop) with the same bytes: a block in memory if they are few, else this source."""
+        """Return (source, start, stop) with the same bytes: a block in memory if they are few, else this source.
+
+        Raises InvalidModelError if the file is shorter now. The last block that was read is kept for later calls.
+        """
         if stop - start >= READ:
             return self, start, stop
         if start < self._start or stop > self._start + self._block.size:
@@ -213,6 +216,8 @@ def _decode(
     A single message that is repeated is merged, as protobuf does. `depth` is the number of nesting levels that are
     left. `budget` yields once for each message that the source may have: an empty message takes two bytes of the file,
     and a hundred times as many in memory.
+
+    Raises LimitError if `budget` ends. Raises InvalidModelError for messages that are nested too deep or damaged.
     """
     if next(budget, None) is None:
         raise limits.limit_error("messages", "the model")

@@ -146,7 +146,10 @@ def softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Softmax", since=13)
 def softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the softmax along an axis; a negative axis counts from the end."""
+    """Return the softmax along an axis; a negative axis counts from the end.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return p.softmax(input, axis)
 
 
@@ -161,7 +164,10 @@ def log_softmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("LogSoftmax", since=13)
 def log_softmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return the logarithm of the softmax along an axis; a negative axis counts from the end."""
+    """Return the logarithm of the softmax along an axis; a negative axis counts from the end.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return p.log_softmax(input, axis)
 
 
@@ -177,7 +183,10 @@ def hardmax_11(input: Tensor, *, axis: int = 1) -> Tensor:
 
 @op("Hardmax", since=13)
 def hardmax(input: Tensor, *, axis: int = -1) -> Tensor:
-    """Return 1 at the first maximum along an axis, else 0, in the dtype of the input."""
+    """Return 1 at the first maximum along an axis, else 0, in the dtype of the input.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return _hardmax(input, axis)
 
 

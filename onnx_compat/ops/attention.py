@@ -226,6 +226,8 @@ def flex_attention(
 
     Q, K and V are [batch, heads, steps, size]. K and V may have fewer heads than Q. Q @ K^T is computed in the dtype of
     Q. The later steps are computed in `softmax_precision`. Its default is float64 for a float64 Q, else float32.
+
+    Raises InvalidModelError if the number of heads of K or V does not divide that of Q.
     """
     usual = Q.dtype if Q.dtype.kind == "f" and Q.dtype.bits > float32.bits else float32
     precise = usual if softmax_precision is None else DType.of(softmax_precision)

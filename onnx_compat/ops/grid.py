@@ -47,7 +47,7 @@ def grid_sample_16(
 ) -> Tensor:
     """Return `grid_sample` for opset 16, whose modes are named bilinear, bicubic and nearest.
 
-    The names linear and cubic are accepted too.
+    The names linear and cubic are accepted too. Raises the errors of `grid_sample`.
     """
     modes = {"bilinear": "linear", "bicubic": "cubic"}
     return grid_sample(X, grid, align_corners=align_corners, mode=modes.get(mode, mode), padding_mode=padding_mode)
@@ -84,7 +84,8 @@ def _axis_taps(pixels: Any, extent: Extent, mode: str, padding_mode: str, aligne
     """Return the pixels of an axis, with their weights, that interpolate the image at each position.
 
     `pixels` has the positions as pixel indices with a fraction. `extent` is the size of the axis. Mode nearest gives a
-    single tap without a weight, mode linear two taps, mode cubic four.
+    single tap without a weight, mode linear two taps, mode cubic four. `aligned`: the align_corners of the operator,
+    which decides where the mode "reflection" reflects.
     """
     if padding_mode != "reflection":  # farther positions have no pixel of the image in reach, so they are equivalent
         pixels = p.minimum(p.maximum(pixels, -3), cast_extent(extent, pixels.dtype) + 2)
@@ -131,7 +132,8 @@ def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tenso
     - result: [N, H, W, 2] (3D: [N, D, H, W, 3]), in the dtype of theta
 
     x, y and z are coordinates along the axes W, H and D. If `align_corners` is nonzero, -1 and 1 are the centers of the
-    outermost pixels, else the edges of the image.
+    outermost pixels, else the edges of the image. Raises NeedsKnownError if neither the length of `size` nor the second
+    size of `theta` is known.
     """
     extents = as_sizes(size, theta.shape[1] + 2)[2:]
     rank = len(extents)

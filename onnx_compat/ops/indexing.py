@@ -99,7 +99,7 @@ def _nonnegative_rows(indices: Tensor, shape: Sequence[Extent]) -> Tensor:
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0) -> Tensor:
     """Return data with elements replaced: y[indices[i][j]][j] = updates[i][j] for axis 0 of a matrix.
 
-    This is the former name of ScatterElements; see `scatter_elements_13`.
+    This is the former name of ScatterElements; see `scatter_elements_13`. Raises the errors of `scatter_elements`.
     """
     return scatter_elements(data, indices, updates, axis=axis)
 
@@ -173,7 +173,8 @@ def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) ->
     """Return the slices along an axis where the condition, a vector, is true.
 
     Slices after the end of a shorter condition are left out. Entries of the condition after the end of a static axis
-    are ignored. Without an axis, the input is flattened first, and the result is a vector.
+    are ignored. Without an axis, the input is flattened first, and the result is a vector. Raises InvalidModelError for
+    an axis that is out of range.
     """
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0

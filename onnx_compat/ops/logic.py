@@ -16,13 +16,19 @@ register_binary("Xor", p.logical_xor, [1], [7])
 
 @op("LessOrEqual", since=(12, 16))
 def less_or_equal(A: Tensor, B: Tensor) -> Tensor:
-    """Return A <= B elementwise, with broadcasting as in numpy; False for NaN."""
+    """Return A <= B elementwise, with broadcasting as in numpy; False for NaN.
+
+    Raises InvalidModelError if the dtypes differ, or if the shapes do not broadcast.
+    """
     return p.less_equal(A, B)
 
 
 @op("GreaterOrEqual", since=(12, 16))
 def greater_or_equal(A: Tensor, B: Tensor) -> Tensor:
-    """Return A >= B elementwise, with broadcasting as in numpy; False for NaN."""
+    """Return A >= B elementwise, with broadcasting as in numpy; False for NaN.
+
+    Raises InvalidModelError if the dtypes differ, or if the shapes do not broadcast.
+    """
     return p.greater_equal(A, B)
 
 
@@ -34,19 +40,28 @@ def logical_not(X: Tensor) -> Tensor:
 
 @op("BitwiseAnd", since=18)
 def bitwise_and(A: Tensor, B: Tensor) -> Tensor:
-    """Return the elementwise bitwise AND of two integer tensors, with broadcasting as in numpy."""
+    """Return the elementwise bitwise AND of two integer tensors, with broadcasting as in numpy.
+
+    Raises InvalidModelError if the dtypes differ, or if the shapes do not broadcast.
+    """
     return p.bitwise_and(A, B)
 
 
 @op("BitwiseOr", since=18)
 def bitwise_or(A: Tensor, B: Tensor) -> Tensor:
-    """Return the elementwise bitwise OR of two integer tensors, with broadcasting as in numpy."""
+    """Return the elementwise bitwise OR of two integer tensors, with broadcasting as in numpy.
+
+    Raises InvalidModelError if the dtypes differ, or if the shapes do not broadcast.
+    """
     return p.bitwise_or(A, B)
 
 
 @op("BitwiseXor", since=18)
 def bitwise_xor(A: Tensor, B: Tensor) -> Tensor:
-    """Return the elementwise bitwise XOR of two integer tensors, with broadcasting as in numpy."""
+    """Return the elementwise bitwise XOR of two integer tensors, with broadcasting as in numpy.
+
+    Raises InvalidModelError if the dtypes differ, or if the shapes do not broadcast.
+    """
     return p.bitwise_xor(A, B)
 
 

@@ -103,17 +103,18 @@ def _run_loop(
     """Unroll a loop, or record it. Return the final states, then the stacked row outputs.
 
     - run: `run(iteration, condition, *states)` traces the body. It returns [condition, *states, *row outputs].
+    - M, cond: the limit of iterations and the first condition. None: there is no limit; the condition is True.
     - has_rows: whether there are row outputs.
     - body: the graph that `run` traces.
 
-    A loop whose first condition is known to be False is unrolled: it has no iterations. Any other loop is unrolled if all
-    of this holds:
+    A loop whose first condition is known to be False is unrolled: it has no iterations. Any other loop is unrolled if
+    all of this holds:
 
     - M is absent or known.
     - The condition is known at the start, and after each iteration but the last that M allows.
     - At least one of the reasons below applies.
-    - M is given, or the loop ends within about `unrolled_rounds` iterations. A trace that executes each node at once has
-      no such limit.
+    - M is given, or the loop ends within about `unrolled_rounds` iterations. A trace that executes each node at once
+      has no such limit.
 
     The reasons to unroll a loop:
 

@@ -59,7 +59,8 @@ def softmax_cross_entropy(
 ) -> Tuple[Tensor, Tensor]:
     """Return (negative log-likelihood of the labels under the softmax of the scores, log-softmax of the scores).
 
-    The softmax is along axis 1. `weights`, `ignore_index` and `reduction` are as for `negative_log_likelihood`.
+    The softmax is along axis 1. `weights`, `ignore_index`, `reduction` and the errors are as for
+    `negative_log_likelihood`.
     """
     log_prob = p.log_softmax(scores, 1)
     loss = negative_log_likelihood(log_prob, labels, weights, ignore_index=ignore_index, reduction=reduction)

@@ -151,7 +151,10 @@ def instance_normalization(input: Tensor, scale: Tensor, B: Tensor, *, epsilon: 
 
 @op("GroupNormalization", since=18)
 def group_normalization_18(X: Tensor, scale: Tensor, bias: Tensor, *, num_groups: int, epsilon: float = 1e-5) -> Tensor:
-    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each group (opset 18)."""
+    """Normalize each group of channels of each sample; `scale` and `bias` have an entry for each group (opset 18).
+
+    If all sizes of X are static, num_groups must divide the number of channels.
+    """
     share = floordiv(X.shape[1], num_groups)
     repeated = [
         p.reshape(p.broadcast_to(p.unsqueeze(vector, [1]), (num_groups, share)), (X.shape[1],))
@@ -194,7 +197,8 @@ def layer_normalization(
     The standard deviation is sqrt(variance + epsilon). An absent B is 0.
 
     The mean and 1 / standard deviation keep the normalized axes, with size 1. Their dtype is the wider of the dtype of
-    X and `stash_type`. 1 / standard deviation is None if it is not requested.
+    X and `stash_type`. 1 / standard deviation is None if it is not requested. Raises InvalidModelError for an axis that
+    is out of range.
     """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     mean, variance, distance = moments(p.cast(X, compute_dtype(X, stash_type)), axes)
@@ -210,7 +214,8 @@ def rms_normalization(
 ) -> Tensor:
     """Divide X by its root mean square over the axes from `axis` on, then scale. The result has the dtype of `scale`.
 
-    epsilon is added to the mean square. The mean is computed in the wider of the dtype of X and `stash_type`.
+    epsilon is added to the mean square. The mean is computed in the wider of the dtype of X and `stash_type`. Raises
+    InvalidModelError for an axis that is out of range.
     """
     axes = list(range(p.axis_of(axis, X.rank), X.rank))
     x: Any = p.cast(X, compute_dtype(X, stash_type))
@@ -235,7 +240,10 @@ def _divide_by_norm(x: Tensor, axis: int, power: int) -> Tensor:
 
 @op("MeanVarianceNormalization", since=(9, 13))
 def mean_variance_normalization(X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
-    """Subtract the mean over the axes, and divide by the standard deviation over the axes plus 1e-9."""
+    """Subtract the mean over the axes, and divide by the standard deviation over the axes plus 1e-9.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     _, variance, distance = moments(X, normalize_axes(axes, X.rank))
     return p.div(distance, p.sqrt(variance) + 1e-9)
 

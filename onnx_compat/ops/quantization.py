@@ -75,6 +75,8 @@ def quantize_linear(
     - precision: the dtype of the division. 0 is the dtype of the scale if x and the scale are floats and the scale has
       more than 8 bits, else float32.
     - saturate: nonzero clips an 8-bit float; 0 turns numbers out of range into NaN or infinity.
+
+    Raises InvalidModelError if x has no axis `axis` for a vector y_scale.
     """
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
     both_float = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8
@@ -97,7 +99,10 @@ op("QuantizeLinear", since=13)(
 
 @op("QuantizeLinear", since=10)
 def quantize_linear_10(x: Tensor, y_scale: Tensor, y_zero_point: Optional[Tensor] = None) -> Tensor:
-    """Return QuantizeLinear with a single scale and a single zero point for the whole tensor."""
+    """Return QuantizeLinear with a single scale and a single zero point for the whole tensor.
+
+    Raises InvalidModelError unless the scale and the zero point have one element.
+    """
     return quantize_linear(x, as_scalar(y_scale), None if y_zero_point is None else as_scalar(y_zero_point))
 
 
@@ -114,7 +119,10 @@ def dequantize_linear(
     """Return (x - zero point) * scale. The product is computed in float32, then cast to the dtype of the result.
 
     The result has the dtype `output_dtype`; 0 is the dtype of the scale. An absent zero point is 0. The scale is a
-    scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along `axis`.
+    scalar, a vector along `axis`, or has an entry for each block of `block_size` elements along `axis`. The zero point
+    has the shape of the scale.
+
+    Raises InvalidModelError if x has no axis `axis` for a vector x_scale.
     """
     scale = p.cast(_align_parameter(x_scale, x, axis, block_size), float32)
     numbers = p.cast(x, int32 if x.dtype.kind in "iu" and x_zero_point is not None else float32)
@@ -130,7 +138,10 @@ op("DequantizeLinear", since=(13, 19))(older_version(dequantize_linear, without=
 
 @op("DequantizeLinear", since=10)
 def dequantize_linear_10(x: Tensor, x_scale: Tensor, x_zero_point: Optional[Tensor] = None) -> Tensor:
-    """Return DequantizeLinear with a single scale and a single zero point for the whole tensor."""
+    """Return DequantizeLinear with a single scale and a single zero point for the whole tensor.
+
+    Raises InvalidModelError unless the scale and the zero point have one element.
+    """
     return dequantize_linear(x, as_scalar(x_scale), None if x_zero_point is None else as_scalar(x_zero_point))
 
 
@@ -323,7 +334,7 @@ def qlinear_conv(
     """Return the convolution of a quantized image with quantized filters, quantized by y_scale and y_zero_point.
 
     The bias B is int32 with the scale x_scale * w_scale; an absent bias is 0. w_scale is a scalar, or has an entry for
-    each filter.
+    each filter. Raises the errors of Conv, which check the attributes and the shapes.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     if prefers_float_form(x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B):

@@ -241,7 +241,14 @@ def lstm(
     input_forget: int = 0,
     layout: int = 0,
 ) -> List[Tensor]:
-    """Return [outputs [steps, directions, batch, hidden], last hidden state, last cell state] of an LSTM."""
+    """Return [outputs, last hidden state, last cell state] of an LSTM. `layout` gives their shapes:
+
+    - 0: outputs [steps, directions, batch, hidden], last states [directions, batch, hidden]
+    - 1: outputs [batch, steps, directions, hidden], last states [batch, directions, hidden]
+
+    Raises InvalidModelError for an unknown activation, and if an input or attribute does not fit the others (see
+    `Network.check`).
+    """
     initial = [initial_h, initial_c]
     functions = lstm_activations(activations, activation_alpha, activation_beta, clip, direction)
     Network(X, W, R, B, sequence_lens, initial, functions, direction, layout).check(4, hidden_size, P)
@@ -251,7 +258,10 @@ def lstm(
 def lstm_activations(
     names: Sequence[str], alphas: Floats, betas: Floats, clip: Optional[float], direction: str
 ) -> List[Activation]:
-    """Return the activations of an LSTM, three for each direction. `clip` bounds the arguments of the first two."""
+    """Return the activations of an LSTM, three for each direction. `clip` bounds the arguments of the first two.
+
+    Raises InvalidModelError for an unknown name, and for fewer names than the directions need.
+    """
     names = _activation_names(names, ["Sigmoid", "Tanh", "Tanh"], direction)
     return _resolve_activations(names, alphas, betas, [clip, clip, None])
 
@@ -273,8 +283,8 @@ def run_lstm(
     """Return [Y, last hidden state, last cell state] of an LSTM, without a check of shapes.
 
     The shapes of the results are those of `run_cell`. `initial` has the two initial states (None: zeros), and P the
-    peephole weights (None: none). `products` has two functions: one multiplies the input by W, one multiplies the state
-    by R.
+    peephole weights (None: none). `layout` 1: the batch is the first axis of X and of the states. `products` has two
+    functions: one multiplies the input by W, one multiplies the state by R.
     """
     setting = Network(X, W, R, B, sequence_lens, initial, functions, direction, layout, products[0])
     return run_cell(setting, _lstm_cell(P, input_forget, products[1]), _sum_biases)

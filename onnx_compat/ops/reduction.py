@@ -54,7 +54,7 @@ def _log_sum(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor
 def _log_sum_exp(x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     """Return log(sum(exp(x))) as m + log(sum(exp(x - m))) with the maximum m, so that no exponential overflows.
 
-    If m is infinite, it is replaced by 0.
+    If m is infinite, it is replaced by 0. `axes` None: all axes.
     """
 
     def stable(f: Tensor) -> Tensor:
@@ -80,7 +80,10 @@ _register_reduction("ReduceLogSumExp", _log_sum_exp, [1, 11, 13], [18, 28])
 
 @op("ArgMax", since=(1, 11))
 def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
-    """Return the int64 index of the first maximum along an axis, which keeps size 1 if `keepdims`."""
+    """Return the int64 index of the first maximum along an axis, which keeps size 1 if `keepdims`.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return argmax(data, axis=axis, keepdims=keepdims)
 
 
@@ -88,14 +91,17 @@ def argmax_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
 def argmax(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
     """Return the int64 index of the first maximum along an axis, or of the last if `select_last_index`.
 
-    The axis keeps size 1 if `keepdims`, else it is removed.
+    The axis keeps size 1 if `keepdims`, else it is removed. Raises InvalidModelError for an axis that is out of range.
     """
     return _select_extreme(p.argmax, data, axis, keepdims, select_last_index)
 
 
 @op("ArgMin", since=(1, 11))
 def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
-    """Return the int64 index of the first minimum along an axis, which keeps size 1 if `keepdims`."""
+    """Return the int64 index of the first minimum along an axis, which keeps size 1 if `keepdims`.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return argmin(data, axis=axis, keepdims=keepdims)
 
 
@@ -103,7 +109,7 @@ def argmin_11(data: Tensor, *, axis: int = 0, keepdims: int = 1) -> Tensor:
 def argmin(data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
     """Return the int64 index of the first minimum along an axis, or of the last if `select_last_index`.
 
-    The axis keeps size 1 if `keepdims`, else it is removed.
+    The axis keeps size 1 if `keepdims`, else it is removed. Raises InvalidModelError for an axis that is out of range.
     """
     return _select_extreme(p.argmin, data, axis, keepdims, select_last_index)
 
@@ -112,7 +118,7 @@ def _select_extreme(function: Callable[[Any, int], Tensor], x: Tensor, axis: int
     """Return the int64 index of the first extreme along an axis, of the last if `last`.
 
     `function` is argmax or argmin. The axis keeps size 1 if `keepdims`, else it is removed. The last extreme is the
-    first extreme of the reversed axis.
+    first extreme of the reversed axis. Raises InvalidModelError for an axis that is out of range.
     """
     axis = p.axis_of(axis, x.rank)
     index = p.sub(lift(x.shape[axis] - 1), function(p.reverse(x, [axis]), axis)) if last else function(x, axis)

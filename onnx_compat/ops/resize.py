@@ -98,13 +98,13 @@ def upsample(X: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
 @op("Upsample", since=7)
 def upsample_7(X: Tensor, *, scales: Sequence[float], mode: str = "nearest") -> Tensor:
-    """Return Upsample with the scales as an attribute."""
+    """Return Upsample with the scales as an attribute. Raises the errors of `upsample`."""
     return upsample(X, lift(list(scales), float32), mode=mode)
 
 
 @op("Upsample", since=1)
 def upsample_1(X: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
-    """Return Upsample of images [N, C, H, W], with the scales of H and W as attributes."""
+    """Return Upsample of images [N, C, H, W], with the scales of H and W as attributes. Raises errors as `upsample`."""
     return upsample(X, lift([1.0, 1.0, height_scale, width_scale], float32), mode=mode)
 
 

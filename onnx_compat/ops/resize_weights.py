@@ -50,6 +50,7 @@ def _half_pixel_symmetric(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor
     """Return half-pixel positions, shifted so that the centres of the two axes coincide.
 
     Without the shift, the centres may differ, because the new size is rounded. `x` has the numbers of the new elements.
+    `start` and `end` are not read.
     """
     exact = _as_float(scaled.before) * scaled.scale()
     centre = _as_float(scaled.before) / 2
@@ -63,9 +64,9 @@ def _pytorch_half_pixel(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor],
 def _align_corners(x: Tensor, scaled: ResizedAxis, start: Optional[Tensor], end: Optional[Tensor]) -> Any:
     """Return x * (before - 1) / (after - 1): the first element maps to the first, the last to the last.
 
-    A single new element gets position 0. With a factor, before * factor replaces `after`: onnx's recorded cases have a
-    fractional `length_resized` (resize_downsample_scales_linear_align_corners, opsets 11 to 19). onnxruntime rounds it
-    down.
+    A single new element gets position 0. `start` and `end` are not read. With a factor, before * factor replaces
+    `after`: onnx's recorded cases have a fractional `length_resized` (resize_downsample_scales_linear_align_corners,
+    opsets 11 to 19). onnxruntime rounds it down.
     """
     exact = _as_float(scaled.after) if scaled.factor is None else _as_float(scaled.before) * scaled.scale()
     gaps = p.where(_is_single_element(scaled), 1, exact - 1)

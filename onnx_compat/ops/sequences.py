@@ -27,7 +27,10 @@ def sequence_empty(*, dtype: Optional[int] = None) -> SequenceValue:
 
 @op("SequenceConstruct", since=11)
 def sequence_construct(*inputs: Tensor) -> SequenceValue:
-    """Return a sequence of the inputs, in their order. Its dtype is that of the first input."""
+    """Return a sequence of the inputs, in their order. Its dtype is that of the first input.
+
+    Raises LimitError if the number of inputs exceeds the limit `sequence_items`.
+    """
     _check_length(len(inputs))
     return SequenceValue(inputs[0].dtype, tuple(inputs))
 

@@ -217,7 +217,10 @@ def tile(input: Tensor, repeats: Tensor) -> Tensor:
 
 @op("DepthToSpace", since=1)
 def depth_to_space_1(input: Tensor, *, blocksize: int) -> Tensor:
-    """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b] (mode DCR)."""
+    """Move channels into pixels, with b = blocksize: [N, b * b * C, H, W] -> [N, C, H * b, W * b] (mode DCR).
+
+    Raises the errors of `depth_to_space`.
+    """
     return depth_to_space(input, blocksize=blocksize)
 
 
@@ -253,7 +256,10 @@ def _check_blocks(x: Tensor, blocksize: int, mode: str) -> None:
 
 @op("SpaceToDepth", since=(1, 13))
 def space_to_depth_13(input: Tensor, *, blocksize: int) -> Tensor:
-    """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W] (mode DCR)."""
+    """Move pixels into channels, with b = blocksize: [N, C, H * b, W * b] -> [N, b * b * C, H, W] (mode DCR).
+
+    Raises the errors of `space_to_depth`.
+    """
     return space_to_depth(input, blocksize=blocksize)
 
 

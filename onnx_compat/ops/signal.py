@@ -158,10 +158,10 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
     """Compute `_transform_by_matrix` by the Cooley-Tukey algorithm, as transforms of two factors of `length`.
 
     `length` is an int above `_LONG` that is no prime. `lines` is [batch, rows, parts], and is zero-padded to `length`
-    rows.
+    rows. With `onesided` and no inverse, only the frequencies 0 to length // 2 are returned.
 
     For a one-sided inverse, `lines` is zero-padded to the one-sided frequencies, then completed by their conjugates. In
-    this case `lines` must have the real and the imaginary part.
+    this case `lines` must have the real and the imaginary part, and the result has the real part only.
     """
     batch, rows, _ = lines.shape
     first = _split_factor(length)
@@ -194,6 +194,7 @@ def _transform_matrix(
 
     - parts: 1 for a real input, 2 for a complex input. A result has 2 parts; for a one-sided inverse, it has 1.
     - inverse: whether the matrix is that of the inverse, with the factor 1 / length.
+    - onesided: whether the rows of an inverse are the one-sided frequencies. Without an inverse, `columns` tells.
     - dtype: the dtype of the matrix. With static sizes, it is computed in float64.
     """
     inner = float64 if all(map(is_static, (rows, columns, length))) else dtype

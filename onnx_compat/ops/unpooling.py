@@ -27,7 +27,8 @@ def col2im(
     """Add up columns of blocks into an image, each block at its position, and crop the padding (inverse of im2col).
 
     The input is [N, C * block size, blocks], the result [N, C, image_shape...]. The block size is the product of
-    `block_shape`.
+    `block_shape`. Raises InvalidModelError for attributes that do not fit the axes. Raises NeedsKnownError if the
+    lengths of `image_shape` and `block_shape` are not known.
     """
     extents = as_sizes(image_shape, block_shape.shape[0])
     kernel = as_sizes(block_shape, len(extents))
@@ -66,7 +67,8 @@ def max_unpool(
 
     The indices count the elements of the whole image [N, C, spatial sizes...]. The spatial sizes are
     (size of X - 1) * stride + kernel - pads. `output_shape` is the shape of the result, [N, C, ...]: zeros are appended
-    at the end of each axis on which it is larger.
+    at the end of each axis on which it is larger. Raises InvalidModelError for an odd number of pads, and for strides
+    below 1 or of another number than the spatial axes.
     """
     rank = X.rank - 2
     pad_pairs = split_pads(pads) if pads else [(0, 0)] * rank

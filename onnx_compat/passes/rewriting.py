@@ -8,9 +8,9 @@ __all__ = ["count_uses", "release_arguments", "take_outputs"]
 
 
 def count_uses(region: Region) -> "Counter[Ref]":
-    """Count the reads of each run-time value: by live nodes, by their inner regions, and as an output of the region.
+    """Return value -> number of its reads: by live nodes, by their inner regions, and as an output of the region.
 
-    The result maps a value to its number of reads, which is 0 for a value without reads. An inner region counts once
+    The number is 0 for a value without reads. An inner region counts once
     for each value that it captures. A value in a symbolic size of an argument counts as well.
     """
     uses: Counter[Ref] = Counter(ref for node in region.live() for ref in node.uses())

@@ -263,7 +263,10 @@ def _constant_arg(arg: object) -> Any:
 
 
 def _reference_arg(arg: object) -> Any:
-    """Convert an argument of `fold` for the reference: a Tensor to its array, `Extents` to `KnownSizes`, lists by item."""
+    """Convert an argument of `fold` for the reference: a Tensor to its array, `Extents` to `KnownSizes`, lists by item.
+
+    A Tensor that is not known becomes None. Any other argument stays.
+    """
     if isinstance(arg, Tensor):
         return arg.value
     if isinstance(arg, Extents):
@@ -303,6 +306,8 @@ def apply_primitive(
 
     The primitive's inference rule gives the types of the results. `orders` has an entry for each result: the order of
     axes in which it is stored; None is the logical order. By default, there is one result in logical order.
+
+    Raises the errors of the inference rule and of `Trace.record`.
     """
     trace = current_trace()
     specs = RULES[name](Application(name, args, params, regions, trace.target or Target()))
@@ -321,7 +326,7 @@ def apply(
 
     A native operator has no inference rule: `specs` has the logical type of each result. `orders` has an entry for each
     result: the order of axes in which it is stored; None is the logical order. By default, there is one result in
-    logical order.
+    logical order. Raises the errors of `Trace.record`.
     """
     physical = [Spec(spec.dtype, permute_shape(spec.shape, order)) for spec, order in zip(specs, orders)]
     refs = current_trace().record(name, args, params, physical, regions)

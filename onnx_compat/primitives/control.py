@@ -111,7 +111,10 @@ def _have_unequal_sizes(a: Spec, b: Spec) -> bool:
 def record_scan(
     region: Region, state: Sequence[Tensor], xs: Sequence[Tensor], length: Extent, reverse: bool = False
 ) -> List[Tensor]:
-    """Record a scan whose body is a region. Return the final states, then the stacked ys. Other arguments: as `scan`."""
+    """Record a scan whose body is a region. Return the final states, then the stacked ys.
+
+    The other arguments are those of `scan`.
+    """
     args = [
         tuple(current_trace().argument(t) for t in state),
         tuple(current_trace().argument(x) for x in xs),
@@ -123,7 +126,8 @@ def record_scan(
 def _unroll(body: Body, state: List[Tensor], xs: List[Tensor], length: int, reverse: bool) -> List[Tensor]:
     """Apply the body of a scan `length` times in the open trace (loop unrolling). Return the results of the scan.
 
-    Raises NeedsKnownError if `length` is 0, because the shapes of the ys are then unknown.
+    `reverse`: begin with the last slice of each x; the stacked ys still have the order of the slices. Raises
+    NeedsKnownError if `length` is 0, because the shapes of the ys are then unknown.
     """
     steps: List[Sequence[Tensor]] = []
     for k in reversed(range(length)) if reverse else range(length):

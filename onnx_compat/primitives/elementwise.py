@@ -23,7 +23,11 @@ Binary = Callable[[Any, Any], Tensor]
 def elementwise(
     name: str, operands: Sequence[Tensor], result: DType, params: Optional[Dict[str, Any]] = None
 ) -> Tensor:
-    """Fold or record an elementwise primitive with result dtype `result`; operands broadcast. Return a Tensor."""
+    """Fold or record an elementwise primitive with result dtype `result`; operands broadcast. Return a Tensor.
+
+    `params`: the keyword parameters of the primitive; None: it has none. Raises InvalidModelError if the shapes do not
+    broadcast.
+    """
     params = params or {}
     folded = fold(name, operands, [result], **params)
     if folded is not None:

@@ -183,13 +183,19 @@ def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiu")
 def argmax(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first largest element along an axis (negative: from the end). The axis is removed."""
+    """The int64 index of the first largest element along an axis (negative: from the end). The axis is removed.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return _arg("argmax", x, axis)
 
 
 @primitive("fiu")
 def argmin(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first smallest element along an axis (negative: from the end). The axis is removed."""
+    """The int64 index of the first smallest element along an axis (negative: from the end). The axis is removed.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return _arg("argmin", x, axis)
 
 
@@ -200,7 +206,7 @@ def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = Fa
     - exclusive: leave out the element itself; the first sum is zero.
     - reverse: begin at the end of the axis.
 
-    With both, [1, 2, 3] gives [5, 3, 0].
+    With both, [1, 2, 3] gives [5, 3, 0]. Raises InvalidModelError for an axis that is out of range.
     """
     x = lift(x)
     axis = axis_of(axis, x.rank)
@@ -216,7 +222,7 @@ def one_hot(indices: TensorLike, depth: Extent, axis: int = -1) -> Tensor:
     """Return a bool tensor with a new axis of length `depth` at `axis` of the result (negative: from its end).
 
     Element k along the new axis is True if the index is k. An index below 0, or of `depth` or more, gives False
-    everywhere.
+    everywhere. Raises InvalidModelError if `axis` is out of range.
     """
     from onnx_compat.primitives.elementwise import equal
     from onnx_compat.primitives.shape import iota, reshape, unsqueeze

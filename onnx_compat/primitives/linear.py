@@ -29,8 +29,8 @@ def matmul(
 ) -> Tensor:
     """The matrix product over the last two axes, plus a bias. Ranks are at least two, and leading axes broadcast.
 
-    The flags first swap the last two axes of an operand. The bias is a vector along the last axis of the result; None
-    is no bias. The operands have one dtype, and integers wrap.
+    The flags `transpose_x` and `transpose_y` first swap the last two axes of an operand. The bias is a vector along the
+    last axis of the result; None is no bias. The operands have one dtype, and integers wrap.
 
     Raises InvalidModelError for different dtypes, for different static inner sizes, and for leading axes that do not
     broadcast.
@@ -52,7 +52,7 @@ def matmul(
 
 
 def _matrix(x: Tensor, transposed: bool) -> Tuple[Arg, bool]:
-    """Return (operand, transpose flag) for the emitter.
+    """Return (operand, transpose flag) for the emitter. `transposed`: the flag for the logical order of x.
 
     If the pending order of x swaps only its last two axes, x is taken as it is stored and the flag is flipped: no
     transpose is recorded.

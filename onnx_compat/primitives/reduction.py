@@ -37,6 +37,8 @@ def reduction(kinds: str) -> Callable[[Callable[..., Any]], Reduction]:
 def reduce(name: str, x: Tensor, axes: Optional[Sequence[int]], keepdims: bool) -> Tensor:
     """Fold or record a reduction over logical axes; None means all axes. x itself is returned if there are no axes.
 
+    `keepdims`: the axes remain with length 1. Raises InvalidModelError for an axis that is out of range.
+
     reduce(broadcast_to(x))  =>  broadcast_to(reduce(x)) if the broadcast adds no axis and repeats x along no reduced
     axis.
     """
@@ -109,11 +111,17 @@ def _apply_along_axis(name: str, x: TensorLike, axis: int) -> Tensor:
 
 @primitive("f")
 def softmax(x: TensorLike, axis: int) -> Tensor:
-    """e^x / sum(e^x) along an axis (negative: from the end), without overflow for any x."""
+    """e^x / sum(e^x) along an axis (negative: from the end), without overflow for any x.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return _apply_along_axis("softmax", x, axis)
 
 
 @primitive("f")
 def log_softmax(x: TensorLike, axis: int) -> Tensor:
-    """x - log(sum(e^x)) along an axis (negative: from the end), without overflow for any x."""
+    """x - log(sum(e^x)) along an axis (negative: from the end), without overflow for any x.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     return _apply_along_axis("log_softmax", x, axis)

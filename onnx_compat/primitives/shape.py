@@ -121,7 +121,10 @@ def squeeze(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 
 def _reshape_unit_axes(x: Tensor, shape: Sizes, order: Order) -> Tensor:
-    """Fold or record a reshape that only inserts or removes axes of length one. `order` is the order of the result."""
+    """Fold or record a reshape that only inserts or removes axes of length one. Return the Tensor.
+
+    `order` is its pending order, unless the reshape folds.
+    """
     folded = fold("reshape", [x, Extents(shape)], [x.dtype])
     if folded is not None:
         return folded[0]
@@ -305,7 +308,10 @@ def _clamp(bound: Extent) -> Extent:
 
 
 def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], step: int = 1) -> Tensor:
-    """Slice x[start:end:step] along a single axis (negative: from the end), with bounds and step as for `slice`."""
+    """Slice x[start:end:step] along a single axis (negative: from the end), with bounds and step as for `slice`.
+
+    Raises InvalidModelError for an axis that is out of range, and the errors of `slice`.
+    """
     x = lift(x)
     axis = axis_of(axis, x.rank)
     starts: List[Extent] = [0] * x.rank
@@ -332,7 +338,10 @@ def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
 
 @primitive("fiubsc")
 def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
-    """The elements in the opposite order along these axes; a negative axis counts from the end."""
+    """The elements in the opposite order along these axes; a negative axis counts from the end.
+
+    Raises InvalidModelError for an axis that is out of range.
+    """
     x = lift(x)
     axes = tuple(axis_of(axis, x.rank) for axis in axes)
     folded = fold("reverse", [x], [x.dtype], axes=axes)
@@ -344,7 +353,11 @@ def reverse(x: TensorLike, axes: Sequence[int]) -> Tensor:
 
 @primitive("fiubsc")
 def tile(x: TensorLike, repeats: Sizes) -> Tensor:
-    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k; no count is negative."""
+    """x repeated along each axis: the result has x.shape[k] * repeats[k] elements on axis k.
+
+    `repeats` has a count for each axis, 0 or more. Raises InvalidModelError for another number of counts, and as
+    `check_shape` does.
+    """
     x = lift(x)
     if len(repeats) != x.rank:
         raise InvalidModelError("%d repeat counts are given for the axes %s" % (len(repeats), list(x.shape)))
@@ -404,7 +417,7 @@ def arange(start: TensorLike, stop: TensorLike, step: TensorLike) -> Tensor:
 
 
 def iota(length: Extent, dtype: DType = int64) -> Tensor:
-    """Return the vector 0, 1, … length - 1; an empty vector for length 0."""
+    """Return the vector 0, 1, … length - 1 of the dtype `dtype`; an empty vector for length 0."""
     return arange(lift(0, dtype), lift(length, dtype), lift(1, dtype))
 
 

@@ -77,7 +77,7 @@ def addend_of(node: Optional[Node], number: float) -> Any:
 
 
 def product_of(arg: Arg) -> Product:
-    """Expand `arg` recursively into a number times values: x * (y / 2) => 0.5, [x, y].
+    """Return `arg` as a product of a number and values, expanded recursively: x * (y / 2) => 0.5, [x, y].
 
     Expanded are `mul`, `div` by a constant other than 0, and `pow` of 2 or 3. A floating-point constant with a single
     element is a number without values. Any other `arg` is a single value, with the number 1.

@@ -135,7 +135,7 @@ class Interpreter:
         return [scope[port.name] for port in graph.outputs]
 
     def run_subgraph(self, graph: Graph, inputs: Sequence[Any], outer: Scope) -> List[Any]:
-        """Return the values of a subgraph's outputs, as `run` does.
+        """Return the values of a subgraph's outputs, as `run` does. `read` gets no entry of the subgraph.
 
         A tolerant interpreter raises `_SubgraphFailed` if it cannot compute an output. The cause is the first error of
         a node in the subgraph that is no NeedsKnownError. Without such an error, it is the first NeedsKnownError.
@@ -267,7 +267,10 @@ class Interpreter:
 
 
 def _note_stored_elements(graph: Graph, outer: Optional[Scope]) -> None:
-    """Tell the trace how many elements the initializers of the outermost graph have: it may fold as many."""
+    """Store in the trace how many elements the initializers of the graph have: it may fold as many.
+
+    Does nothing for a subgraph, which has an `outer` scope.
+    """
     if outer is None:
         shapes = [initializer.shape for initializer in graph.initializers.values()]
         current_trace().stored_elements = sum(functools.reduce(operator.mul, shape, 1) for shape in shapes)

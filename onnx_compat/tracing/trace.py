@@ -86,7 +86,7 @@ class Trace:
         """Append inputs and nodes to a recorded region that is not used yet. The results of `body` are its outputs.
 
         `specs` are the types of the new inputs. `body` gets the list of the outputs so far, and the list of the new
-        inputs, both as Tensors.
+        inputs, both as Tensors. Errors of `body` pass. Raises LimitError if a new input exceeds `tensor_elements`.
         """
         added = tuple(_name_open_sizes(Ref(spec), {}) for spec in specs)
         outputs = [_tensor_of(output) for output in region.outputs]
@@ -178,7 +178,10 @@ class Trace:
         return self.record("transpose", (ref,), {"perm": perm}, [spec])[0]
 
     def _extents(self, tensor: Tensor, order: Order) -> Ref:
-        """Record an integer tensor of sizes, some of them symbolic. Its elements and its shape are in physical order."""
+        """Record a node for an integer tensor with symbolic elements, and return its reference.
+
+        The elements of the node and its shape are in the physical order `order`.
+        """
         assert tensor.value is not None
         values = tensor.value if order is None else tensor.value.transpose(order)
         spec = Spec(tensor.dtype, values.shape)

@@ -126,7 +126,10 @@ class _Search:
         self._trials: Dict[str, bool] = {}
 
     def agrees_without(self, names: List[str]) -> bool:
-        """Return whether the outputs agree without the passes `names`, and without those that the user leaves out."""
+        """Return whether the outputs agree without the passes `names`, and without those that the user leaves out.
+
+        A trial of the same names is not repeated.
+        """
         key = ",".join(names)
         if key not in self._trials:
             with leaving_out([*self.base, *names]):

@@ -27,6 +27,9 @@ class Comparison(NamedTuple):
     """The comparison of an output with the expected output: the verdict, the types, and figures of the error.
 
     A figure that is not defined has the value `None`. `verdict` is "match", "mismatch", "dtype", "shape" or "kind".
+
+    `size` is the number of elements, and `mismatched` the number of elements that differ. Both are 0 if no elements
+    were compared. `first_bad_index` is the index of the first element that differs, in row-major order.
     """
 
     name: str
@@ -80,7 +83,7 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
 
 
 def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
-    """Compare two tensors: the dtypes, then the shapes, then the elements. The first difference decides the verdict.
+    """Return the comparison of two tensors: of dtypes, shapes, then elements. The first difference decides the verdict.
 
     Float and complex elements are compared with the tolerance; other elements must be equal. All dtypes of strings
     count as equal.
@@ -97,7 +100,10 @@ def _compare_tensors(name: str, got: np.ndarray, want: np.ndarray, rtol: float, 
 
 
 def _compare_inexact(name: str, got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> Comparison:
-    """Compare two floating point or complex tensors of one shape within the tolerance, and measure the errors."""
+    """Return the comparison of two floating point or complex tensors of one shape, with the errors.
+
+    Elements are equal within the tolerance. Two NaN are equal, and so are two equal infinities.
+    """
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     a, b = got.astype(wide), want.astype(wide)
     with np.errstate(all="ignore"):

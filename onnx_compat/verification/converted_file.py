@@ -86,7 +86,7 @@ class ConvertedFile:
         return summarize("ConvertedFile", self.path, self.shim, self.inputs, self.outputs)
 
     def _renew(self) -> object:
-        """Load the file again. Return the object that the parent of this forked process has loaded."""
+        """Load the file again, and use it from now on. Return the object that the parent of this fork has loaded."""
         loaded = self._compiled
         self._compiled = self._load()[0]
         return loaded

@@ -56,7 +56,7 @@ def _check_sizes(sizes: Mapping[str, int], names: Iterable[str]) -> None:
 def _dimension_names(kind: Optional[Type]) -> Iterator[str]:
     """Yield the names of the open dimensions of a type, in a sequence or an optional too. A name may come twice.
 
-    Open dimensions without a name yield nothing.
+    Open dimensions without a name yield nothing, and so does a `kind` of None.
     """
     if isinstance(kind, (SequenceType, OptionalType)):
         yield from _dimension_names(kind.element)
@@ -70,7 +70,7 @@ def _generate_value(name: str, kind: Optional[Type], sizes: Dict[str, int], rand
     """Generate a value of a type: a tensor; for a sequence a list of two elements; for an optional its element.
 
     `sizes` maps names of dimensions to sizes; newly chosen sizes are added, in place. Raises `UnsupportedError` for
-    another type, and for a tensor of unknown dtype.
+    another type, for the `kind` None, and for a tensor of unknown dtype.
     """
     if isinstance(kind, TensorType) and kind.dtype is not None:
         return _generate_tensor(name, kind.dtype, _choose_shape(kind, sizes), random)

@@ -67,7 +67,7 @@ def write_html(
 
 
 def render_page(report: Report, model: Model, file: Optional[Description] = None) -> str:
-    """Return the HTML page of a report."""
+    """Return the HTML page of a report. `file`: the description of the converted file; None leaves its section out."""
     subject = _Subject(report, model, file)
     name = os.path.basename(report.model) or "model"
     body = "".join(
@@ -179,7 +179,7 @@ def _render_head(subject: _Subject, name: str) -> str:
 
 
 def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
-    """Yield a (figure, label) pair for each tile at the top of the page."""
+    """Yield a (figure, label) pair for each tile at the top of the page. A fact that is not known has no tile."""
     report, file = subject.report, subject.file
     yield "%d of %d" % (sum(output.ok for output in report.outputs), len(report.outputs)), "outputs agree"
     if report.layers is not None:
@@ -272,7 +272,10 @@ def _count_operators(operators: Sequence[str]) -> str:
 
 
 def _render_fused_nodes(layers: Optional[Layers]) -> str:
-    """Return the section of fused nodes and of values that the file does not hold; "" if there are neither."""
+    """Return the section of fused nodes and of values that the file does not hold.
+
+    "" if there are neither, or if `layers` is None.
+    """
     if layers is None:
         return ""
     fused = [layer for layer in layers.layers if len(layer.nodes) > 1]

@@ -49,8 +49,8 @@ def draw_chart(layers: Sequence[Layer], culprit: Optional[str]) -> str:
 def _draw_mark(index: int, layer: Layer, step: float, is_culprit: bool) -> str:
     """Return the SVG mark of a layer: a stem with a circle if the value agrees, else with a triangle.
 
-    An arrow marks an error beyond the scale. A dashed line marks the culprit. The mark links to row `index` of the
-    table of layers. `step` is the distance of two marks.
+    An arrow marks an error beyond the scale. With `is_culprit`, a dashed line marks the layer. The mark links to row
+    `index` of the table of layers. `step` is the distance of two marks.
     """
     power, is_beyond = _power_of_error(layer)
     x, y, base = _LEFT + step * (index + 0.5), _y(power), _y(_LOW)

@@ -91,7 +91,10 @@ def _insert(tree: Dict[Any, Any], steps: List[Any], array: np.ndarray, entry: st
 
 
 def _build(name: str, tree: Dict[Any, Any]) -> Any:
-    """Return the value of nested dicts: a list, a dict or None. The keys of a dict are indices, or marks."""
+    """Return the value of nested dicts: a list, a dict or None. The keys of a dict are indices, or marks.
+
+    Raises InputError for marks beside indices, for a gap in the indices, and for a map with more keys or more values.
+    """
     keys = set(tree)
     if keys == {_NONE}:
         return None

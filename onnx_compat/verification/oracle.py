@@ -80,10 +80,10 @@ def _run_on_shim(model: Model, inputs: Dict[str, Any], shim: str) -> List[Any]:
 
 
 def _run_on_onnxruntime(model: Model, inputs: Dict[str, Any], optimised: bool = True) -> Answer:
-    """Run the model in onnxruntime on the CPU. Inputs that the session does not have are ignored.
+    """Return the answer of onnxruntime on the CPU. Inputs that the session does not have are ignored.
 
     The model runs in a child process if it is not sound (see `is_sound`), or if an input has no elements. If no child
-    process can be started, it runs in this process.
+    process can be started, it runs in this process. `optimised`: with the graph optimisations of onnxruntime.
 
     Raise MissingDependencyError if onnxruntime cannot be imported, UnsupportedError for any failure of onnxruntime.
     """

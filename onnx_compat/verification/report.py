@@ -135,7 +135,7 @@ class Report(NamedTuple):
         }
 
     def to_json(self, indent: Optional[int] = 2) -> str:
-        """Return the report as a JSON document."""
+        """Return the report as a JSON document. `indent`: the spaces of a level; None: a single line."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __str__(self) -> str:

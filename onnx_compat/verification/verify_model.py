@@ -279,7 +279,7 @@ def _is_fixed(info: ValueInfo) -> bool:
 
 
 def _ask_oracle(model: Model, feed: Dict[str, Any], oracle: Optional[str], optimised: bool) -> Answer:
-    """Return the answer of the oracle for generated inputs of a model with open sizes. See `run_oracle`.
+    """Return the answer of the oracle for generated inputs of a model with open sizes. Arguments: see `run_oracle`.
 
     Raises InputError if the sizes may be why the oracle refuses them: the reference refuses them too, although it can
     run every node of the model. Any other error of the oracle passes.
@@ -300,7 +300,7 @@ def _ask_oracle(model: Model, feed: Dict[str, Any], oracle: Optional[str], optim
 
 
 def _is_refused(model: Model, feed: Dict[str, Any]) -> bool:
-    """Whether the reference can run every node of the model, and refuses these inputs."""
+    """Whether the reference can run every node of the model, and refuses these inputs: it runs them, and raises."""
     from onnx_compat import support
 
     if any(node.status not in ("native", "composed") for node in support(model, shim=REFERENCE)):

@@ -78,6 +78,100 @@ def test_a_public_name_has_a_docstring() -> None:
     assert rules('def f():\n    """Return nothing."""', documented=True) == []
 
 
+#: Rule of contracts -> (a function that breaks it, the same function with a complete docstring).
+CONTRACTS = {
+    "errors": (
+        'def f(x):\n    """Check x."""\n    if x:\n        raise ValueError("x")',
+        'def f(x):\n    """Check x. Raises ValueError if x is true."""\n    if x:\n        raise ValueError("x")',
+    ),
+    "none": (
+        'def f(x) -> Optional[int]:\n    """Return the axis."""\n    return x',
+        'def f(x) -> Optional[int]:\n    """Return the axis, or None."""\n    return x',
+    ),
+    "optional": (
+        'def f(x, axis: "int | None" = None):\n    """Print x."""\n    print(x)',
+        'def f(x, axis: "int | None" = None):\n    """Print x. `axis`: the axis to print first."""\n    print(x)',
+    ),
+    "flags": (
+        'def f(x, deep: bool):\n    """Print x."""\n    print(x)',
+        'def f(x, deep: bool, keepdims: bool):\n    """Print x, with the items of items if `deep`."""\n    print(x)',
+    ),
+    "yields": (
+        'def f(x):\n    """Return the nodes."""\n    yield from x',
+        'def f(x):\n    """Yield the nodes."""\n    yield from x',
+    ),
+    "returns": (
+        'def f(x):\n    """Add a node."""\n    return x',
+        'def f(x):\n    """Add a node, and return it."""\n    return x',
+    ),
+    "mutations": (
+        'def f(items):\n    """Add a node."""\n    items.append(1)',
+        'def f(items):\n    """Add a node to `items`."""\n    items.append(1)',
+    ),
+    "guards": (
+        'def f(x):\n    """Print x."""\n    if not x:\n        return\n    print(x)',
+        'def f(x):\n    """Print x unless it is empty."""\n    if not x:\n        return\n    print(x)',
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", CONTRACTS)
+def test_a_docstring_tells_what_its_function_does(rule: str) -> None:
+    incomplete, complete = CONTRACTS[rule]
+    assert rules(incomplete, documented=True) == [rule]
+    assert rules(incomplete) == []
+    assert rules(complete, documented=True) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        # Every class is named, not only one; an error of a helper needs a word at least.
+        ('"""Raise KeyError for a name."""\n    if x:\n        raise ValueError(x)\n    raise KeyError(x)', "errors"),
+        ('"""Check x."""\n    raise damaged_error(x)', "errors"),
+        ('"""Check x. Raises an error if x is damaged."""\n    raise damaged_error(x)', ""),
+        # No part of the contract: an abstract method, an error that is caught here or raised again, a nested function.
+        ('"""Check x."""\n    raise NotImplementedError("a subclass")', ""),
+        ('"""Check x."""\n    try:\n        raise KeyError(x)\n    except (KeyError, OSError):\n        print(x)', ""),
+        ('"""Check x."""\n    try:\n        raise KeyError(x)\n    except _BROKEN:\n        print(x)', ""),
+        ('"""Check x."""\n    try:\n        raise KeyError(x)\n    except OSError:\n        print(x)', "errors"),
+        ('"""Check x."""\n    try:\n        print(x)\n    except E as error:\n        raise error.at(x) from None', ""),
+        ('"""Check x."""\n    def g():\n        raise KeyError(x)\n    g()', ""),
+        # The object of the verb, or a noun phrase, is the result.
+        ('"""Convert x to a list."""\n    return list(x)', ""),
+        ('"""The list of x."""\n    return list(x)', ""),
+        ('"""Add a node. The result is its output."""\n    return list(x)', ""),
+        ('"""Replace the results of x."""\n    return list(x)', "returns"),
+        ('"""Print x."""\n    return None', ""),
+        ('"""Flip the flags of x."""\n    print(x)', ""),
+        # A new object of the function may change; self has its own state.
+        ('"""Print x."""\n    items = []\n    items.append(x)', ""),
+        ('"""Print x."""\n    x = list(x)\n    x.append(1)', ""),
+        ('"""Print self.x."""\n    self.seen = True', ""),
+        ('"""Print a number."""\n    x.count += 1', "mutations"),
+        ('"""Print a number."""\n    del x[0].count', "mutations"),
+    ],
+)
+def test_the_limits_of_contracts(source: str, rule: str) -> None:
+    assert rules("def f(self, x):\n    " + source, documented=True) == ([rule] if rule else [])
+
+
+def test_a_text_on_all_arguments_covers_those_that_may_be_none() -> None:
+    body = '\n    """Print axis 0. %s"""\n    print(x)'
+    for header in ("def f(x: Optional[int]):", "def f(x: int | None):", "def f(*, x: None | int):"):
+        assert rules(header + body % "", documented=True) == ["optional"]
+        assert rules(header + body % "The arguments are those of g.", documented=True) == []
+    assert rules("def f(x: None, y: List[Optional[int]]):" + body % "", documented=True) == []
+
+
+def test_some_functions_have_no_contract_of_a_result() -> None:
+    body = '\n    """Add a node."""\n    return x'
+    for header in ("@property\ndef f(x):", "@op('Add')\ndef f(x):", "def __add__(x):", "@click.command()\ndef f(x):"):
+        assert rules(header + body, documented=True) == []
+    generator = '\ndef f(x):\n    """Open a file."""\n    yield x'
+    assert rules("@contextlib.contextmanager" + generator, documented=True) == []
+
+
 @pytest.mark.parametrize(
     ("subject", "count"),
     [

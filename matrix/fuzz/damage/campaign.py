@@ -34,8 +34,9 @@ def run_campaign(
     minutes: Optional[float] = None,
     replay: Optional[Path] = None,
 ) -> CounterType[str]:
-    """Damage `inputs` inputs, or as many as the time allows. Return the outcomes with their counts.
+    """Damage `inputs` inputs, and read them in another process. Return the outcomes with their counts.
 
+    - minutes: as many inputs are damaged as this time allows, whatever `inputs` is. None: there is no limit of time.
     - python, shim, env: the interpreter that reads the inputs, the shim, and the environment variables.
     - folder: the folder for inputs that failed (see `store_failure`).
     - replay: a stored input, which is read as it is, in place of damaged inputs.

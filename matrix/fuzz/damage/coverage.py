@@ -35,6 +35,6 @@ class Coverage:
         monitoring.set_events(_TOOL, monitoring.events.LINE)
 
     def take(self) -> int:
-        """Return the number of new lines since the last call."""
+        """Return the number of new lines since the last call, and count from 0 again."""
         count, self._count = self._count, 0
         return count

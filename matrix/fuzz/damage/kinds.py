@@ -55,7 +55,11 @@ class Kind(NamedTuple):
 
 
 def _cases(step: int = 1, operators: frozenset[str] = frozenset()) -> Iterator[bytes]:
-    """Yield recorded cases with tensor inputs: each with one of `operators`, and one of `step` others."""
+    """Yield recorded node cases, each as a model with its inputs: all with one of `operators`, every `step`-th of the
+    others.
+
+    Cases with a large model or input, and cases that cannot be read, are left out.
+    """
     root = cache_dir()
     index = root / "node" / "index.json"
     rows = {row["hash"]: row for row in json.loads(index.read_text(encoding="utf-8"))}
@@ -130,7 +134,10 @@ def _read_arrays(path: Path, _: bytes, __: str) -> None:
 
 
 def _call_in_fork(module: str, function: str, *arguments: Any, **_: Any) -> Any:
-    """Call a function as `onnx_compat.discovery.child_process.call_in_child` does, in a fork, which starts at once."""
+    """Call a function as `onnx_compat.discovery.child_process.call_in_child` does, in a fork, which starts at once.
+
+    Returns a `ChildResult` without the function's result. A call that takes longer than 8 seconds gives "timeout".
+    """
     import signal
 
     from onnx_compat.discovery.child_process import ChildResult

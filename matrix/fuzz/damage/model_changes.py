@@ -28,7 +28,7 @@ Inputs = List[Optional[bytes]]
 
 
 def join_case(model: bytes, inputs: Inputs) -> bytes:
-    """Return a model and its serialised inputs as a case."""
+    """Return a model and its serialised inputs as a case: the bytes of a zip archive. An input of None is left out."""
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         archive.writestr(zipfile.ZipInfo("model.onnx"), model)
@@ -135,7 +135,7 @@ def _from_array(array: Any, name: str) -> Optional[onnx.TensorProto]:
 
 
 def _changed_array(chance: random.Random, array: Any) -> Any:
-    """Return an array with another element, shape or dtype."""
+    """Return an array with another element, shape or dtype. It may be equal, or for strings the array itself."""
     choice = chance.randrange(8)
     if choice < 3 and array.size and array.dtype.kind in "iufb":
         array = np.array(array)
@@ -173,7 +173,7 @@ def _change_feed(chance: random.Random, _: onnx.ModelProto, inputs: Inputs, __: 
 
 
 def _change_edges(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: Sequence[bytes]) -> None:
-    """Change the inputs or outputs of a node: another value, one less, one more, an empty name."""
+    """Change the inputs or outputs of a node, if there is a node: another value, one less, one more, an empty name."""
     node = _any_node(chance, model)
     if node is None:
         return
@@ -191,7 +191,7 @@ def _change_edges(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: 
 
 
 def _change_port(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: Sequence[bytes]) -> None:
-    """Change the declared type of an input or output: the dtype, the rank, a size."""
+    """Change the declared type of an input or output, if it is a tensor: the dtype, the rank, a size."""
     ports = [*model.graph.input, *model.graph.input, *model.graph.output]
     port = chance.choice(ports) if ports else None
     if port is None or not port.type.HasField("tensor_type"):
@@ -266,7 +266,10 @@ def _change_opset(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: 
 
 
 def _fix_input(chance: random.Random, model: onnx.ModelProto, inputs: Inputs, __: Sequence[bytes]) -> None:
-    """Make an input an initializer with the value of its feed: the value is then known while tracing."""
+    """Replace an input of `model` by an initializer with the value of its feed, which is then known while tracing.
+
+    The feed is deleted from `inputs`. Nothing changes if there are no feeds, or not one for each input.
+    """
     given = [index for index, content in enumerate(inputs) if content is not None]
     if given and len(inputs) == len(model.graph.input):
         index = chance.choice(given)

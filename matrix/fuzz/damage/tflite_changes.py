@@ -98,7 +98,10 @@ def _change_constant(chance: random.Random, _: Any, graph: Any) -> None:
 
 
 def _change_scales(chance: random.Random, _: Any, graph: Any) -> None:
-    """Change the quantization of a tensor: a scale, a zero point, their number, the axis; or drop it."""
+    """Change the quantization of a tensor: a scale, a zero point, their number, the axis; or drop it.
+
+    Nothing changes if no tensor is quantized.
+    """
     quantized = [tensor for tensor in graph.tensors if tensor.quantization is not None]
     if not quantized:
         return

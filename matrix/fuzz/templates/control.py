@@ -14,7 +14,7 @@ _DEEPEST = 2
 
 
 def _body(draw: Draw) -> Draw:
-    """Return a source of choices over the body of a node."""
+    """Return a source of choices over the body of a node. Raises Rejected if bodies are nested too deep."""
     if draw.depth >= _DEEPEST:
         raise Rejected("depth")
     return Draw(Draft(draw.shared, draw.draft), draw.depth + 1)
@@ -96,7 +96,11 @@ def if_(draw: Draw) -> None:
 
 
 def _match(body: Draw, value: Value) -> Value:
-    """Return a result of a body of the type and the shape of a value."""
+    """Return a result of a body of the type and the shape of a value.
+
+    Without such a result, an Identity of an outer value or a Constant is added. Raises Rejected if neither is possible:
+    a Constant has no text and no open size.
+    """
     candidates = [result for result in _own_tensors(body.draft) if _alike(value, result)]
     if candidates and body.chance(0.7):
         return candidates[-1]
@@ -109,7 +113,7 @@ def _match(body: Draw, value: Value) -> Value:
 
 
 def _state(body: Draw, value: Value) -> Value:
-    """Return the input of a body for a value that a loop carries; later iterations may round it."""
+    """Add an input to a body for a value that a loop carries, and return it. A float is not exact: it may be rounded."""
     name = body.draft.name("s")
     samples = [Sample(sample.array, sample.shaken) for sample in value.samples]
     state = Value(name, samples, value.exact and not value.is_float)
@@ -149,7 +153,7 @@ def loop(draw: Draw) -> None:
 
 
 def _round_floats(_operands: Sequence[Value]) -> bool:
-    """Return the rule of loops: their floats are rounded."""
+    """Return whether the results of a loop are exact: always False, because their floats are rounded."""
     return False
 
 
@@ -169,7 +173,7 @@ def _match_state(body: Draw, state: Value) -> Value:
 
 @template("Scan", 0.7)
 def scan(draw: Draw) -> None:
-    """Add a Scan over an axis with a state and a scan output."""
+    """Add a Scan over an axis with a state and a scan output. Raises Rejected if the axis is empty."""
     x = draw.pick(("float32", "int64"), range(2, 4))
     slices = [array[0] for array in x.arrays if len(array)]
     if len(slices) != draw.shared.worlds:

@@ -11,7 +11,7 @@ from matrix.fuzz.values import Rejected, Value
 
 
 def size_of(draw: Draw, x: Value, axis: int, rank: int = 1) -> Value:
-    """Return the size of an axis at run time, as a scalar or as a vector of one element."""
+    """Add nodes that compute the size of an axis at run time. Return it as a vector of one element; rank 0: a scalar."""
     shape = draw.node("Shape", [x])
     if rank and draw.chance(0.4):
         return draw.node("Slice", [shape, *(draw.constant([k]) for k in (axis, axis + 1, 0))])
@@ -126,7 +126,7 @@ def split_heads(draw: Draw) -> None:
 
 @template("Broadcast-Mask", 1)
 def mask(draw: Draw) -> None:
-    """Add a mask over positions: Range, Less than a size, Where."""
+    """Add a mask over positions: Range, Less than a size, Where. Raises Rejected for a scalar."""
     x = draw.pick(("float32",), range(1, 5))
     size = size_of(draw, x, x.rank - 1, rank=0)
     positions = draw.node("Range", [draw.constant(0), size, draw.constant(1)])

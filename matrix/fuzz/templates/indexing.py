@@ -13,7 +13,7 @@ from matrix.fuzz.values import Rejected, Value
 
 
 def indices(draw: Draw, shape: List[int], size: int, negative: bool = True) -> np.ndarray:
-    """Return random indices below a size, some counted from the end."""
+    """Return random indices of an axis; with `negative`, some count from the end. Raises Rejected for an empty axis."""
     if not size:
         raise Rejected("empty axis")
     low = -size if negative and draw.chance(0.3) else 0
@@ -56,7 +56,7 @@ def gather_nd(draw: Draw) -> None:
 
 @template("ScatterElements")
 def scatter_elements(draw: Draw) -> None:
-    """Add a ScatterElements: each index once, or a reduction."""
+    """Add a ScatterElements: each index once along the axis, or with a reduction, where an index may be repeated."""
     x = draw.pick(("float32", "int64"), range(1, 4))
     axis = draw.integer(0, x.rank - 1)
     smallest = [min(sizes) for sizes in zip(*x.shapes)]
@@ -142,7 +142,7 @@ def hardmax(draw: Draw) -> None:
 
 @template("Unique", 0.5)
 def unique(draw: Draw) -> None:
-    """Add the sorted different elements of an exact value, with their positions."""
+    """Add a Unique of an exact value, sorted, with one to four outputs. Raises Rejected for an empty value."""
     x: Value = draw.pick(("float32", "int64"), range(1, 3), exact=True)
     if not x.array.size:
         raise Rejected("empty")

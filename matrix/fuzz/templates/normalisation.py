@@ -23,7 +23,7 @@ def varies(axes_of: Callable[[int], Sequence[int]]) -> Callable[[Value], bool]:
 
 
 def vector(draw: Draw, count: int, low: int = -2, high: int = 2) -> Value:
-    """Return a vector of constants or an input."""
+    """Return a new vector of `count` random floats from `low` to `high`: a constant, or an input."""
     return draw.fresh([(count,)] * draw.shared.worlds, low=low, high=high)
 
 
@@ -38,7 +38,7 @@ def batch_normalization(draw: Draw) -> None:
 
 @template("InstanceNormalization")
 def instance_normalization(draw: Draw) -> None:
-    """Add an InstanceNormalization."""
+    """Add an InstanceNormalization. Does nothing if the number of channels is open."""
     x = draw.pick(("float32",), [3, 4, 5], where=varies(lambda rank: range(2, rank)))
     if x.dims[1] is None:
         return
@@ -47,7 +47,7 @@ def instance_normalization(draw: Draw) -> None:
 
 @template("LayerNormalization", 2, 17)
 def layer_normalization(draw: Draw) -> None:
-    """Add a LayerNormalization over the last axes."""
+    """Add a LayerNormalization over the last axes. Does nothing if one of them is open, or there are no others."""
     count = draw.choice([1, 1, 2])
     x = draw.pick(("float32",), range(2, 5), where=varies(lambda rank: range(rank - count, rank)))
     if None in x.dims[-count:] or x.rank <= count:
@@ -75,7 +75,7 @@ def composed_layer_normalization(draw: Draw) -> None:
 
 @template("GroupNormalization", 0.8, 21)
 def group_normalization(draw: Draw) -> None:
-    """Add a GroupNormalization of two or of all groups."""
+    """Add a GroupNormalization of one, two or all groups. Does nothing if the number of channels is open or odd."""
     x = draw.pick(("float32",), [3, 4], where=varies(lambda rank: range(2, rank)))
     if x.dims[1] is None or x.shape[1] % 2:
         return

@@ -17,20 +17,21 @@ _MOVES = frozenset("Flatten Identity Relu Reshape Slice Squeeze Transpose Unsque
 
 
 def scale(draw: Draw, count: Optional[int] = None) -> Value:
-    """Return a scale, or a vector of scales."""
+    """Return a scale, or a vector of `count` scales."""
     return draw.constant([draw.choice(_SCALES) for _ in range(count)] if count else draw.choice(_SCALES), "float32")
 
 
 def zero(draw: Draw, dtype: str, count: Optional[int] = None) -> Value:
-    """Return a zero point, or a vector of zero points."""
+    """Return a zero point, or a vector of `count` zero points."""
     values = draw.data((count or 1,), dtype, 0 if dtype == "uint8" else -3, 128 if dtype == "uint8" else 3)
     return draw.constant(values if count else values[0], dtype)
 
 
 def quantize_value(draw: Draw, inputs: Sequence[Value], axis: int = 1) -> Value:
-    """Add a QuantizeLinear. If an integer kernel of TFLite may compute its operand, no value lies midway between two integers.
+    """Add a QuantizeLinear, and return its output. `inputs`: the tensor, the scale, and perhaps the zero point.
 
-    Such a kernel rounds the value up; ONNX rounds it to even.
+    If an integer kernel of TFLite may compute the tensor, a value midway between two integers raises Rejected: such
+    a kernel rounds it up, ONNX to even.
     """
     x, factors = inputs[:2]
     if x.array.dtype.kind == "f" and _is_computed_from_integers(draw, x):
@@ -82,7 +83,10 @@ def dequantize(draw: Draw) -> None:
 
 
 def _axis(draw: Draw, x: Value) -> Any:
-    """Return the attributes and the number of scales: none for a tensor, one for each channel."""
+    """Return (attributes, number of scales): {} and None for the whole tensor, else an axis and its size.
+
+    Raises Rejected if the size of the axis is open.
+    """
     if draw.chance(0.6) or x.rank < 2:
         return {}, None
     axis = draw.integer(0, x.rank - 1)

@@ -50,7 +50,7 @@ def insert(draw: Draw) -> None:
 
 @template("SequenceErase", 0.4)
 def erase(draw: Draw) -> None:
-    """Add a sequence without an element."""
+    """Add a SequenceErase. Raises Rejected for a sequence of fewer than two elements."""
     sequence = draw.pick(container="sequence")
     count = _items(sequence)
     if count < 2:

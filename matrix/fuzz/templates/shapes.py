@@ -26,7 +26,10 @@ def reshape(draw: Draw) -> None:
 
 
 def _target(draw: Draw, dims: List[object]) -> List[int]:
-    """Return a target shape: 0 copies an open size in its position, and at most one -1 stands for a joined size."""
+    """Return a target shape for Reshape: adjacent sizes are joined, a size is split, an axis of size 1 is added.
+
+    0 copies an open size in its position. At most one -1 stands for a size that is inferred; a second raises Rejected.
+    """
     sizes: List[int] = [int(size) if isinstance(size, int) else -2 for size in dims]
     if len(sizes) >= 2 and draw.chance(0.6):
         start = draw.integer(0, len(sizes) - 2)
@@ -192,7 +195,7 @@ def cumsum(draw: Draw) -> None:
 
 @template("Resize", 2)
 def resize(draw: Draw) -> None:
-    """Add a Resize of the last two axes: nearest by whole factors, linear by any."""
+    """Add a Resize of the last two axes by whole factors, given as scales or sizes: nearest, linear or cubic."""
     x = draw.pick(("float32",), [4])
     factors = [draw.choice([1, 2, 2, 3]), draw.choice([1, 2, 2])]
     if draw.chance(0.5):

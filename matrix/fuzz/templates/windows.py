@@ -16,7 +16,10 @@ def image(draw: Draw) -> Value:
 
 
 def window(draw: Draw, x: Value, dilated: bool) -> Dict[str, Any]:
-    """Return kernel_shape, strides, dilations, and pads or auto_pad. No window is larger than the operand."""
+    """Return random attributes of a window over x: kernel_shape, perhaps strides, dilations, and pads or auto_pad.
+
+    No window is larger than the operand. `dilated`: whether there may be dilations.
+    """
     smallest = [min(sizes) for sizes in zip(*x.shapes)][2:]
     spatial = x.rank - 2
     kernel = [draw.integer(1, min(3, size)) for size in smallest]

@@ -129,7 +129,11 @@ class Bundle:
         self._guard = ForkGuard(self._shim or find_shim(REFERENCE))
 
     def _open(self) -> None:
-        """Unpack the parts into a new temporary folder, and load them."""
+        """Unpack the parts into a new temporary folder, and load them. Sets the attributes of the bundle.
+
+        Raises the errors of `_open_bundle`, of the choice of a shim and of loading. Raises InvalidModelError for parts
+        of another format than the manifest's, and for parts in a wrong order.
+        """
         with _open_bundle(self.path) as (archive, manifest, members):
             self.manifest = manifest
             self.inputs: List[ValueInfo] = manifest.inputs
@@ -227,6 +231,8 @@ class Bundle:
 
     def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
         """Unpack the files of a part, load them, and return an object that runs the part.
+
+        The file of an ONNX part is deleted after it is read.
 
         Raise InvalidModelError if the names of the file's inputs and outputs contradict the manifest (see
         `_check_names`). Errors of `unpack` and of loading pass.

@@ -251,7 +251,8 @@ def _attend(
     - mask: which keys are padding (see `_key_mask`); None: no key.
     - attention_bias: a summand to the scores; None: 0.
     - past_length: the number of keys before the first query, for the causal mask.
-    - rules: if `is_causal`, a query attends to no later key. This mask is left out for a single query.
+    - rules: the scale of the scores and the number that masks padding. If `is_causal`, a query attends to no later key.
+      This mask is left out for a single query.
     """
     steps, total = q.shape[2], k.shape[2]
     bias = None if mask is None else p.where(_key_mask(mask, q.shape[0], total), lift(0, q.dtype), rules.padding_value)

@@ -74,7 +74,7 @@ def _zero_points(packed: Optional[Tensor], bits: int, rows: int, blocks: Extent)
     """Return the zero point of each block, [rows, blocks].
 
     If `packed` is absent, return the default as a uint8 scalar: 2 ** (bits - 1). Integer zero points are unpacked from
-    bytes, like the weights. Float zero points are not packed.
+    bytes, like the weights. Float zero points are not packed. Raises the errors of `_unpack`.
     """
     if packed is None:
         return lift(2 ** (bits - 1), uint8)
@@ -132,7 +132,8 @@ def _unpack_integers(data: Tensor, scales: Tensor, zero_points: Optional[Tensor]
     - uint8 data: numbers and zero points are unpacked along the last axis. The default zero point is 2 ** (bits - 1).
     - other data: numbers and zero points are cast to int8 or uint8. The default zero point is 0.
 
-    A default zero point is a scalar. Raises UnsupportedError for uint8 data with `bits` other than 2, 4 and 8.
+    The default holds for `zero_points` None, and is a scalar. Raises UnsupportedError for uint8 data with `bits` other
+    than 2, 4 and 8.
     """
     if data.dtype.name == "uint8":
         middle = lift(2 ** (bits - 1), uint8)

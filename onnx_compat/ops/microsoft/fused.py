@@ -115,7 +115,8 @@ def fused_conv(
 def nhwc_fused_conv(X: Tensor, W: Tensor, B: Optional[Tensor] = None, Z: Optional[Tensor] = None, **how: Any) -> Tensor:
     """Return FusedConv of images X and Z with the channels last; the result has the channels last too.
 
-    The filters W have the channels first: [M, C / group, kernel...]. `how` has the attributes of `fused_conv`.
+    The filters W have the channels first: [M, C / group, kernel...]. `how` has the attributes of `fused_conv`, whose
+    errors are raised.
     """
     return channels_last(fused_conv(channels_first(X), W, B, None if Z is None else channels_first(Z), **how))
 

@@ -140,6 +140,7 @@ def _update_cache(past: Maybe, new: Tensor, past_lengths: Maybe, count: int, tot
 
     Sample b has `past_lengths[b]` past steps. `new` is [batch, steps, count * size]. The number of slots is that of the
     past, or `total` if this is greater. Without a past, return the new steps alone, as [batch, count, steps, size].
+    Raises InvalidModelError, without a past, if `count` does not divide the last axis of `new`.
     """
     if past is None or past_lengths is None:
         return attention_weights.split_heads(new, count)

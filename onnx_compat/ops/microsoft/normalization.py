@@ -35,6 +35,8 @@ def simplified_layer_normalization(
     - 1 / RMS keeps the reduced axes with size 1. It is None if it is not requested.
     - `epsilon` is added to the mean square.
     - `stash_type`: the computation and 1 / RMS have the wider of this dtype and the dtype of X (see `compute_dtype`).
+
+    Raises InvalidModelError for an axis that is out of range.
     """
     y = rms_normalization(X, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     axes = list(range(p.axis_of(axis, X.rank), X.rank))

@@ -158,6 +158,8 @@ def qlinear_softmax(
 
     As in onnxruntime, the softmax is multiplied by 1 / y_scale rounded down to an integer. If `prefers_float_form` and
     1 / y_scale is within 1e-4 of an integer, DequantizeLinear, Softmax, QuantizeLinear are recorded instead.
+
+    Raises InvalidModelError for an axis that is out of range, and unless a y_scale of the first form has one element.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
@@ -177,7 +179,8 @@ def _has_whole_steps(scale: Tensor) -> bool:
 def qlinear_concat(Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
     """Concatenate quantized tensors along an axis. The result is quantized by Y_scale and Y_zero_point.
 
-    `inputs` are triples: a tensor, its scale, its zero point. A negative axis counts from the end.
+    `inputs` are triples: a tensor, its scale, its zero point. A negative axis counts from the end. Raises
+    InvalidModelError for an axis that is out of range, and the errors of Concat.
     """
     triples = list(zip(inputs[0::3], inputs[1::3], inputs[2::3]))
     if prefers_float_form(Y_scale, Y_zero_point, *inputs[1::3], *inputs[2::3]):
@@ -250,7 +253,8 @@ def qlinear_global_average_pool(
 
     X and the result have the channels first, or last if `channels_last` is nonzero. The spatial axes keep size 1. If
     `prefers_float_form`, the mean is computed from dequantized floats. Otherwise the integers are summed exactly, and
-    the sum is multiplied by one factor.
+    the sum is multiplied by one factor. This form raises InvalidModelError unless scales and x_zero_point have one
+    element.
     """
     axes: List[int] = list(range(1, X.rank - 1) if channels_last else range(2, X.rank))
     if prefers_float_form(x_scale, x_zero_point, y_scale, y_zero_point):
@@ -276,7 +280,8 @@ def qlinear_reduce_mean(
 ) -> Tensor:
     """Return the mean of a quantized tensor over `axes`, quantized by reduced_scale and reduced_zero_point.
 
-    Empty `axes` are all axes. Reduced axes keep size 1 if `keepdims`. An absent zero point is 0.
+    Empty `axes` are all axes. Reduced axes keep size 1 if `keepdims`. An absent zero point is 0. Raises
+    InvalidModelError for an axis that is out of range.
     """
 
     def mean(x: Tensor) -> Tensor:

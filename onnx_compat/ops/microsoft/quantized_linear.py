@@ -48,7 +48,7 @@ def qlinear_conv_in_either_layout(
 ) -> Tensor:
     """Return QLinearConv of images. x and the result have the channels first, or last if `channels_last`.
 
-    The filters w have the channels first in both cases. An absent bias B is 0.
+    The filters w have the channels first in both cases. An absent bias B is 0. Raises the errors of `qlinear_conv`.
     """
     window: Dict[str, Any] = {"auto_pad": auto_pad, "dilations": dilations, "kernel_shape": kernel_shape, "pads": pads}
     image = channels_first(x) if channels_last else x

@@ -117,12 +117,12 @@ def expand_to_two_scores(score: Tensor, name: str, mixed: bool) -> Tensor:
 
 
 def transform_single_score(score: Tensor, name: str) -> Tensor:
-    """Apply the post_transform `name` to the only score of a row. As in onnxruntime, only PROBIT has an effect."""
+    """Return the only score of each row after the post_transform `name`. As in onnxruntime, only PROBIT changes it."""
     return _probit(score) if name == "PROBIT" else score
 
 
 def transform_target_scores(scores: Tensor, targets: int, name: str) -> Tensor:
-    """Apply the post_transform `name` to the scores of a regression.
+    """Return the scores of a regression after the post_transform `name`.
 
     With a single target, only PROBIT has an effect.
     """

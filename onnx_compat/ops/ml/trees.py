@@ -105,7 +105,10 @@ def _read_weights(trees: _Trees, treeids: Any, nodeids: Any, ids: Any, weights: 
 
 
 def _base_values(values: Any, tensor: Optional[Tensor], targets: int) -> np.ndarray:
-    """Return the base values: none, one for all targets, or one for each. Raises InvalidModelError for another number."""
+    """Return the base values: none, one for all targets, or one for each. Raises InvalidModelError for another number.
+
+    `values`, `tensor`: the attributes that may hold them, each None if the node lacks it.
+    """
     base = _attribute_array(values, tensor, "the base values")
     if len(base) not in (0, 1, targets):
         raise InvalidModelError("there are %d base values for %d targets or classes" % (len(base), targets))
@@ -113,7 +116,10 @@ def _base_values(values: Any, tensor: Optional[Tensor], targets: int) -> np.ndar
 
 
 def _target_count(declared: Optional[int], ids: Sequence[int]) -> int:
-    """Return n_targets, by default the greatest of the targets' numbers plus 1. Raises InvalidModelError below 1."""
+    """Return the number of targets: `declared`, or for None and 0 the greatest of `ids` plus 1.
+
+    Raises InvalidModelError if the number is below 1.
+    """
     count = int(declared or 1 + max(ids))
     if count < 1:
         raise InvalidModelError("the number of targets is %d; it must be 1 or more" % count)

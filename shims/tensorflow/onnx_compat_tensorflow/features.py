@@ -61,7 +61,10 @@ class Features:
         raise UnsupportedError("this TensorFlow has no kernel of %s for %s" % (op, dtype))
 
     def can_run(self, op: str, dtype: str, operands: int = 1) -> bool:
-        """Whether the op has a kernel for the dtype, or a route to a dtype with a kernel: `route` does not raise."""
+        """Whether the op has a kernel for the dtype, or a route to a dtype with a kernel: `route` does not raise.
+
+        `operands`: the number of operands of the op.
+        """
         try:
             self.route(op, dtype, operands)
         except UnsupportedError:

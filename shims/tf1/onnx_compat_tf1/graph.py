@@ -50,7 +50,8 @@ class BuiltGraph:
 def session_for(tf: TensorFlow, graph: TfGraph) -> TfSession:
     """Return a new session of a graph. It allocates GPU memory on demand.
 
-    An operation without a kernel on its device runs on another device (soft placement).
+    An operation without a kernel on its device runs on another device (soft placement). The session has the logical
+    devices that the user configured.
     """
     config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
     config.gpu_options.allow_growth = True

@@ -53,6 +53,8 @@ class CompiledModule(Compiled):
     def _build_for_run(self, empty: bool = False) -> OnnxModule:
         """Build a module without variables. If the caller builds a graph, the functions do not belong to that graph.
 
+        `empty`: the module is for runs with an empty input.
+
         TensorFlow 2.0 registers a function in the graph in which it is traced, and later runs do not find it.
         """
         with eager_mode():

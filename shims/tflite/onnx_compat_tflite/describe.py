@@ -235,7 +235,7 @@ def _first_readers(graph: fb.SubGraph) -> Dict[Optional[int], str]:
 
 # -- quantisation ------------------------------------------------------------------------------------------------------
 def _quantization(model: fb.ModelSpec) -> Row:
-    """Count the quantised tensors by dtype, scheme and kind: {"int8 per tensor, computed": 12}, highest number first.
+    """Return the quantised tensors counted by dtype, scheme and kind, highest first: {"int8 per tensor, computed": 12}.
 
     The kind is "constant" or "computed". Constants of float16 and bfloat16 without quantisation are counted as
     "float16, constant" and "bfloat16, constant". No other tensor without quantisation is counted: a float32 model gives

@@ -218,7 +218,8 @@ def _ordered_ports(graph: fb.SubGraph, indices: Dict[str, int], order: List[int]
 def _port(tensor: fb.TensorSpec, name: Optional[str]) -> Port:
     """Return the port of a tensor with its stored dtype: the port of a quantised tensor has an integer dtype.
 
-    Such a port has the scale and the zero point of the tensor, if these are single numbers.
+    Such a port has the scale and the zero point of the tensor, if these are single numbers. A `name` of None or "" is
+    replaced by the name of the tensor.
     """
     sizes = tensor.shape if tensor.shape_signature is None else tensor.shape_signature
     shape = tuple(size if size >= 0 else None for size in sizes)

@@ -67,7 +67,7 @@ class NamedValues:
 
 
 def _inner_nodes(region: Region, is_inner: bool = False) -> Iterator[Node]:
-    """Yield the live nodes in the inner regions of a region, at any depth."""
+    """Yield the live nodes in the inner regions of a region, at any depth. `is_inner`: also those of the region."""
     for node in region.live():
         if is_inner:
             yield node

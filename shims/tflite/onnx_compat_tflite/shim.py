@@ -148,7 +148,10 @@ class TFLiteShim(Shim):
         note_sound_file(path)
 
     def _check_loads(self, **source: Any) -> None:
-        """Load a file as `check_loads` does. `source`: its `model_path`, or its bytes as `model_content`."""
+        """Load a file as `check_loads` does. `source`: its `model_path`, or its bytes as `model_content`.
+
+        Raises ConversionError if the runtime refuses the file.
+        """
         try:
             allocate(self._runtime().interpreter(plain=True, **source))
         except (RuntimeError, ValueError) as error:

@@ -49,7 +49,12 @@ class _Campaign:
         return self.kind.change(chance, chance.choice(self.corpus), self.corpus)
 
     def run_one(self, data: bytes, folder: Path) -> str:
-        """Read an input. Return the kind of the outcome."""
+        """Read an input. Return the kind of the outcome.
+
+        - The input is written to the file `current` of `folder` first, in case the process ends.
+        - A failure that no earlier input had is stored in `folder`.
+        - An input that runs new lines joins the corpus, if the corpus grows.
+        """
         (folder / "current").write_bytes(data)
         path = Path(self._scratch.name) / ("input" + self.kind.suffix)
         path.write_bytes(data)
@@ -72,7 +77,10 @@ def _read_corpus(path: Path) -> List[bytes]:
 
 
 def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) -> List[bytes]:
-    """Make the undamaged inputs, and write them to `path`. `note` is called after each, as a sign of life."""
+    """Write the undamaged inputs to the archive `path`, and return them.
+
+    `note` is called after each, as a sign of life.
+    """
     files = []
     for data in KINDS[kind].corpus(shim):
         files.append(data)
@@ -86,7 +94,10 @@ def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) ->
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Answer requests until standard input ends. Limits the memory of this process.
+
+    A request names the file of a plan, and the first batch to run. Each batch is answered with its counts.
+    """
     answer = open_answers()
     _limit_memory()
 

@@ -186,7 +186,10 @@ class Base(Emitter):
         return result
 
     def _fresh(self, kind: str, auxiliary: bool = False) -> str:
-        """Return an unused name for a layer or operation of a class, `kind`, of the current node (see `Names.of`)."""
+        """Return an unused name for a layer or operation of a class, `kind`, of the current node.
+
+        `auxiliary`: as for `Names.of`. Before the first node, the name begins with "values".
+        """
         node = self._current_node()
         return self.names.fresh("values") if node is None else self.names.of(node, kind, auxiliary)
 

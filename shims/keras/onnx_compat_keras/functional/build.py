@@ -63,7 +63,10 @@ def other_errors(program: Program) -> Dict[str, OnnxCompatError]:
 
 
 def _check_ports(program: Program) -> None:
-    """Raise UnsupportedError if Keras lacks the dtype of an input or output of the program."""
+    """Raise UnsupportedError if Keras lacks the dtype of an input or output of the program.
+
+    The error names a node that reads the input or computes the output; `other_errors` has the errors of other nodes.
+    """
     reasons: Dict[str, UnsupportedError] = {}
     region = program.region
     for k, port in enumerate((*program.inputs, *program.outputs)):

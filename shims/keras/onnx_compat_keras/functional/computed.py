@@ -31,7 +31,8 @@ class Computed(Sizing):
     ) -> Handle:
         """Return x[start:end:step] along an axis, by Python's rules for negative bounds and bounds out of range.
 
-        `known_count`: the number of elements of the result, if it is known.
+        `known_count`: the number of elements of the result, if it is known. Raises UnsupportedError as `positions`
+        does.
         """
         ops, size = self.unchecked_ops, self.int32(self.dim(x, axis))
         low, high = (0, size) if step > 0 else (-1, size - 1 if isinstance(size, int) else ops.subtract(size, 1))
@@ -64,7 +65,10 @@ class Computed(Sizing):
     def pad_computed(
         self, x: SymbolicTensor, axis: int, before: Scalar, after: Scalar, value: Handle, mode: str
     ) -> Handle:
-        """Return x with `before` and `after` elements more along an axis. The arguments are those of `pad`."""
+        """Return x with `before` and `after` elements more along an axis. The arguments are those of `pad`.
+
+        Raises UnsupportedError as `positions` does.
+        """
         ops = self.unchecked_ops
         size = self.dim(x, axis)
         total = self._plus(self._plus(before, size), after)
@@ -87,7 +91,7 @@ class Computed(Sizing):
         return self.combine_sizes("add", a, b)
 
     def tile_computed(self, x: SymbolicTensor, axis: int, count: Scalar) -> Handle:
-        """Return x, repeated `count` times along an axis."""
+        """Return x, repeated `count` times along an axis. Raises UnsupportedError as `positions` does."""
         ops, size = self.unchecked_ops, self.dim(x, axis)
         positions = self.positions(self.combine_sizes("mul", size, count))
         length = self.int32(size)

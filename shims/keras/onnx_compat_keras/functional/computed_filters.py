@@ -26,7 +26,11 @@ class ComputedFilters(Products):
     conv: Any
 
     def _conv_computed(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
-        """Compute a convolution. `w` is [spatial..., input channels of a group, output channels]."""
+        """Compute a convolution. `w` is [spatial..., input channels of a group, output channels].
+
+        The kernel of `window` is not read. A `bias` of None adds nothing. Raises UnsupportedError as
+        `_channels_of_group` does.
+        """
         x, w, space = self.tensor(x), self.tensor(w), len(window.strides)
         window = window._replace(kernel=tuple(w.shape[:space]))
         if window.is_dilated and any(stride != 1 for stride in window.strides):
@@ -45,9 +49,9 @@ class ComputedFilters(Products):
         return self._add_bias(parts[0] if groups == 1 else self.ops.concatenate(parts, axis=-1), bias)
 
     def _channels_of_group(self, tensor: Handle, groups: int) -> int:
-        """Return the number of channels, the last axis, of a group. Raises UnsupportedError if it is unknown.
+        """Return the number of channels, the last axis, of a group; 0 for a single group, whose channels need no split.
 
-        Raises UnsupportedError for more than 256 groups.
+        Raises UnsupportedError if there are several groups and the number is unknown, and for more than 256 groups.
         """
         if groups == 1:
             return 0
@@ -58,7 +62,10 @@ class ComputedFilters(Products):
         return int(tensor.shape[-1]) // groups
 
     def _depthwise_computed(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
-        """Compute a depthwise convolution. `w` is [1, spatial..., output channels]."""
+        """Compute a depthwise convolution. `w` is [1, spatial..., output channels].
+
+        A `bias` of None adds nothing. Raises UnsupportedError if a size of `w` is unknown.
+        """
         space, kernel = len(window.strides), self.tensor(w)
         if None in kernel.shape:
             raise UnsupportedError("the filter of a depthwise Keras convolution must have a known shape")
@@ -77,6 +84,9 @@ class ComputedFilters(Products):
 
     def _transpose_computed(self, x: Handle, w: Handle, bias: Optional[Handle], window: Window, groups: int) -> Handle:
         """Compute a transposed convolution. `w` is [spatial..., input channels, output channels of a group].
+
+        The result is not cropped: the pads of the window are not read. A `bias` of None adds nothing. Raises
+        UnsupportedError if a spatial size of `w` is unknown, and as `_channels_of_group` does.
 
         `keras.ops.conv_transpose` cannot be used: Keras 3.15 does not keep its padding in a file.
         """
@@ -105,7 +115,10 @@ class ComputedFilters(Products):
         return w, window._replace(kernel=spans, dilations=(1,) * len(spans))
 
     def _insert_zeros(self, x: Handle, axis: int, factor: int) -> Handle:
-        """Return x with `factor` - 1 zeros between the elements along an axis: [a, b] -> [a, 0, b] for a factor of 2."""
+        """Return x with `factor` - 1 zeros between the elements along an axis: [a, b] -> [a, 0, b] for a factor of 2.
+
+        A factor of 1 returns x itself. Raises UnsupportedError as `positions` does.
+        """
         if factor == 1:
             return x
         ops, size = self.unchecked_ops, self.dim(x, axis)

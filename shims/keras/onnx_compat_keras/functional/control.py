@@ -59,7 +59,11 @@ class Control(Shape):
         bodies: Bodies,
         captures: Sequence[Handle],
     ) -> Tuple[Handle, ...]:
-        """Run the body in a while_loop. Its state is the number of the slice, the states, and the elements of all ys so far.
+        """Run the body in a while_loop. Return the final states, then the stacked ys.
+
+        The loop's state is the number of the slice, the states, and the elements of all ys so far. If the back end
+        loads no saved while_loop, a known number of slices is unrolled (see `_unroll`). `reverse`: begin with the last
+        slice; the stacked ys still have the order of the slices.
 
         Raises UnsupportedError if a stacked result has more than one size that only the run tells, or such a size and a
         size 0. The number of slices is one of these sizes. Raises UnsupportedError as `_loop` does.
@@ -104,7 +108,8 @@ class Control(Shape):
     ) -> Tuple[Handle, ...]:
         """Apply the body of a scan `count` times, in the model itself (loop unrolling). Return the results of the scan.
 
-        Raises UnsupportedError if the rounds have more than `_MOST_UNROLLED` nodes in total, or if there is no round.
+        `reverse`: begin with the last slice; the stacked ys still have the order of the slices. Raises UnsupportedError
+        if the rounds have more than `_MOST_UNROLLED` nodes in total, or if there is no round.
         """
         ops, nodes = self.unchecked_ops, sum(1 for _ in self.node.regions[0].live())
         if not 0 < count * nodes <= _MOST_UNROLLED:

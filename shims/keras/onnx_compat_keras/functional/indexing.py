@@ -74,7 +74,8 @@ class Indexing(Control):
         """Return the offset of each index of the batch axis `axis`, to add to row numbers of shape indices.shape[:-1].
 
         The offset of index k is k times the product of `lead` after `axis`. `lead` has the sizes of the batch axes and
-        of the indexed axes of the tensor. Example: axis 0, lead [2, 3] -> [0, 3].
+        of the indexed axes of the tensor. Example: axis 0, lead [2, 3] -> [0, 3]. Raises UnsupportedError as
+        `positions` does.
         """
         ops = self.unchecked_ops
         offset = self.positions(self.dim(indices, axis))
@@ -86,7 +87,7 @@ class Indexing(Control):
         """Return the positions of all elements of the rows with the numbers `rows`, in the flattened tensor.
 
         A row has the shape `rest`, and the result has the shape rows.shape + rest. Example: rows [2], rest [3] ->
-        [[6, 7, 8]].
+        [[6, 7, 8]]. Raises UnsupportedError as `positions` does.
         """
         ops = self.unchecked_ops
         for size in rest:
@@ -160,7 +161,10 @@ class Indexing(Control):
         return self.unchecked_ops.take_along_axis(x, order, axis=axis), self.unchecked_ops.cast(order, "int64")
 
     def _sorted_positions(self, x: Handle, axis: int, descending: bool) -> Handle:
-        """Return the int32 positions that sort x along an axis. The sort of Keras is stable, and ascending."""
+        """Return the int32 positions that sort x along an axis, stably, in ascending or `descending` order.
+
+        The sort of Keras is stable, and ascending: for the descending order, it sorts x reversed.
+        """
         ops = self.unchecked_ops
         if not descending:
             return ops.cast(ops.argsort(x, axis=axis), "int32")

@@ -49,7 +49,10 @@ class Names:
             self.owners[id(operation)] = node.origin.node
 
     def reserve(self, region: Region) -> None:
-        """Reserve the name of each ONNX node of a region for the layer or operation that does its work."""
+        """Reserve the name of each ONNX node of a region for the layer or operation that does its work.
+
+        The reservations of an earlier region are dropped.
+        """
         self._main = main_nodes(region)
         self._reserved = {name: self.fresh(name) for name in self._main}
 

@@ -51,7 +51,7 @@ class Pools(Shape):
         )  # fmt: skip
 
     def _combine_taps(self, combine: Callable[[Handle, Handle], Handle], x: Handle, window: Window) -> Handle:
-        """Return x, padded before, with each window reduced by `combine`: maximum or addition."""
+        """Return x, which the caller has padded, with each window reduced by `combine`: maximum or addition."""
         for axis, (taps, stride, dilation, _) in enumerate(zip(*window), 1):
             last = (taps - 1) * dilation
             total: Handle = None

@@ -85,7 +85,8 @@ class Products(Shape, Base):
     ) -> Handle:
         """Compute MatMulInteger as a product of floats, in a dtype that represents each partial sum exactly.
 
-        The dtype is float32 for a known depth of at most 258 (258 * 255**2 < 2**24), else float64.
+        The dtype is float32 for a known depth of at most 258 (258 * 255**2 < 2**24), else float64. A zero point of None
+        is 0; that of `a` has one element. The result is int32, and wraps.
         """
         ops, depth = self.unchecked_ops, self.tensor(a).shape[-1]
         name = "float32" if depth is not None and depth * 255 * 255 < 2**24 else "float64"

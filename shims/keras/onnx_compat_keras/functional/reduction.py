@@ -29,7 +29,10 @@ class Reduction(Base):
         return self.layer(name, x, keepdims=keepdims, data_format="channels_last")
 
     def _reduce(self, name: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-        """Return keras.ops.<name> of x over axes. Bools and small integers are reduced as int32, uint32 as int64."""
+        """Return keras.ops.<name> of x over axes. Bools and small integers are reduced as int32, uint32 as int64.
+
+        For these dtypes, raises UnsupportedError as `check_dtypes` does.
+        """
         dtype = self.out.dtype
         options = {"axis": tuple(axes), "keepdims": keepdims}
         if dtype.kind == "f" or (dtype.kind == "i" and dtype.bits >= 32) or dtype.bits == 64:

@@ -104,7 +104,10 @@ class Sizing(Base):
 
     # -- as tensors ----------------------------------------------------------------------------------------------------
     def size_tensor(self, size: Handle) -> Handle:
-        """Return a size, a `Length` or an integer tensor with a single element, as an int64 scalar tensor."""
+        """Return a size, a `Length` or an integer tensor with a single element, as an int64 scalar tensor.
+
+        Raises UnsupportedError as `ones_vector` does.
+        """
         ops = self.unchecked_ops
         if not isinstance(size, Length):
             tensor = self.tensor(size)
@@ -165,7 +168,10 @@ class Sizing(Base):
         return self.scope.ones_vectors[length.key]
 
     def _counted_ones(self, number: SymbolicTensor) -> Handle:
-        """Return as many ones as the tensor `number` says: `bincount` of [n] has n + 1 elements."""
+        """Return an int32 vector of `number` ones, or of none if the number is negative.
+
+        `bincount` of [n] has n + 1 elements. Raises UnsupportedError on JAX.
+        """
         if self.back_end == "jax":
             raise UnsupportedError("a Keras model on JAX takes no computed number as a size")
         ops = self.unchecked_ops

@@ -45,7 +45,7 @@ class FunctionalUnsigned64(Elementwise, Pools, Indexing, Reduction):
         return self.ops.add(self.tensor(x), self.tensor(_TOP))
 
     def _call_with_flipped_bits(self, method: Callable[..., Any], *operands: Handle, **params: Any) -> Any:
-        """Call a method with operands whose highest bit is flipped."""
+        """Return the result of a method for operands whose highest bit is flipped. The result is not flipped back."""
         return method(*map(self._flip_sign_bit, operands), **params)
 
     # -- comparison ----------------------------------------------------------------------------------------------------

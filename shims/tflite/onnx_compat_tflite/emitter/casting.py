@@ -61,7 +61,7 @@ def to(builder: Builder, x: Handle, dtype: str) -> Handle:
 def call_in_float32(
     builder: Builder, function: Callable[..., Handle], *operands: Optional[Handle], **params: Any
 ) -> Handle:
-    """Call `function(builder, *operands, **params)` with the operands cast to float32, and cast its result to float16.
+    """Return the result of `function(builder, *operands, **params)` for operands cast to float32, cast to float16.
 
     An operand of None stays None.
     """

@@ -40,7 +40,7 @@ __all__ = [
 
 @widen_for("GATHER")
 def gather(builder: Builder, x: Handle, indices: Handle, axis: int) -> Handle:
-    """Append GATHER of the slices of x at `indices`, int32 or int64, along `axis`, which is not negative.
+    """Emit GATHER of the slices of x at `indices`, int32 or int64, along `axis`, which is not negative.
 
     In the result, the axes of `indices` replace `axis`.
     """

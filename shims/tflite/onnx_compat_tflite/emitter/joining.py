@@ -24,7 +24,7 @@ def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
 
 @widen_for("CONCATENATION")
 def concatenate(builder: Builder, first: Handle, other_parts: Sequence[Handle], axis: int) -> Handle:
-    """Append CONCATENATION of `first` and the other tensors, of the same dtype, along an axis that is not negative."""
+    """Emit CONCATENATION of `first` and the other tensors, of the same dtype, along an axis that is not negative."""
     parts = [first, *other_parts]
     dims: List[Any] = list(first.dims)
     lengths = [part.dims[axis] for part in parts]
@@ -34,7 +34,7 @@ def concatenate(builder: Builder, first: Handle, other_parts: Sequence[Handle], 
 
 @widen_for("PACK")
 def pack(builder: Builder, first: Handle, other_rows: Sequence[Handle]) -> Handle:
-    """Append PACK: stack `first` and the other tensors, of equal shape, along a new first axis."""
+    """Emit PACK: stack `first` and the other tensors, of equal shape, along a new first axis."""
     rows = [first, *other_rows]
     dims = (len(rows), *first.dims)
     return builder.add_op("PACK", rows, first.dtype, dims, values_count=len(rows), axis=0)

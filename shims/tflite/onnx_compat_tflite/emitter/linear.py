@@ -26,7 +26,7 @@ def matmul(
     transpose_x: bool = False,
     transpose_y: bool = False,
 ) -> Handle:
-    """Emit the matrix product x y + bias over the last two axes. The flags first swap the last two axes of an operand.
+    """Emit the matrix product x y + bias over the last two axes. `transpose_x`, `transpose_y`: swap these axes first.
 
     Ranks are at least 2, and batch axes broadcast. `bias` is a vector along the last axis of the result.
 
@@ -106,7 +106,7 @@ def _matmul_merged(
 
 
 def _sum_products(builder: Builder, x: Handle, y: Handle, transpose_x: bool, transpose_y: bool) -> Handle:
-    """Return the matrix product, each operand optionally transposed, as the sum of elementwise products."""
+    """Return the matrix product as the sum of elementwise products. The flags are those of `_batch_matmul`."""
     left = transposing.swap_last_axes(builder, x) if transpose_x else x
     right = y if transpose_y else transposing.swap_last_axes(builder, y)
     left, right = reshaping.insert_axis(builder, left, -1), reshaping.insert_axis(builder, right, -2)

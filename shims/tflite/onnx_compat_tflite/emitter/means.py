@@ -62,7 +62,7 @@ def reduce_axes(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], 
 
 
 def _add_reduction(builder: Builder, builtin: str, x: Handle, axes: Sequence[int], keepdims: bool) -> Handle:
-    """Append the reduction op `builtin` along all `axes` at once."""
+    """Emit the reduction op `builtin` along all `axes` at once."""
     dims = reduced_dims(x.dims, axes, keepdims)
     return builder.add_op(builtin, [x, builder.ints(*axes)], x.dtype, dims, keep_dims=bool(keepdims))
 

@@ -78,7 +78,8 @@ def _pad_merged(
 ) -> Handle:
     """Pad a static x as `pad_known` does; adjacent axes without padding are merged first.
 
-    `dims` are the sizes of the result. Raises UnsupportedError if more than five axes remain.
+    `value`: as for `pad_known`. `dims` are the sizes of the result. Raises UnsupportedError if more than five axes
+    remain.
     """
     sizes: List[int] = []
     ends: List[Any] = []

@@ -35,6 +35,8 @@ def random_normal(builder: Builder, sizes: Sizes, dtype: DType, seed: Optional[f
 def _add_random(builder: Builder, builtin: str, sizes: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
     """Append the random op `builtin` of float32, cast its result to `dtype`, and return the result.
 
+    With the seed None, each interpreter draws other numbers.
+
     If the runtime lacks RANDOM_UNIFORM, uniform numbers are computed from normal numbers. Uniform float16 and bfloat16
     numbers are limited to the largest number of the dtype below 1.
     """

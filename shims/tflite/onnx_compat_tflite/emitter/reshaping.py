@@ -105,7 +105,7 @@ def insert_height(builder: Builder, x: Handle) -> Handle:
 
 
 def remove_height(builder: Builder, x: Handle) -> Handle:
-    """Remove the second axis, which `insert_height` inserted and which has length 1."""
+    """Return x without its second axis, which `insert_height` inserted and which has length 1."""
     dims = (x.dims[0], *x.dims[2:])
     if x.is_static:
         return reshape_to(builder, x, dims)

@@ -71,7 +71,8 @@ def _unroll(
 ) -> Tuple[Handle, ...]:
     """Emit a scan as a copy of the body for each step; return the final states, then the stacked results.
 
-    `length`, the number of steps, must be at least 1.
+    `length`, the number of steps, must be at least 1. `reverse`: begin with the last row of each x; the stacked results
+    still have the order of the rows.
     """
     final_state, rows = _run_steps(
         state, [scan_rows.split_rows(builder, x, length) for x in xs], length, reverse, body, captures
@@ -90,8 +91,9 @@ def _scan_in_loop(
 ) -> Tuple[Handle, ...]:
     """Emit a scan as a loop with several steps per iteration, then a loop of single steps for the remaining steps.
 
-    Returns the final states, then the stacked results. The rows of results are written into buffers (see
-    `_zero_buffers`), whose spare rows are dropped at the end.
+    The arguments are those of `_unroll`, but `length` may be known at run time only. Returns the final states, then the
+    stacked results. The rows of results are written into buffers (see `_zero_buffers`), whose spare rows are dropped at
+    the end.
 
     The second loop is omitted if an iteration of the first loop runs a single step. It is also omitted if the known
     length leaves no remaining steps.
@@ -158,6 +160,7 @@ def _run_iterations(
     - `values`: the number of steps that are done, the states, and the result buffers
     - `outer`: the number of all steps, `xs`, and the captures
     - `shapes`: the sizes of each of `values` in all iterations
+    - `reverse`: the first step takes the last row
     """
     states, scanned = len(builder.node.regions[0].inputs) - len(xs), len(xs)
     step_count_tensor = Handle.of(np.asarray(step_count, np.int32))

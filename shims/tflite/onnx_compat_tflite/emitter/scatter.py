@@ -153,7 +153,7 @@ def _replace_rows(
 
 
 def _combine(builder: Builder, reduction: str, x: Handle, y: Handle) -> Handle:
-    """Combine the elements of x and y by the reduction mul, max or min."""
+    """Return the elementwise combination of x and y by the reduction mul, max or min."""
     if reduction == "mul":
         return elementwise.mul(builder, x, y)
     return extremes.maximum(builder, x, y) if reduction == "max" else extremes.minimum(builder, x, y)
@@ -235,9 +235,9 @@ def _combine_runs(builder: Builder, rows: Handle, ordered: Handle, reduction: st
 def _combine_with_later(
     builder: Builder, rows: Handle, ordered: Handle, step: Handle, length: Union[int, Handle], reduction: str
 ) -> Handle:
-    """Combine each row with the row `step` positions after it, if both have the same index in `ordered`.
+    """Return the rows, each combined with the row `step` positions after it if both have the same index in `ordered`.
 
-    `length` is the number of rows.
+    `length` is the number of rows. A row without such a later row does not change.
     """
     count = runtime_sizes.scalar(builder, length)
     later = elementwise.add(builder, counting.count_to(builder, length), step)

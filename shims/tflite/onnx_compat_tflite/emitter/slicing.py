@@ -92,7 +92,7 @@ def slice_known(builder: Builder, x: Handle, begin: Sequence[int], end: Sequence
 def _slice_between(
     builder: Builder, x: Handle, begin: Sequence[int], end: Sequence[int], steps: Sequence[int], dims: Sequence[Any]
 ) -> Handle:
-    """Append STRIDED_SLICE with known bounds; `dims` are the sizes of the result.
+    """Emit STRIDED_SLICE with known bounds; `dims` are the sizes of the result.
 
     The bounds are first adjusted by `_slice_bounds`: XNNPACK of 2.14 ends the process for a bound beyond the axis.
     """
@@ -104,7 +104,7 @@ def _slice_between(
 
 @widen_for("SLICE")
 def add_slice(builder: Builder, x: Handle, begin: Handle, sizes: Handle, dims: Sequence[Any]) -> Handle:
-    """Append SLICE of x: `begin` and `sizes` are vectors with a start and a length for each axis.
+    """Emit SLICE of x: `begin` and `sizes` are vectors with a start and a length for each axis.
 
     A length of -1 means up to the end of the axis. `dims` are the sizes of the result. Raises UnsupportedError if the
     kernel does not accept the rank of x, or neither x's dtype nor a wider dtype.
@@ -118,7 +118,7 @@ def add_slice(builder: Builder, x: Handle, begin: Handle, sizes: Handle, dims: S
 def add_strided_slice(
     builder: Builder, x: Handle, begin: Handle, end: Handle, steps: Sequence[int], dims: Sequence[Any], **masks: int
 ) -> Handle:
-    """Append STRIDED_SLICE. `masks` are options, for example `end_mask`. `dims` are the sizes of the result.
+    """Emit STRIDED_SLICE of x. `masks` are options, for example `end_mask`. `dims` are the sizes of the result.
 
     Raises UnsupportedError if the kernel does not accept the rank of x, or neither x's dtype nor a wider dtype.
     """

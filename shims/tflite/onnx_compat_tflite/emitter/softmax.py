@@ -53,7 +53,7 @@ def _apply_along(builder: Builder, x: Handle, axis: int, builtin: str, **options
 
 
 def _add_softmax(builder: Builder, x: Handle, builtin: str, options: Mapping[str, Any]) -> Handle:
-    """Append SOFTMAX or LOG_SOFTMAX, in float32 for float16. Raises UnsupportedError if the kernel lacks the dtype."""
+    """Emit SOFTMAX or LOG_SOFTMAX, in float32 for float16. Raises UnsupportedError if the kernel lacks the dtype."""
     if x.dtype == "float16":
         return casting.to(
             builder, _add_softmax(builder, casting.to(builder, x, "float32"), builtin, options), "float16"

@@ -129,7 +129,7 @@ def _limit_count(builder: Builder, is_selected: Handle, largest_count: int) -> H
 
 
 def _and_optional(builder: Builder, lhs: Handle, rhs: Optional[Handle]) -> Handle:
-    """Return the logical AND of two tensors; the first itself if there is no second."""
+    """Return the logical AND of two tensors; `lhs` itself if `rhs` is None."""
     return lhs if rhs is None else comparison.logical_and(builder, lhs, rhs)
 
 

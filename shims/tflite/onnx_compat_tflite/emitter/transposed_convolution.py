@@ -73,7 +73,7 @@ def conv_transpose_same(builder: Builder, x: Handle, w: Handle, bias: Optional[H
 def _conv_transpose_groups(
     builder: Builder, x: Handle, w: Handle, bias: Optional[Handle], strides: Ints, groups: int, beyond: Optional[Ints]
 ) -> Handle:
-    """Append a transposed convolution for each group of input channels, concatenate the results, and add the bias.
+    """Emit a transposed convolution for each group of input channels, concatenate the results, and add the bias.
 
     x and the filter w have two or three spatial axes. Without `beyond` the padding is VALID, else SAME. Raises
     UnsupportedError if a number of channels is unknown, or (without `beyond`) a kernel size.

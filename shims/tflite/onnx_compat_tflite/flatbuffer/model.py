@@ -88,7 +88,9 @@ class TensorSpec:
 class OperatorSpec:
     """An operator of a subgraph. `builtin`: its name in `names.OPERATORS`. `inputs`: tensor indices, None if omitted.
 
-    Without a `version`, the writer stores the lowest version that supports the dtypes, shapes and options.
+    `outputs` and `intermediates` are tensor indices too. `mutating` tells for each input whether the kernel changes
+    this variable. `custom_code` and `custom_options` belong to the builtin "CUSTOM". Without a `version`, the writer
+    stores the lowest version that supports the dtypes, shapes and options.
     """
 
     builtin: str

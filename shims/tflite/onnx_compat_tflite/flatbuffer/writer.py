@@ -115,7 +115,10 @@ def _lay_out(model: ModelSpec, outside: bool) -> _Layout:
 
 
 def _layout_ends(model: ModelSpec, constants: Constants, outside: bool) -> Tuple[int, bytearray, List[Hole], List[int]]:
-    """Return (file size in bytes, encoded tables, holes in the tables, byte position of the data of each constant)."""
+    """Return (file size in bytes, encoded tables, holes in the tables, byte position of the data of each constant).
+
+    `outside`: the data of constants lie behind the tables, outside of the flatbuffer, without their lengths.
+    """
     tables, holes = encode("Model", lower(model, constants, outside), b"TFL3")
     prefix = 0 if outside else 4
     starts, end = [], len(tables)

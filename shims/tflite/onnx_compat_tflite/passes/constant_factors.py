@@ -150,7 +150,7 @@ def _add_factor(
 ) -> Optional[int]:
     """Append `array` as a float32 constant, named after the result of `op`, and return its tensor index.
 
-    Returns None, and appends nothing, if the array cannot be a joined constant (see `_can_join`).
+    Returns None, and appends nothing, if the array cannot be a joined constant. `most`, `zeros`: as for `_can_join`.
     """
     if not _can_join(array, most, zeros):
         return None

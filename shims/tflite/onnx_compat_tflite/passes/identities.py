@@ -71,6 +71,9 @@ def _kept_operand(graph: GraphRewriter, op: fb.OperatorSpec) -> Optional[int]:
 
 
 def _is_length(graph: GraphRewriter, index: Optional[int]) -> bool:
-    """Whether a tensor is computed as STRIDED_SLICE(SHAPE(y)): a size of y, which is never negative."""
+    """Whether a tensor is computed as STRIDED_SLICE(SHAPE(y)): a size of y, which is never negative.
+
+    False if `index` is None, an omitted input.
+    """
     cut = graph.producer(index, "STRIDED_SLICE")
     return cut is not None and graph.producer(cut.inputs[0], "SHAPE") is not None

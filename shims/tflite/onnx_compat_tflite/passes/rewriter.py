@@ -162,7 +162,10 @@ class GraphRewriter:
         return self._graph.add(fb.TensorSpec(name, dtype, shape, shape_signature=signature, quantization=quantization))
 
     def add_constant(self, name: str, array: ArrayLike, quantization: Optional[fb.Quantization] = None) -> int:
-        """Append a constant tensor with the dtype and shape of `array`, and return its index."""
+        """Append a constant tensor with the dtype and shape of `array`, and return its index.
+
+        `quantization` None: the tensor is not quantised.
+        """
         array = np.asarray(array)
         return self._graph.add(fb.TensorSpec(name, array.dtype.name, array.shape, array, quantization=quantization))
 
@@ -184,7 +187,7 @@ class GraphRewriter:
 
     # -- changing operators ------------------------------------------------------------------------------------------------
     def set_input(self, op: fb.OperatorSpec, position: int, index: int) -> None:
-        """Replace the input of an operator at `position` by the tensor `index`."""
+        """Replace the input of the operator `op` at `position` by the tensor `index`."""
         self._is_edited = True
         inputs = list(op.inputs)
         before = inputs[position]
@@ -196,7 +199,7 @@ class GraphRewriter:
         self._readers.setdefault(index, []).append(op)
 
     def set_inputs(self, op: fb.OperatorSpec, inputs: Sequence[Optional[int]]) -> None:
-        """Replace all inputs of an operator."""
+        """Replace all inputs of the operator `op`. None stands for an omitted input."""
         self._forget_reader(op)
         op.inputs = list(inputs)
         for index in op.inputs:
@@ -204,11 +207,11 @@ class GraphRewriter:
                 self._readers.setdefault(index, []).append(op)
 
     def set_options(self, op: fb.OperatorSpec, **options: Option) -> None:
-        """Set the given options of an operator; its other options stay."""
+        """Set the given options of the operator `op`; its other options stay."""
         op.options = dict(op.options, **options)
 
     def set_outputs(self, op: fb.OperatorSpec, outputs: Sequence[int]) -> None:
-        """Let an operator write the tensors `outputs` in place of its present outputs.
+        """Let the operator `op` write the tensors `outputs` in place of its present outputs.
 
         The readers of the old and of the new outputs are not changed.
         """

@@ -104,7 +104,7 @@ def _is_quantized(model: fb.ModelSpec) -> bool:
 
 
 def _reset_versions(model: fb.ModelSpec, kind: str) -> None:
-    """Store the kind in the metadata, and clear the operator versions and the minimum runtime version.
+    """Store the kind in the metadata of `model`, and clear its operator versions and its minimum runtime version.
 
     The file writer computes these versions for the quantised dtypes.
     """

@@ -138,8 +138,12 @@ def _pack_integers(
 ) -> List[fb.OperatorSpec]:
     """Append a constant with the integers of the weights, and return the new operators that dequantise this constant.
 
-    `array`: the elements of the weights. The operators are a DEQUANTIZE and, for blocks, a RESHAPE after it. They write
-    the tensor of the float32 weights, which loses its buffer. They are not inserted into the subgraph.
+    `array`: the elements of the weights. `block`: the number of weights that share a scale. A `block` of None, or that
+    does not divide a row into several blocks, gives a scale for each channel. Blocks raise UnsupportedError as
+    `check_blocks` does.
+
+    The operators are a DEQUANTIZE and, for blocks, a RESHAPE after it. They write the tensor of the float32 weights,
+    which loses its buffer. They are not inserted into the subgraph.
     """
     tensor, name = graph.tensors[weights.tensor_index], _packed_name(graph, weights.tensor_index)
     axis, inner = weights.axis, array.size // array.shape[0]

@@ -79,7 +79,7 @@ class _Weights:
     def write_in_type(
         self, region: QuantizedRegion, x: int, out: int, output: int, write: Callable[[int, int], None]
     ) -> None:
-        """Run `write(source, result)`, a function that appends the kernel. `source` and `result` are integer tensors.
+        """Run `write(source, result)`, a function that appends the kernel to `region`, on integer tensors.
 
         `source` has the integers of the float tensor `x`. `out` is the float tensor of the result, and `output` its
         integer tensor.
