@@ -50,9 +50,9 @@ def keep_one_run(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def cut_before(case: Case, values: Values) -> Iterator[Case]:
-    """Yield cases whose nodes before a position are replaced by inputs with their results; late positions first.
+    """Yield cases in which inputs with the results replace all nodes before a position; late positions first.
 
-    Of the positions in the second half, only the last few are tried; of the others, every second one.
+    The positions are 1, 2, 4 and 8 nodes before the end, every second position of the first half, and position 1.
     """
     count = len(case.graph.nodes)
     positions = sorted({count - 1, count - 2, count - 4, count - 8, *range(count // 2, 0, -2), 1}, reverse=True)

@@ -49,7 +49,8 @@ class Range:
     def admits(self, run: Run, outcomes: Mapping[str, str]) -> bool:
         """Whether a run belongs to this range: it has the same state, and each case that both ran ended the same.
 
-        A run without cases belongs only to runs without cases, because nothing shows that it would do the same.
+        The run and the range must have a case in common, because otherwise nothing shows that the results are the same.
+        A run without cases belongs only to a range without cases.
         """
         if run.small["state"] != self.runs[0].small["state"]:
             return False

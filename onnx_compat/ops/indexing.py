@@ -178,7 +178,7 @@ def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) ->
     """
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
-    return p.take(input, _true_indices(condition, input.shape[p.axis_of(axis, input.rank)]), axis)
+    return p.take(input, _true_indices(condition, input.shape[p.existing_axis(axis, input)]), axis)
 
 
 def _true_indices(condition: Tensor, extent: Extent) -> Tensor:

@@ -70,13 +70,14 @@ def quantize_linear(
     The quantized dtype is the dtype of y_zero_point. Without a zero point, it is `output_dtype`, by default uint8. For
     a float dtype, the quotient is not rounded to integers.
 
-    - y_scale: a scalar, a vector along `axis`, or an entry for each block of `block_size` elements along `axis`.
+    - y_scale: a scalar, a vector along `axis`, or an entry for each block of `block_size` elements along `axis`. Without
+      blocks, a vector of one element counts as a scalar.
     - y_zero_point: of the shape of y_scale. Ignored for floats of 8 bits and more.
     - precision: the dtype of the division. 0 is the dtype of the scale if x and the scale are floats and the scale has
       more than 8 bits, else float32.
     - saturate: nonzero clips an 8-bit float; 0 turns numbers out of range into NaN or infinity.
 
-    Raises InvalidModelError if x has no axis `axis` for a vector y_scale.
+    Raises InvalidModelError if y_scale or y_zero_point is a longer vector, and x has no axis `axis`.
     """
     dtype = y_zero_point.dtype if y_zero_point is not None else DType.of(output_dtype) if output_dtype else uint8
     both_float = x.dtype.kind == y_scale.dtype.kind == "f" and y_scale.dtype.bits > 8

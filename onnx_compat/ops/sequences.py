@@ -122,7 +122,7 @@ def split_to_sequence(
     Raises InvalidModelError for sizes or an axis that do not fit. Raises NeedsKnownError if the number of pieces is not
     known.
     """
-    axis = p.axis_of(axis, input.rank)
+    axis = p.existing_axis(axis, input)
     if split is not None and split.rank == 1:
         pieces = p.split(input, axis, as_sizes(split))
     else:

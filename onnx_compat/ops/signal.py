@@ -188,14 +188,18 @@ def _transform_in_two_steps(lines: Tensor, length: Any, inverse: bool, onesided:
 def _transform_matrix(
     rows: Extent, columns: Extent, length: Extent, parts: int, inverse: bool, onesided: bool, dtype: DType
 ) -> Tensor:
-    """Return the matrix of a discrete Fourier transform: [rows * parts, columns * parts of a result].
+    """Return the matrix of a discrete Fourier transform.
 
-    A row of interleaved real and imaginary parts, multiplied by the matrix, gives the transform of the row.
+    A row of interleaved real and imaginary parts, multiplied by the matrix, gives the transform of the row. The matrix
+    has rows * parts rows. It has columns * 2 columns, or `columns` for a one-sided inverse, whose result is real.
 
-    - parts: 1 for a real input, 2 for a complex input. A result has 2 parts; for a one-sided inverse, it has 1.
+    - rows, columns: the number of elements before and after the transform.
+    - length: the length of the transform.
+    - parts: 1 for a real input, 2 for a complex input.
     - inverse: whether the matrix is that of the inverse, with the factor 1 / length.
-    - onesided: whether the rows of an inverse are the one-sided frequencies. Without an inverse, `columns` tells.
-    - dtype: the dtype of the matrix. With static sizes, it is computed in float64.
+    - onesided: whether the rows of an inverse are the one-sided frequencies. Ignored without `inverse`: `columns` is
+      then the number of frequencies of the result.
+    - dtype: the dtype of the matrix. With static sizes, the matrix is computed in float64 and then cast.
     """
     inner = float64 if all(map(is_static, (rows, columns, length))) else dtype
     size: Any = lift(length)

@@ -122,7 +122,7 @@ def split_2(ctx: "Context", input: Tensor, *, split: Optional[Sequence[int]] = N
     Raises InvalidModelError for an axis that is out of range, and for sizes that do not fit the axis or the number of
     outputs.
     """
-    axis = p.axis_of(axis, input.rank)
+    axis = p.existing_axis(axis, input)
     return _split_pieces(ctx, input, axis, split or _equal_parts(input.shape[axis], ctx.outputs))
 
 
@@ -133,7 +133,7 @@ def split_13(ctx: "Context", input: Tensor, split: Optional[Tensor] = None, *, a
     Raises InvalidModelError for an axis that is out of range, and for sizes that do not fit the axis or the number of
     outputs.
     """
-    axis = p.axis_of(axis, input.rank)
+    axis = p.existing_axis(axis, input)
     sizes = _equal_parts(input.shape[axis], ctx.outputs) if split is None else as_sizes(split, ctx.outputs)
     return _split_pieces(ctx, input, axis, sizes)
 
@@ -159,7 +159,7 @@ def split(
 
     Raises LimitError if there are more pieces than the limit `sequence_items`, unless the sizes in `split` are known.
     """
-    axis = p.axis_of(axis, input.rank)
+    axis = p.existing_axis(axis, input)
     if split is not None:
         return _split_pieces(ctx, input, axis, as_sizes(split, ctx.outputs))
     count = ctx.outputs if num_outputs is None else num_outputs

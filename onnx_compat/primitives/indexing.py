@@ -11,7 +11,7 @@ from onnx_compat.ir.dtypes import bool_, int64
 from onnx_compat.primitives.base import apply_primitive, fold, primitive
 from onnx_compat.primitives.elementwise import add, where
 from onnx_compat.primitives.ranges import check_indices, check_rows, check_same
-from onnx_compat.primitives.shape import axis_of
+from onnx_compat.primitives.shape import axis_of, existing_axis
 from onnx_compat.tracing.layout import broadcast_operand, order_without_axes, physical_axis
 from onnx_compat.tracing.sign_analysis import is_nonnegative_tensor
 from onnx_compat.tracing.trace import current_trace
@@ -209,7 +209,7 @@ def cumsum(x: TensorLike, axis: int, exclusive: bool = False, reverse: bool = Fa
     With both, [1, 2, 3] gives [5, 3, 0]. Raises InvalidModelError for an axis that is out of range.
     """
     x = lift(x)
-    axis = axis_of(axis, x.rank)
+    axis = existing_axis(axis, x)
     params = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
     folded = fold("cumsum", [x], [x.dtype], **params)
     if folded is not None:

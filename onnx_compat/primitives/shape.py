@@ -35,6 +35,13 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % rank if rank else 0
 
 
+def existing_axis(axis: int, x: Tensor) -> int:
+    """Return a logical axis of x counted from the front. Raises InvalidModelError if x has no such axis, as a scalar."""
+    if not x.rank:
+        raise InvalidModelError("axis %d is out of range for a scalar" % axis)
+    return axis_of(axis, x.rank)
+
+
 @primitive("fiubsc")
 def reshape(x: TensorLike, shape: Sizes) -> Tensor:
     """The elements, in row-major order, in another shape with the same number of elements.
@@ -313,7 +320,7 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
     Raises InvalidModelError for an axis that is out of range, and the errors of `slice`.
     """
     x = lift(x)
-    axis = axis_of(axis, x.rank)
+    axis = existing_axis(axis, x)
     starts: List[Extent] = [0] * x.rank
     ends: List[Any] = [None] * x.rank
     steps = [1] * x.rank
@@ -324,11 +331,11 @@ def slice_axis(x: TensorLike, axis: int, start: Extent, end: Optional[Extent], s
 def split(x: TensorLike, axis: int, sizes: Sizes) -> List[Tensor]:
     """Split x along an axis into consecutive pieces of the lengths `sizes`. Return a list of Tensors.
 
-    A negative axis counts from the end. Raises InvalidModelError if a static length is negative, or if static lengths
-    do not add up to a static axis.
+    A negative axis counts from the end. Raises InvalidModelError if the axis is out of range or a static length is
+    negative. Raises InvalidModelError also if static lengths do not add up to a static axis.
     """
     x = lift(x)
-    check_pieces(sizes, x.shape[axis_of(axis, x.rank)])
+    check_pieces(sizes, x.shape[existing_axis(axis, x)])
     pieces, start = [], 0  # type: Tuple[List[Tensor], Extent]
     for size in sizes:
         pieces.append(slice_axis(x, axis, start, start + size))

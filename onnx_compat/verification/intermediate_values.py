@@ -207,7 +207,7 @@ class InFile:
         """Run the file and return the values of the model that the file holds, by name, in the file's axis order.
 
         `inputs` are in the axis order of the model. `expected` is not used: the method has the parameters of
-        `InShim.values`.
+        `OnShim.values`.
         """
         feeds = {name: self._to_file_order(name, value) for name, value in flatten_sequences(inputs)}
         return {name: value for name, value in self._file.values(feeds).items() if name in self._held}

@@ -263,11 +263,24 @@ def test_a_text_becomes_what_onnxruntime_makes_of_it(text: str, name: str, value
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18])
-@pytest.mark.parametrize("axis", [2, -3])
-def test_a_split_along_an_axis_that_is_not_there(axis: int, opset: int) -> None:
-    ports = [make_tensor_value_info("x", 1, [1, 2])]
+@pytest.mark.parametrize(("axis", "shape"), [(2, [1, 2]), (-3, [1, 2]), (0, [])])
+def test_a_split_along_an_axis_that_is_not_there(axis: int, shape: List[int], opset: int) -> None:
+    ports = [make_tensor_value_info("x", 1, shape)]
     outputs = [make_tensor_value_info(name, 1, None) for name in "yz"]
     graph = helper.make_graph([make_node("Split", ["x"], ["y", "z"], axis=axis)], "g", ports, outputs)
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=6)
     with pytest.raises(InvalidModelError, match="axis %d is out of range" % axis):
         onnx_compat.prepare(proto, shim="reference")
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes"),
+    [
+        ("SplitToSequence", [], {"axis": 0}),
+        ("Compress", [np.ones(1, bool)], {"axis": 0}),
+        ("CumSum", [np.array(0)], {"exclusive": 1}),
+    ],
+)
+def test_a_scalar_has_no_axis(operator: str, inputs: List[np.ndarray], attributes: Dict[str, int]) -> None:
+    with pytest.raises(InvalidModelError, match="axis 0 is out of range for a scalar"):
+        apply_operator(operator, 17, np.array(1, np.float32), *inputs, **attributes)

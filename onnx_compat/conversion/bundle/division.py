@@ -87,12 +87,14 @@ def divide(model: Model, shim: Shim, refused: Optional[Mapping[str, OnnxCompatEr
 
     - nodes that the shim cannot run (see `survey`)
     - the nodes in `refused` (node name -> error), because the caller knows that the format cannot hold them
-    - nodes with an input or result whose dtype or rank is unknown, at the border of a part (see `_find_failed`)
+    - nodes with an input or result at the border of a part that is no tensor, or whose dtype or rank is unknown (see
+      `_find_failed`)
     - nodes that have one of these nodes in a subgraph
     - all nodes of an indivisible graph (see `is_indivisible`), if it has one of these nodes
 
     Nodes whose results are constants become initializers (see `_fold_known`). Parts whose results nothing reads are
-    dropped. A node that the fallback cannot run raises no error here: see `Division.impossible`.
+    dropped. A node that only computes sizes may be in several parts. A node that the fallback cannot run raises no
+    error here: see `Division.impossible`.
 
     Raises InvalidModelError for an invalid node.
     """

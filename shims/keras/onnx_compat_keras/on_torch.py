@@ -283,8 +283,10 @@ class _Tensors(Windows):
         The gradient is 0 for an x that is no float, or on which the output does not depend. If torch raises
         RuntimeError, as for a kernel without a gradient, `composed_gradient` of the core computes the gradients.
 
-        `refusal`: why the core cannot compute the gradients; "" if it can. Raises UnsupportedError with this reason if
-        torch raises RuntimeError and `refusal` is not "".
+        - bodies: the body, and its derivative, which only `composed_gradient` calls. A `refusal` has no derivative.
+        - captures: the outer values that the bodies read, passed after `xs`.
+        - refusal: why the core cannot compute the gradients; "" if it can. If torch raises RuntimeError and `refusal` is
+          not "", UnsupportedError is raised with this reason.
 
         The tensors are cloned, because torch does not differentiate tensors created in inference mode.
         """

@@ -124,7 +124,11 @@ class _Ports:
             entry.outputs = {name: graph.outputs[outputs.index(index)] for name, index in entry.outputs.items()}
 
     def _add_integers(self, like: int, dtype: str) -> int:
-        """Append a tensor of this dtype for the real numbers of the integer tensor `like`; return its index."""
+        """Append a tensor that stores the real numbers of the quantised tensor `like` in another dtype.
+
+        Return the index of the new tensor. It has the shape and the scales of `like`. Its zero points are shifted: int8
+        to uint8 adds 128.
+        """
         tensor = self._graph.tensors[like]
         assert tensor.quantization is not None
         shift = int(np.iinfo(dtype).min) - int(np.iinfo(tensor.dtype).min)
