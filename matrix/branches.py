@@ -157,9 +157,10 @@ def _general_probability(matrix: Matrix) -> tuple[str, ...]:
 
 
 def minors(pythons: str) -> list[str]:
-    """Return the minor versions of Python that a Requires-Python accepts, the oldest first.
+    """Return the minor versions of Python 3 that a Requires-Python accepts, the oldest first.
 
-    Example: `>=3.7,<3.9` gives 3.7 and 3.8.
+    Example: `>=3.7,<3.9` gives 3.7 and 3.8. A minor version counts if its release 99 is accepted, so `<=3.9` leaves out
+    3.9. Without an upper bound, the list ends at 3.99. Raises InvalidSpecifier for a text that is no Requires-Python.
     """
     specifier = SpecifierSet(pythons)
     return [python for python in (f"3.{minor}" for minor in range(100)) if specifier.contains(f"{python}.99")]

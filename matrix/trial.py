@@ -54,7 +54,14 @@ class Failed(Exception):
 
 @dataclass(eq=False)
 class Trial:
-    """The trial of a branch. `row`: step -> its result as text. `failures`: a text for each step that failed."""
+    """The trial of the branch of a cell. `cell` must have a branch. `folder` has the wheels of all distributions.
+
+    `run` fills these:
+
+    - row: column -> text. The columns are the branch, its Python, each step, and the seconds. A failed step has
+      "FAILED".
+    - failures: a text for each step that failed.
+    """
 
     matrix: Matrix
     cell: Cell

@@ -37,7 +37,10 @@ def read(cell: str, results: Path = RESULTS) -> Record | None:
 
 
 def write(cell: str, inputs: str, status: str, seconds: float, results: Path = RESULTS) -> None:
-    """Write the record of a cell into the folder `results`, by atomic rename. It has a digest of the cell's results."""
+    """Write the record of a cell to `done/<cell>.json` in the folder `results`, by atomic rename.
+
+    The record has the digest of the results file `<cell>.json`, or "" without that file.
+    """
     path = _path(cell, results)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}")

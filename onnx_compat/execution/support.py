@@ -149,7 +149,8 @@ def survey(
     - use_natives: whether the shim's methods for whole operators are tried.
     - watch: called with the name and the traced value of each input and each node output, except in subgraphs.
 
-    Raises InvalidModelError for an invalid node. Any other OnnxCompatError of a node is put into `Survey.failed`.
+    Raises InvalidModelError and LimitError of the trace, and any unexpected error of a custom operator. Any other
+    OnnxCompatError of a node is put into `Survey.failed`, and so is every OnnxCompatError of the emission.
     """
     with shim.scratch() as emitter:
         interpreter = Interpreter(emitter.natives() if use_natives else None, tolerant=True, watch=watch)

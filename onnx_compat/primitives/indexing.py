@@ -80,9 +80,9 @@ def take_along(x: TensorLike, indices: TensorLike, axis: int) -> Tensor:
 def gather_nd(x: TensorLike, indices: TensorLike, batch_dims: int = 0) -> Tensor:
     """The slices of x at coordinates. A coordinate is a vector along the last axis of `indices`.
 
-    The last axis of `indices` has a static length; else NeedsKnownError is raised. The first `batch_dims` axes of x and `indices` are batch axes, which
-    both share. Entry k of a coordinate is an index of axis batch_dims + k of x, and is not negative. The shape of the
-    result is indices.shape[:-1] + x.shape[batch_dims + indices.shape[-1]:].
+    The last axis of `indices` has a static length; else NeedsKnownError is raised. The first `batch_dims` axes of x and
+    `indices` are batch axes, which both share. Entry k of a coordinate is an index of axis batch_dims + k of x, and is
+    not negative. The shape of the result is indices.shape[:-1] + x.shape[batch_dims + indices.shape[-1]:].
 
     Raises InvalidModelError in these cases:
 

@@ -148,11 +148,12 @@ def reshape_orders(before: Sequence[Extent], order: Order, after: Sequence[Exten
 
     `before` and `after` are the shapes, with equal numbers of elements. `order` is the storage order of the operand.
     The axes are divided into groups with equal products. [N, C, H, W] -> [N, g, C/g, H*W] has the groups N -> N;
-    C -> g, C/g; H, W -> H*W.
+    C -> g, C/g; H, W -> H*W. Axes of size 1 are in no group.
 
     - `order` is None: both results are None, the logical order.
-    - The axes of `before` in each group are contiguous in storage: both results keep the storage order of the groups.
-      Inside a group, the axes are in logical order.
+    - The axes of `before` in each group are contiguous in storage: both orders have the groups as they are stored. The
+      axes of a group follow each other in logical order. Example: [2, 4, 5, 6] in (0, 2, 3, 1) -> [2, 2, 2, 30] gives
+      (0, 2, 3, 1) and (0, 3, 1, 2).
     - Otherwise: the pair that `_image_orders` returns.
     """
     if order is None:

@@ -71,7 +71,10 @@ def range_(draw: Draw) -> None:
 
 @template("Shape-Slice", 1.5)
 def slice_by_size(draw: Draw) -> None:
-    """Add a Slice that ends at a fraction of a size at run time."""
+    """Add a Slice along an axis with a bound that is computed at run time: half of the size, or the size minus 1.
+
+    The Slice ends at this bound, or begins there and goes to the end.
+    """
     x = draw.any(range(1, 6))
     axis = draw.integer(0, x.rank - 1)
     size = size_of(draw, x, axis)

@@ -156,10 +156,14 @@ def qlinear_softmax(
 
     If `opset` is 13 or more, the softmax is over `axis`. Otherwise it is over all axes from `axis` on together.
 
-    As in onnxruntime, the softmax is multiplied by 1 / y_scale rounded down to an integer. If `prefers_float_form` and
-    1 / y_scale is within 1e-4 of an integer, DequantizeLinear, Softmax, QuantizeLinear are recorded instead.
+    There are two forms:
 
-    Raises InvalidModelError for an axis that is out of range, and unless a y_scale of the first form has one element.
+    - `prefers_float_form` holds, and 1 / y_scale is within 1e-4 of an integer: DequantizeLinear, Softmax,
+      QuantizeLinear are recorded.
+    - Otherwise: the softmax is multiplied by 1 / y_scale rounded down to an integer, as in onnxruntime. y_scale must
+      have one element.
+
+    Raises InvalidModelError for an axis that is out of range, and for a y_scale of several elements in the second form.
     """
     x = dequantize_linear(X, X_scale, x_zero_point)
     shares = activation.softmax(x, axis=axis) if opset >= 13 else activation.softmax_11(x, axis=axis)
