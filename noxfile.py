@@ -9,6 +9,7 @@
 - nox -s mutation -- MODULE …        mutants that no test of the core kills; without MODULE, of nine modules
 - nox -s against -- REV              conversion, memory and import beside another revision
 - nox -s real                        convert and measure trained networks from published packages
+- nox -s simplify                    compare simplified models with those of onnxsim, onnxslim and onnxruntime
 - nox -s fuzz -- --minutes N         compare shims with onnxruntime on random graphs
 - nox -s branches -- tf2-8           install a branch as a user does; without a name, all branches
 - nox -s suites zoo                  fill the cache of cases; sessions that need the cases do it themselves
@@ -219,6 +220,13 @@ def against(session: nox.Session) -> None:
         session.run("uv", "pip", "install", "--quiet", f"--python={python}", *pins, *wheels)
         pythons.append(f"--python={id_}={python}")
     session.run("python", "-m", "benchmarks", "--bench", "revisions", *pythons, *arguments)
+
+
+@nox.session(requires=["zoo", "suites"], default=False)
+def simplify(session: nox.Session) -> None:
+    """Compare nodes, outputs and latency of simplified models with onnxsim, onnxslim and onnxruntime's basic level."""
+    python = _environment(session, MATRIX.peers["simplifiers"])
+    session.run(python, "-m", "matrix.simplified", *session.posargs, external=True)
 
 
 @nox.session(requires=["wheels"], default=False)

@@ -15,8 +15,8 @@ _HEAD = """\
 # Passes
 
 A pass is a rewrite that keeps the results. Program passes rewrite a recorded program, graph passes the operators of a
-TFLite subgraph. This page is rendered from the registered passes by `python -m matrix render`. CONTRIBUTING.md tells
-how to add a pass.
+TFLite subgraph, model passes an ONNX model. This page is rendered from the registered passes by `python -m matrix
+render`. CONTRIBUTING.md tells how to add a pass.
 
 ## The contract
 
@@ -54,18 +54,24 @@ The first pass runs for every shim; its module is in `onnx_compat/passes`. The o
 those of the graph passes, are in `shims/tflite/onnx_compat_tflite/passes`.\
 """
 
+_MODEL = """\
+`onnx_compat.simplify` runs these passes until a round rewrites nothing: see [Simplification](how/simplification.md).
+Their modules are in `onnx_compat/simplify/rewrites`.\
+"""
+
 
 def page() -> str:
     """Return the text of docs/passes.md."""
-    core, program, graph = _schedules()
+    core, program, graph, models = _schedules()
     lines = [_HEAD, "## Program passes", "", _PROGRAM, ""]
     lines += _table([*core.passes, *program.passes])
     lines += ["", "## Graph passes of TFLite", ""]
-    return "\n".join([*lines, *_table(graph.passes)]) + "\n"
+    lines += [*_table(graph.passes), "", "## Model passes of ONNX", "", _MODEL, "", *_table(models.passes)]
+    return "\n".join(lines) + "\n"
 
 
 def _schedules() -> Any:
-    """Return the schedules of passes: of the core, of the tflite shim for programs, and of the tflite shim for graphs.
+    """Return the schedules of passes: of the core, of the tflite shim for programs and for graphs, and of ONNX models.
 
     Their modules need numpy and no framework.
     """
@@ -75,8 +81,9 @@ def _schedules() -> Any:
     from onnx_compat_tflite.passes import GRAPH, PROGRAM
 
     from onnx_compat.passes import CORE
+    from onnx_compat.simplify import SCHEDULE
 
-    return CORE, PROGRAM, GRAPH
+    return CORE, PROGRAM, GRAPH, SCHEDULE
 
 
 def _table(passes: Any) -> List[str]:

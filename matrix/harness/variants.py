@@ -6,10 +6,12 @@ The outputs must be equal.
 - unknown-dims: each size of an input is a symbol of its own
 - unknown-rank: the ranks of the inputs are unknown
 - composed: the model as it is, without the shim's native operators
+- simplified: the model after `onnx_compat.simplify`
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Union
 
 import onnx
@@ -45,6 +47,14 @@ def loosen_shapes(path: str, ranks: bool) -> bytes:
     return content
 
 
+def _simplify(path: str) -> bytes:
+    """Return the simplified model. Its external data stays in the folder of the model."""
+    from onnx_compat.simplify import simplify
+
+    content: bytes = simplify(onnx.load(path), folder=os.path.dirname(path))[0].SerializeToString()
+    return content
+
+
 def _tensors(type_: onnx.TypeProto) -> Iterable[onnx.TypeProto.Tensor]:
     """Yield the tensor types that a type contains: the type itself, or the element types of a sequence or an optional."""
     kind = type_.WhichOneof("value")
@@ -66,6 +76,7 @@ VARIANTS: Dict[str, Variant] = {
     "unknown-dims": Variant(lambda path: loosen_shapes(path, ranks=False)),
     "unknown-rank": Variant(lambda path: loosen_shapes(path, ranks=True)),
     "composed": Variant(str, {"natives": False}),
+    "simplified": Variant(_simplify),
 }
 
 

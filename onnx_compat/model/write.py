@@ -26,7 +26,7 @@ from onnx_compat.model.types import (
 )
 from onnx_compat.model.versions import ir_for
 
-__all__ = ["extract", "to_proto"]
+__all__ = ["extract", "tensor_proto", "to_proto"]
 
 #: The field of a single value -> the field of a list.
 _LISTS = {"f": "floats", "i": "ints", "s": "strings", "t": "tensors", "g": "graphs", "tp": "type_protos"}
@@ -163,15 +163,8 @@ class _Writer:
         return None, value
 
     def tensor(self, array: np.ndarray, dtype: DType, name: str) -> Any:
-        import onnx
-
         self.dtypes.add(dtype)
-        tensor = onnx.TensorProto(name=name, data_type=dtype.onnx, dims=np.shape(array))
-        if dtype is dtypes.string:
-            tensor.string_data.extend(text.encode("utf-8", "surrogateescape") for text in np.ravel(array).tolist())
-        else:
-            tensor.raw_data = encode_elements(array, dtype)
-        return tensor
+        return tensor_proto(array, dtype, name)
 
     def value(self, name: str, kind: Optional[Type]) -> Any:
         import onnx
@@ -205,6 +198,18 @@ class _Writer:
             return 0
         self.dtypes.add(dtype)
         return dtype.onnx
+
+
+def tensor_proto(array: np.ndarray, dtype: DType, name: str) -> Any:
+    """Return a carrier array as an onnx.TensorProto with its data inside."""
+    import onnx
+
+    tensor = onnx.TensorProto(name=name, data_type=dtype.onnx, dims=np.shape(array))
+    if dtype is dtypes.string:
+        tensor.string_data.extend(text.encode("utf-8", "surrogateescape") for text in np.ravel(array).tolist())
+    else:
+        tensor.raw_data = encode_elements(array, dtype)
+    return tensor
 
 
 def _put(proto: Proto, kind: Optional[Type], writer: _Writer) -> None:

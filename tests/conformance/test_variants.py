@@ -9,6 +9,7 @@ from onnx import TensorProto, helper
 
 from matrix.harness.run import run_case
 from matrix.harness.variants import VARIANTS, choose_variants, loosen_shapes
+from onnx_compat.simplify import simplify
 
 
 def test_variants_are_found_by_name() -> None:
@@ -73,5 +74,6 @@ def test_a_variant_names_the_prepared_model(variant: str, tmp_path: Path) -> Non
         "composed": (str(path), {"natives": False}),
         "unknown-dims": (loosen_shapes(str(path), ranks=False), {}),
         "unknown-rank": (loosen_shapes(str(path), ranks=True), {}),
+        "simplified": (simplify(onnx.load(str(path)))[0].SerializeToString(), {}),
     }
     assert seen == [(given[variant][0], "some", given[variant][1])]

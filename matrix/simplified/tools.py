@@ -1,0 +1,87 @@
+"""Simplify a model with one tool: `python -m matrix.simplified.tools TOOL SOURCE TARGET [--growth N]`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+
+from matrix.data import ROOT
+
+__all__ = ["OURS", "PEERS", "SIMPLIFIERS", "TOOLS", "run_tool"]
+
+OURS = "onnx-compat"
+SIMPLIFIERS = ("onnxsim", "onnxslim")
+"""The peers with whose best result ours is compared."""
+SECONDS = 900
+"""The time limit of a tool for a model."""
+
+
+def _ours(source: str, target: str, growth: float) -> None:
+    from onnx_compat.simplify import simplify
+
+    onnx.save(simplify(onnx.load(source), growth=growth)[0], target)
+
+
+def _onnxsim(source: str, target: str, _: float) -> None:
+    import onnxsim  # type: ignore[import-not-found]
+
+    onnx.save(onnxsim.simplify(onnx.load(source))[0], target)
+
+
+def _onnxslim(source: str, target: str, _: float) -> None:
+    import onnxslim  # type: ignore[import-not-found]
+
+    onnx.save(onnxslim.slim(onnx.load(source)), target)
+
+
+def _onnxruntime(source: str, target: str, _: float) -> None:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = target
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+TOOLS: dict[str, Callable[[str, str, float], None]] = {
+    OURS: _ours,
+    "onnxsim": _onnxsim,
+    "onnxslim": _onnxslim,
+    "onnxruntime, basic": _onnxruntime,
+}
+PEERS = tuple(name for name in TOOLS if name != OURS)
+
+
+def run_tool(tool: str, source: Path, target: Path, growth: float) -> str:
+    """Simplify a model in a process of its own. Return "", or the reason why there is no simplified model."""
+    command = [sys.executable, "-m", "matrix.simplified.tools", tool, str(source), str(target), f"--growth={growth}"]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, errors="replace", check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done after {SECONDS} seconds"
+    if done.returncode == 0 and target.exists():
+        return ""
+    lines = done.stderr.strip().splitlines()
+    return f"exit code {done.returncode}: {lines[-1][:200] if lines else ''}"
+
+
+def main() -> None:
+    """Simplify the model."""
+    parser = argparse.ArgumentParser(prog="python -m matrix.simplified.tools", description=__doc__)
+    parser.add_argument("tool", choices=TOOLS)
+    parser.add_argument("source")
+    parser.add_argument("target")
+    parser.add_argument("--growth", type=float, default=1.1, help="the factor by which ours may make the file grow")
+    options = parser.parse_args()
+    TOOLS[options.tool](options.source, options.target, options.growth)
+
+
+if __name__ == "__main__":
+    main()
