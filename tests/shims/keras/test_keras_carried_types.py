@@ -39,6 +39,10 @@ def model(name: str) -> ModelProto:
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_file_computes_in_the_type(name: str, tmp_path: Path) -> None:
     source, path, dtype = model(name), tmp_path / "m.keras", DType.of(name)
+    if not hasattr(keras.ops, "view" if dtype.kind == "f" else "bitwise_and"):
+        with pytest.raises(onnx_compat.UnsupportedError, match=r"this Keras has no ops"):
+            onnx_compat.convert(source, path)
+        return
     onnx_compat.convert(source, path)
     converted = onnx_compat.load_converted(path)
     assert [port.type.dtype.name for port in (*converted.inputs, *converted.outputs)] == [name, name]
@@ -54,6 +58,7 @@ def test_a_file_computes_in_the_type(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(by_keras, from_public(wanted)[0])
 
 
+@pytest.mark.skipif(not hasattr(keras.ops, "view"), reason="this Keras cannot round to bfloat16")
 def test_weights_and_products_of_bfloat16(tmp_path: Path) -> None:
     random = np.random.RandomState(0)
     x, w = (random.standard_normal(shape).astype(np.float32) for shape in ((2, 40), (40, 3)))
