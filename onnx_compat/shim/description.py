@@ -8,11 +8,12 @@ from typing import AbstractSet, Any, Dict, List, Mapping, NamedTuple, Sequence, 
 
 import numpy as np
 
-__all__ = ["KERAS_PORT_NAMES", "Description", "OpenedFile", "Preview", "Step", "steps_between"]
+__all__ = ["KERAS_PORTS", "Description", "OpenedFile", "Preview", "Step", "steps_between"]
 
-#: The member of a .keras file that has the names of the model's inputs and outputs, if Keras has other names for some:
-#: {"inputs": [...], "outputs": [...]}, in the order of the Keras model. Keras does not read it, and drops it when it saves.
-KERAS_PORT_NAMES = "onnx_compat.json"
+#: The member of a .keras file that has the names and dtypes of the model's inputs and outputs, if Keras has others for some:
+#: {"inputs": [names], "input_types": [dtypes], "outputs": [...], "output_types": [...]}, in the order of the Keras model.
+#: Keras does not read it, and drops it when it saves.
+KERAS_PORTS = "onnx_compat.json"
 
 
 class Description(NamedTuple):

@@ -74,7 +74,11 @@ QUANTITIES = [
     Quantity("docs/howto/threads.md", "more than 2 GB", *PROTOBUF),
     Quantity("docs/matrix.md", "within 10 seconds", "matrix/fuzz/worker.py", r"^CASE_SECONDS = (\d+)"),
     Quantity(
-        "docs/reference/formats.md", "up to 2048 nodes",
+        "docs/reference/formats.md", "at most 1024 rounds",
+        "shims/keras/onnx_compat_keras/functional/rounds.py", r"^_MOST_ROUNDS = (\d+)",
+    ),
+    Quantity(
+        "docs/reference/formats.md", "2048 nodes",
         "shims/keras/onnx_compat_keras/functional/control.py", r"^_MOST_UNROLLED = (\d+)",
     ),
     Quantity("docs/how/programs.md", "exit code 70", CODES, r"^INTERNAL = (\d+)"),

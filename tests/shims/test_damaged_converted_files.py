@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 import onnx_compat
 from onnx_compat.discovery.selection import find
 from onnx_compat.errors import OnnxCompatError, UnexpectedError
-from onnx_compat.shim.description import KERAS_PORT_NAMES
+from onnx_compat.shim.description import KERAS_PORTS
 
 
 def _convert(folder: Path, shim: str, form: str) -> Path:
@@ -67,7 +67,7 @@ def test_a_keras_file(shim_name: str, tmp_path: Path) -> None:
         path.write_bytes(content[:size])
         _check(path, shim_name)
     path.write_bytes(content)
-    if KERAS_PORT_NAMES in zipfile.ZipFile(path).namelist():
+    if KERAS_PORTS in zipfile.ZipFile(path).namelist():
         damaged = bytearray(content)
         start = content.rindex(b"x:0") if b"x:0" in content else len(content) // 2
         damaged[start : start + 2] = b"\xff\xff"

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from onnx_compat.boundary import DAMAGED
 from onnx_compat.errors import InputError, InvalidModelError
-from onnx_compat.shim.description import KERAS_PORT_NAMES, Description
+from onnx_compat.shim.description import KERAS_PORTS, Description
 
 __all__ = ["describe_keras_file"]
 
@@ -42,7 +42,7 @@ def describe_keras_file(path: str) -> Description:
     try:
         with zipfile.ZipFile(path) as archive:
             config, metadata = _read_json(archive, "config.json"), _read_json(archive, "metadata.json")
-            names = _read_json(archive, KERAS_PORT_NAMES) if KERAS_PORT_NAMES in archive.namelist() else {}
+            ports = _read_json(archive, KERAS_PORTS) if KERAS_PORTS in archive.namelist() else {}
             weights = [info.file_size for info in archive.infolist() if info.filename.startswith("model.weights")]
         layers = list(_iterate_layers(config))
         modules = Counter("%s" % layer["class_name"] for layer in layers if layer["class_name"] != "InputLayer")
@@ -59,7 +59,7 @@ def describe_keras_file(path: str) -> Description:
         }
         counts = sorted(modules.items(), key=lambda item: (-item[1], item[0]))
         tables = {
-            "inputs_and_outputs": _set_names(_port_rows(config), [*names.get("inputs", ()), *names.get("outputs", ())]),
+            "inputs_and_outputs": _restore_ports(_port_rows(config), ports),
             "layer_counts": [{"layer": k, "count": n} for k, n in counts],
         }
     except OSError as error:
@@ -121,11 +121,13 @@ def _port_rows(model: Dict[str, Any]) -> List[Row]:
     return [{"": kind, "name": name, **_output_type(by_name[name])} for kind, name in ports]
 
 
-def _set_names(rows: List[Row], names: List[Any]) -> List[Row]:
-    """Return the rows of ports with the names of the ONNX model; unchanged if there is no name for each row."""
-    if len(names) != len(rows):
-        return rows
-    return [{**row, "name": str(name)} for row, name in zip(rows, names)]
+def _restore_ports(rows: List[Row], ports: Dict[str, Any]) -> List[Row]:
+    """Return the rows of ports with the names and dtypes of the ONNX model. A list without an entry for each row is not used."""
+    for column, keys in (("name", ("inputs", "outputs")), ("type", ("input_types", "output_types"))):
+        entries = [str(entry) for key in keys for entry in ports.get(key, ())]
+        if len(entries) == len(rows):
+            rows = [{**row, column: entry} for row, entry in zip(rows, entries)]
+    return rows
 
 
 def _layer_names(layers: Json) -> Iterator[str]:

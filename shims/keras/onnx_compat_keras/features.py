@@ -199,3 +199,10 @@ def loads_while_loops() -> bool:
 
 
 _LOOPS: Dict[str, bool] = {}
+
+
+def loads_scans() -> bool:
+    """Whether files hold loops as `keras.ops.scan`: on JAX, where they hold no while loop, if this Keras has `scan`."""
+    import keras
+
+    return back_end() == "jax" and hasattr(keras.ops, "scan")

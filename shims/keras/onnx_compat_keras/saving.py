@@ -8,29 +8,32 @@ import tempfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import keras
 
-from onnx_compat.shim import Compiled, DType, InvalidModelError, Port, Preview, Program, UnsupportedError
-from onnx_compat.shim.description import KERAS_PORT_NAMES
+from onnx_compat.shim import Compiled, DType, InvalidModelError, Port, Preview, Program, UnsupportedError, dtypes
+from onnx_compat.shim.description import KERAS_PORTS
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.compiling import Functional
 from onnx_compat_keras.features import wide
 from onnx_compat_keras.framework_types import KerasModel
 from onnx_compat_keras.functional import build_functional, other_errors, preview_model
+from onnx_compat_keras.functional.base import carrier
 from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.runners import make_runner
 
 __all__ = ["load", "preview", "save"]
 
-_LARGEST = 1 << 24  # bytes of the names of inputs and outputs
+_LARGEST = 1 << 24  # bytes of the names and dtypes of inputs and outputs
+_KEYS = ("inputs", "input_types", "outputs", "output_types")
 
 
 def save(program: Program, path: str) -> None:
     """Write the functional Keras model of a program to the `.keras` file `path`, and replace an old file.
 
-    If Keras has another name for an input or output, the file also stores the names of the program, which `load` reads.
+    If Keras has another name or dtype for an input or output, the file also stores those of the program, which `load`
+    reads.
 
     Raises UnsupportedError if a functional model cannot express the program. The error names the node, if a node is the
     cause. Its `other_errors` is a dict {name of another node that the model cannot express: its error}.
@@ -40,7 +43,7 @@ def save(program: Program, path: str) -> None:
         file = Path(folder) / "model.keras"  # Keras insists on the suffix
         with wide():
             model.save(file)
-        _add_port_names(file, model, program)
+        _add_ports(file, model, program)
         shutil.move(str(file), path)
 
 
@@ -68,31 +71,38 @@ def _build(program: Program) -> Tuple[KerasModel, Names]:
         raise refusal from error
 
 
-def _add_port_names(file: Path, model: KerasModel, program: Program) -> None:
-    """Store the names of all inputs and outputs in a `.keras` file, if Keras has another name for any of them.
+def _add_ports(file: Path, model: KerasModel, program: Program) -> None:
+    """Store the names and dtypes of all inputs and outputs in a `.keras` file, if Keras has others for any of them.
 
-    The member `KERAS_PORT_NAMES` of the file has the JSON object {"inputs": [names], "outputs": [names]}.
+    The member `KERAS_PORTS` of the file has a JSON object with the keys of `_KEYS`: lists of names and of dtypes.
     """
-    names = {
-        "inputs": [port.name for port in program.inputs],
-        "outputs": [port.name for port in program.outputs],
-    }
-    if names != {"inputs": [tensor.name for tensor in model.inputs], "outputs": list(model.output_names)}:
-        with zipfile.ZipFile(file, "a") as archive:
-            archive.writestr(KERAS_PORT_NAMES, json.dumps(names))
+    ports = dict(zip(_KEYS, (*_describe(program.inputs), *_describe(program.outputs))))
+    tensors = [*model.inputs, *model.outputs]
+    names = [tensor.name for tensor in model.inputs] + list(model.output_names)
+    if [*ports["inputs"], *ports["outputs"]] == names and [*ports["input_types"], *ports["output_types"]] == [
+        tensor.dtype for tensor in tensors
+    ]:
+        return
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr(KERAS_PORTS, json.dumps(ports))
+
+
+def _describe(ports: Sequence[Port]) -> Tuple[List[str], List[str]]:
+    """Return (the names of ports, the names of their dtypes)."""
+    return [port.name for port in ports], [port.dtype.name for port in ports]
 
 
 def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
     """Load a `.keras` file in safe mode, which runs no code of the file.
 
     Returns (compiled model, input ports, output ports). `native` of the compiled model is the loaded Keras model. Keras
-    chooses the device. The ports have the names of the ONNX model if `save` stored them, else Keras' names.
+    chooses the device. The ports have the names and dtypes of the ONNX model if `save` stored them, else those of Keras.
 
     Raises InvalidModelError in these cases:
 
     - Keras cannot load the file.
     - The model is not functional.
-    - The stored names are damaged.
+    - The stored names and dtypes are damaged.
     """
     try:
         with wide():
@@ -103,42 +113,59 @@ def load(path: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         raise InvalidModelError("Keras does not load '%s': %s" % (path, cause_of(error)), shim="keras") from error
     if not isinstance(model, keras.Model) or not hasattr(model, "inputs"):
         raise InvalidModelError("'%s' does not hold a functional Keras model" % path, shim="keras")
-    names = _port_names(path)
-    inputs = _ports(names.get("inputs"), [tensor.name for tensor in model.inputs], model.inputs)
-    outputs = _ports(names.get("outputs"), model.output_names, model.outputs)
-    return make_runner(Functional(model), lambda: model, inputs, outputs), inputs, outputs
+    stored = _stored_ports(path)
+    inputs = _ports([tensor.name for tensor in model.inputs], model.inputs)
+    outputs = _ports(model.output_names, model.outputs)
+    compiled = make_runner(Functional(model), lambda: model, inputs, outputs)
+    inputs = _restore(inputs, stored.get("inputs"), stored.get("input_types"))
+    return compiled, inputs, _restore(outputs, stored.get("outputs"), stored.get("output_types"))
 
 
-def _port_names(path: str) -> Dict[str, Any]:
-    """Return the JSON object that `_add_port_names` stored in a file.
+def _stored_ports(path: str) -> Dict[str, Any]:
+    """Return the JSON object that `_add_ports` stored in a file.
 
     Returns {} if the file has no such member, or if its JSON is no object. Raises InvalidModelError if the member is no
     JSON, damaged, or larger than 16 MB.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            if KERAS_PORT_NAMES not in archive.namelist():
+            if KERAS_PORTS not in archive.namelist():
                 return {}
-            if archive.getinfo(KERAS_PORT_NAMES).file_size > _LARGEST:
+            if archive.getinfo(KERAS_PORTS).file_size > _LARGEST:
                 raise ValueError("it has more than %d bytes" % _LARGEST)
-            names = json.loads(archive.read(KERAS_PORT_NAMES).decode("utf-8"))
+            names = json.loads(archive.read(KERAS_PORTS).decode("utf-8"))
     except (ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
         raise InvalidModelError(
-            "the names in '%s' (%s) are damaged: %s" % (path, KERAS_PORT_NAMES, error),
+            "the names in '%s' (%s) are damaged: %s" % (path, KERAS_PORTS, error),
             hint="convert the model again, or copy the file again",
             shim="keras",
         ) from error
     return names if isinstance(names, dict) else {}
 
 
-def _ports(names: Any, keras_names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:
-    """Return the ports of tensors, in order, with the dtypes and shapes of the tensors.
-
-    The ports are named by `names`, if it is a list of distinct strings, one for each tensor. Otherwise they are named
-    by `keras_names`.
-    """
-    if not isinstance(names, list) or len(names) != len(tensors) or not all(isinstance(name, str) for name in names):
-        names = list(keras_names)
-    if len(set(names)) != len(names):
-        names = list(keras_names)
+def _ports(names: Sequence[str], tensors: Sequence[Any]) -> Tuple[Port, ...]:
+    """Return the ports of tensors, in order, with these names and the dtypes and shapes of the tensors."""
     return tuple(Port(name, DType.of(tensor.dtype), tuple(tensor.shape)) for name, tensor in zip(names, tensors))
+
+
+def _restore(ports: Sequence[Port], names: Any, types: Any) -> Tuple[Port, ...]:
+    """Return the ports with the names and dtypes that a file stores, which are not yet checked.
+
+    - `names`: used if it is a list of distinct strings, one for each port.
+    - `types`: used for a port if it is a list of strings, one for each port, and the dtype has the carrier of the port.
+    """
+    count = len(ports)
+    if _are_strings(names, count) and len(set(names)) == count:
+        ports = [port._replace(name=name) for port, name in zip(ports, names)]
+    if _are_strings(types, count):
+        carried = {dtype.name: dtype for dtype in dtypes.ALL if not dtype.native}
+        restored = [carried.get(name, port.dtype) for port, name in zip(ports, types)]
+        ports = [
+            port._replace(dtype=dtype) if carrier(dtype) == port.dtype else port for port, dtype in zip(ports, restored)
+        ]
+    return tuple(ports)
+
+
+def _are_strings(values: Any, count: int) -> bool:
+    """Whether `values` is a list of `count` strings."""
+    return isinstance(values, list) and len(values) == count and all(isinstance(value, str) for value in values)

@@ -20,13 +20,17 @@ RNG = np.random.RandomState(0)
 
 
 class Sample(NamedTuple):
-    """Nodes, the inputs with their declared shapes, feeds, constants, and the back ends whose files hold the nodes."""
+    """Nodes, the inputs with their declared shapes, feeds, constants, and the back ends whose files hold the nodes.
+
+    `needs`: the functions of keras.ops without which a file does not hold the nodes.
+    """
 
     nodes: Sequence[Any]
     shapes: Mapping[str, Any]
     feeds: Mapping[str, np.ndarray]
     weights: Mapping[str, np.ndarray] = {}
     back_ends: Sequence[str] = ALL
+    needs: Sequence[str] = ()
 
 
 def to_model(sample: Sample) -> ModelProto:
@@ -136,6 +140,18 @@ def integer_powers() -> Sample:
     return Sample([node("Pow", "x y", "z")], {"x": ["n"], "y": ["n"]}, {"x": x, "y": y}, {}, ("tensorflow", "torch"))
 
 
+def bounds_of_int64() -> Sample:
+    nodes = [
+        node("Clip", "x low high", "a"),
+        node("Clip", "x low", "b"),
+        node("Max", "x y", "c"),
+        node("Min", "x y", "d"),
+    ]
+    x = np.array([2**62, -(2**62), 2**33 + 1, 5, 0], np.int64)
+    weights = {"low": np.array(-(2**34), np.int64), "high": np.array(2**33, np.int64)}
+    return Sample(nodes, {"x": ["n"], "y": ["n"]}, {"x": x, "y": x[::-1].copy()}, weights)
+
+
 def bits() -> Sample:
     """Return operations on bits by constants, and triangles of an empty matrix."""
     nodes = [node("BitwiseAnd", "x m", "a"), node("BitwiseOr", "x m", "b"), node("Trilu", "e", "c", upper=0)]
@@ -154,7 +170,7 @@ def scatter_in_order() -> Sample:
 
 
 def static_scan(reverse: int) -> Sample:
-    """Return a Scan of a known length, which is unrolled where Keras loads no while_loop."""
+    """Return a Scan of a known length, which files of JAX hold too."""
     port = helper.make_tensor_value_info
     body = helper.make_graph(
         [node("MatMul", "h m", "p"), node("Add", "p x", "k"), node("Tanh", "k", "y"), node("Identity", "y", "z")],
@@ -163,6 +179,57 @@ def static_scan(reverse: int) -> Sample:
     scan = node("Scan", "h0 xs", "last all", body=body, num_scan_inputs=1, scan_input_directions=[reverse])
     feeds = {"h0": numbers(2, 3), "xs": numbers(5, 2, 3)}
     return Sample([scan], {"h0": [2, 3], "xs": [5, 2, 3]}, feeds, {"m": numbers(3, 3)})
+
+
+def loop_of_rounds(count: int, ends: bool) -> Sample:
+    """Return a Loop with a known limit of its rounds. If `ends`, it ends before; else it stacks two results of each round."""
+    port = helper.make_tensor_value_info
+    again = node("Less", "s limit", "again") if ends else node("Identity", "c", "again")
+    nodes = [node("MatMul", "h m", "p"), node("Tanh", "p", "y"), node("ReduceSum", "y", "s", keepdims=0), again]
+    nodes += [node("Identity", "y", "z"), node("Mul", "y y", "q")]
+    rows = [] if ends else [port("z", FLOAT, [1, 4]), port("q", FLOAT, [1, 4])]
+    body = helper.make_graph(
+        nodes, "body", [port("i", INT64, []), port("c", TensorProto.BOOL, []), port("h", FLOAT, [1, 4])],
+        [port("again", TensorProto.BOOL, []), port("y", FLOAT, [1, 4]), *rows],
+    )  # fmt: skip
+    loop = node("Loop", "n yes h0", "last" if ends else "last all squares", body=body)
+    weights = {
+        "n": np.array(count), "yes": np.array(True), "m": np.eye(4, dtype=np.float32) * np.float32(1.1),
+        "limit": np.float32(1.5),
+    }  # fmt: skip
+    return Sample([loop], {"h0": [1, 4]}, {"h0": np.full((1, 4), 0.1, np.float32)}, weights, needs=["scan"])
+
+
+def empty_batch() -> Sample:
+    """Return pools and reductions of an empty batch, and arithmetic on the length of an empty axis."""
+    nodes = [
+        node("GlobalMaxPool", "x", "a"),
+        node("ReduceMin", "x axes", "b", keepdims=0),
+        node("Shape", "x", "s"),
+        node("Sub", "s one", "c"),
+    ]
+    weights = {"axes": np.array([1, 3], np.int64), "one": np.array([1], np.int64)}
+    return Sample(nodes, {"x": ["n", 3, 4, 5]}, {"x": np.zeros((0, 3, 4, 5), np.float32)}, weights)
+
+
+def extremes_of_nothing() -> Sample:
+    nodes = [node(operator, "%s axes" % x, operator + x) for operator in ("ReduceMax", "ReduceMin") for x in "xij"]
+    feeds = {"x": np.zeros((2, 0), np.float32), "i": np.zeros((2, 0), np.int64), "j": np.zeros((2, 0), np.int8)}
+    return Sample(nodes, {name: ["n", 0] for name in feeds}, feeds, {"axes": np.array([1], np.int64)})
+
+
+def sums_of_float16() -> Sample:
+    """Return sums of many float16 numbers, which float16 cannot hold one after the other: 2048 + 1 is 2048."""
+    nodes = [
+        node("MatMul", "x w", "a"),
+        node("ReduceSum", "x axes", "b"),
+        node("ReduceMean", "x axes", "c"),
+        node("CumSum", "x axis", "d"),
+        node("Softmax", "x", "e"),
+    ]
+    weights = {"w": np.ones((5000, 2), np.float16), "axes": np.array([1], np.int64), "axis": np.array(1, np.int64)}
+    x = np.ones((2, 5000), np.float16) * np.array([[1], [0.5]], np.float16)
+    return Sample(nodes, {"x": ["n", 5000]}, {"x": x}, weights)
 
 
 def expand() -> Sample:
@@ -186,10 +253,16 @@ SAMPLES: Dict[str, Callable[[], Sample]] = {
     "uint64": uint64_arithmetic,
     "powers of integers": integer_powers,
     "bits": bits,
+    "bounds of int64": bounds_of_int64,
     "scatter in order": scatter_in_order,
     "expand": expand,
     "scan of a known length": lambda: static_scan(0),
     "reverse scan of a known length": lambda: static_scan(1),
+    "loop of 700 rounds": lambda: loop_of_rounds(700, ends=False),
+    "loop of at most 100 rounds that ends": lambda: loop_of_rounds(100, ends=True),
+    "empty batch": empty_batch,
+    "extremes of an empty axis": extremes_of_nothing,
+    "sums of float16": sums_of_float16,
 }
 
 
@@ -197,7 +270,7 @@ SAMPLES: Dict[str, Callable[[], Sample]] = {
 def test_a_file_computes_what_keras_has_no_layer_for(name: str, tmp_path: Path) -> None:
     sample = SAMPLES[name]()
     source, path = to_model(sample), tmp_path / "model.keras"
-    if back_end() not in sample.back_ends:
+    if back_end() not in sample.back_ends or not all(hasattr(keras.ops, name) for name in sample.needs):
         with pytest.raises(onnx_compat.UnsupportedError):
             onnx_compat.convert(source, path)
         return

@@ -2,7 +2,7 @@
 
     mul(mul(x, 0.5), add(erf(mul(x, 0.7071)), 1))  =>  activation(x, name="gelu")
 
-Conditions: a float result of the shape of x, and Keras has the activation. Bodies of loops and branches are not rewritten.
+Conditions: a result of the shape of x, of a float dtype that numpy has, and Keras has the activation. Bodies of loops and branches are not rewritten.
 """
 
 from typing import Callable, Dict, Optional, Sequence
@@ -43,7 +43,7 @@ def _activation_rule(application: Application) -> Sequence[Spec]:
 
 def _find(node: Node) -> Optional[Replacement]:
     """Return the activation that replaces a node. Returns None if the node ends no composition, or Keras lacks it."""
-    if len(node.outputs) != 1 or node.outputs[0].spec.dtype.kind != "f":
+    if len(node.outputs) != 1 or node.outputs[0].spec.dtype.kind != "f" or not node.outputs[0].spec.dtype.native:
         return None
     for find in _FINDERS:
         match = find(node)

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ from onnx_compat_keras.framework_types import Handle, SymbolicTensor
 from onnx_compat_keras.functional.names import Names
 from onnx_compat_keras.functional.slicing import cut
 
-__all__ = ["Base", "Known", "Scope", "is_known", "kernel_weights", "policy", "storage", "unify"]
+__all__ = ["Base", "Known", "Scope", "carrier", "is_known", "kernel_weights", "policy", "storage", "unify"]
 
 #: A constant of at most this many elements may be a literal argument of an operation; a larger one is a layer's weight.
 _LITERAL = 16
@@ -121,13 +121,19 @@ class Base(Emitter):
         finally:
             self.scope = outer
 
+    @property
+    def out(self) -> Spec:
+        """The physical type of the (first) result of the current node, with the carrier of a carried dtype."""
+        spec = super().out
+        return Spec(carrier(spec.dtype), spec.shape)
+
     # -- exactness -------------------------------------------------------------------------------------------------
     def check(self, name: str) -> None:
         """Raise UnsupportedError if Keras cannot compute the operation or layer `name` exactly in each dtype of `types()`.
 
         Keras cannot do this for
 
-        - carried dtypes, complex dtypes, and dtypes that Keras lacks (see `has_type`),
+        - complex dtypes, and dtypes that Keras lacks (see `has_type`),
         - float64, except on TensorFlow,
         - a dtype for which `is_exact` returns False. For uint64, it is asked about int64 (see `storage`).
         """
@@ -139,12 +145,10 @@ class Base(Emitter):
     def check_dtypes(self) -> None:
         """Raise UnsupportedError if Keras cannot compute in the dtype of an argument or result of the current node.
 
-        The dtypes are those of `types()`. Keras cannot compute in carried dtypes, complex dtypes, uint64, and dtypes
-        that it lacks (see `has_type`); in float64 only on TensorFlow.
+        The dtypes are those of `types()`. Keras cannot compute in complex dtypes, and in dtypes that it lacks (see
+        `has_type`); in float64 only on TensorFlow.
         """
         for dtype in self.types():
-            if not dtype.native:
-                raise UnsupportedError("a Keras model has no %s" % dtype.name)
             if not has_type(dtype.name) or dtype.kind == "c":
                 raise UnsupportedError("Keras on %s does not compute with %s" % (self.back_end, dtype.name))
             if dtype.name == "float64" and self.back_end != "tensorflow":
@@ -162,15 +166,18 @@ class Base(Emitter):
         For another dtype, return `result` unchanged. The cast is needed because Keras returns a wider integer dtype
         than it declares on some back ends.
         """
-        dtype = self.node.outputs[0].spec.dtype
+        dtype = self.out.dtype
         if dtype.kind not in "iu" or dtype.bits == 64:
             return result
         return self.unchecked_ops.cast(result, dtype.name)
 
     def types(self) -> List[DType]:
-        """Return the dtypes of the tensor arguments, then of the results, of the current node. Lists of tensors are skipped."""
+        """Return the dtypes of the tensor arguments, then of the results, of the current node. Lists of tensors are skipped.
+
+        In place of a carried dtype, the list has its carrier.
+        """
         specs = [arg.spec for arg in self.node.args if isinstance(arg, (Ref, Const))]
-        return [spec.dtype for spec in specs + [output.spec for output in self.node.outputs]]
+        return [carrier(spec.dtype) for spec in specs + [output.spec for output in self.node.outputs]]
 
     # -- names and layers --------------------------------------------------------------------------------------------
     def name(self, result: Handle) -> Handle:
@@ -227,7 +234,7 @@ class Base(Emitter):
         output. Raises UnsupportedError as `check` does.
         """
         self.check(kind)
-        dtype = self.computed or self.node.outputs[0].spec.dtype
+        dtype = self.computed or self.out.dtype
         layer = getattr(keras.layers, kind)(name=self._fresh(kind), dtype=policy(dtype), **config)
         self.names.add(layer, self._current_node())
         self._created.add(id(layer))
@@ -236,11 +243,33 @@ class Base(Emitter):
             layer.set_weights(list(weights))
         return result
 
+    # -- sums of float16 ---------------------------------------------------------------------------------------------
+    def sums_in_float16(self) -> bool:
+        """Whether a layer or operation for the current node would accumulate in float16: a float16 result on TensorFlow.
+
+        False inside `through_float32`, which sets `self.computed`.
+        """
+        return self.back_end == "tensorflow" and self.computed is None and self.out.dtype.name == "float16"
+
+    def through_float32(self, method: Callable[..., Any], *operands: Optional[Handle], **params: Any) -> Handle:
+        """Call `method` with float16 operands as float32, and return its result as float16."""
+        self.computed = dtypes.float32
+        try:
+            out = method(*map(self._to_float32, operands), **params)
+        finally:
+            self.computed = None
+        return self.ops.cast(out, "float16")
+
+    def _to_float32(self, handle: Optional[Handle]) -> Optional[Handle]:
+        if isinstance(handle, Known):
+            return Known(handle.array.astype(np.float32), dtypes.float32)
+        return None if handle is None else self.ops.cast(handle, "float32")
+
     # -- constants ---------------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Known:
         if dtype.name == "uint64":
             return Known(array.astype(np.int64), dtypes.int64)  # the cast wraps: see `storage`
-        return Known(array, dtype)
+        return Known(array, carrier(dtype))
 
     def tensor(self, handle: Handle) -> Handle:
         """Return a handle as a symbolic tensor. A constant becomes the result of a layer, by `constant_tensor`."""
@@ -335,26 +364,32 @@ class Base(Emitter):
         return self.scope.zero
 
     def placeholder(self, spec: Spec) -> Handle:
-        if not spec.dtype.native or spec.dtype.kind == "s" or not has_type(spec.dtype.name):
+        if spec.dtype.kind == "s" or not has_type(storage(spec.dtype)):
             raise UnsupportedError("a Keras model on %s has no %s" % (self.back_end, spec.dtype.name))
         sizes = [int(size) if isinstance(size, (int, np.integer)) else None for size in spec.shape]
         return keras.Input(batch_shape=sizes, dtype=storage(spec.dtype))
 
 
-def storage(dtype: DType) -> str:
-    """Return the name of the dtype in which symbolic tensors store a dtype: "int64" for uint64, else its own name.
+def carrier(dtype: DType) -> DType:
+    """Return the dtype in which Keras computes a dtype that numpy lacks: float32 for bfloat16. Another is returned unchanged."""
+    return dtype if dtype.native else DType.of(dtype.numpy)
 
-    An int64 tensor stores the bits of uint64, for which Keras promises results in 32 bits (see `FunctionalUnsigned64`).
+
+def storage(dtype: DType) -> str:
+    """Return the name of the dtype in which symbolic tensors store a dtype.
+
+    It is "int64" for uint64, the name of the carrier for a carried dtype, and else the name of the dtype. An int64
+    tensor stores the bits of uint64, for which Keras promises results in 32 bits (see `FunctionalUnsigned64`).
     """
-    return "int64" if dtype.name == "uint64" else str(dtype.name)
+    return "int64" if dtype.name == "uint64" else carrier(dtype).name
 
 
 def policy(dtype: DType) -> str:
-    """Return the Keras dtype policy under which a layer keeps a dtype: the name of a float dtype, else "float32".
+    """Return the Keras dtype policy under which a layer keeps a dtype: a float dtype or its carrier, else "float32".
 
     Keras layers cast only floats to the dtype of their policy.
     """
-    return dtype.name if dtype.kind == "f" else "float32"
+    return carrier(dtype).name if dtype.kind == "f" else "float32"
 
 
 def unify(sizes: Sequence[int]) -> Union[int, Tuple[int, ...]]:

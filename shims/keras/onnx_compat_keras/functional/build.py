@@ -4,13 +4,14 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import keras
 
+from onnx_compat.primitives.carried import to_values
 from onnx_compat.shim import OnnxCompatError, Port, Program, Ref, UnsupportedError, emit
 from onnx_compat.shim.emission import emission_errors
 from onnx_compat_keras.causes import cause_of
 from onnx_compat_keras.features import has_type, wide
 from onnx_compat_keras.framework_types import Handle, KerasModel, SymbolicTensor
 from onnx_compat_keras.functional.activations import with_activations
-from onnx_compat_keras.functional.base import policy, storage
+from onnx_compat_keras.functional.base import carrier, policy, storage
 from onnx_compat_keras.functional.emitter import Symbolic
 from onnx_compat_keras.functional.names import Names
 
@@ -70,7 +71,7 @@ def _check_ports(program: Program) -> None:
     reasons: Dict[str, UnsupportedError] = {}
     region = program.region
     for k, port in enumerate((*program.inputs, *program.outputs)):
-        if port.dtype.native and port.dtype.kind != "s" and has_type(port.dtype.name):
+        if port.dtype.kind != "s" and has_type(carrier(port.dtype).name):
             continue
         reason = "'%s' has the type %s, which a Keras model does not have" % (port.name, port.dtype.name)
         value: Any = (*region.inputs, *region.outputs)[k]
@@ -89,7 +90,7 @@ def _check_ports(program: Program) -> None:
 
 def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], output_names: Sequence[str]) -> KerasModel:
     inputs = [
-        keras.Input(batch_shape=port.sizes, dtype=port.dtype.name, name=name)
+        keras.Input(batch_shape=port.sizes, dtype=carrier(port.dtype).name, name=name)
         for port, name in zip(program.inputs, input_names)
     ]
     for tensor in inputs:
@@ -107,7 +108,13 @@ def _model(program: Program, emitter: Symbolic, input_names: Sequence[str], outp
 
 
 def _store(emitter: Symbolic, tensor: SymbolicTensor, port: Port) -> SymbolicTensor:
-    """Return an input as the emitter stores its dtype (see `storage`): a uint64 input is cast to int64."""
+    """Return an input as the emitter stores its dtype (see `storage`).
+
+    A uint64 input is cast to int64. An input of a carried dtype is rounded to the values of this dtype.
+    """
+    if not port.dtype.native:
+        (rounded,) = emit(to_values(port.dtype, len(tensor.shape)), emitter, [tensor])
+        return rounded
     name = storage(port.dtype)
     return tensor if tensor.dtype == name else emitter.unchecked_ops.cast(tensor, name)
 
@@ -118,13 +125,16 @@ def _unpack(tensors: Sequence[SymbolicTensor]) -> Any:
 
 
 def _declare_dtype(emitter: Symbolic, result: Handle, port: Port) -> SymbolicTensor:
-    """Return `result` as a tensor that declares the dtype of its output `port`. It is cast if it declares another dtype.
+    """Return `result` as a tensor that declares the dtype of its output `port`, or the carrier of this dtype.
+
+    It is cast if it declares another dtype.
 
     `load` reads the declared dtype from the file. On JAX and torch, Keras declares int32 for arithmetic on int64,
     although it computes in int64.
     """
     tensor = emitter.tensor(result)
-    return tensor if tensor.dtype == port.dtype.name else emitter.unchecked_ops.cast(tensor, port.dtype.name)
+    name = carrier(port.dtype).name
+    return tensor if tensor.dtype == name else emitter.unchecked_ops.cast(tensor, name)
 
 
 def _reserve_port_names(names: Names, program: Program) -> Tuple[List[str], List[str]]:

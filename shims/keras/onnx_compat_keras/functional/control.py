@@ -21,7 +21,7 @@ from onnx_compat_keras.functional.saved_function import SavedFunction
 from onnx_compat_keras.functional.shape import Shape
 from onnx_compat_keras.functional.sizes import Length
 
-__all__ = ["Control"]
+__all__ = ["Control", "InnerModel", "without_constants"]
 
 #: The most nodes of a loop that is unrolled.
 _MOST_UNROLLED = 2048
@@ -34,15 +34,15 @@ class Control(Shape):
 
     def cond(self, pred: Handle, *, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         specs = [output.spec for output in self.node.outputs]
-        operands = [self._operand_of_body(handle) for handle in captures]
-        inner = [_InnerModel(self, operands, _unpacking(body), specs) for body in reversed(bodies)]
-        lifted = self._join([model.scope for model in inner])
+        operands = [self.operand_of_body(handle) for handle in captures]
+        inner = [InnerModel(self, operands, _unpacking(body), specs) for body in reversed(bodies)]
+        lifted = self.join([model.scope for model in inner])
         models = [model.build_list(lifted) for model in inner]
         index = self.unchecked_ops.cast(self.unchecked_ops.reshape(self.tensor(pred), ()), "int32")
-        values = [self.zero(), *_tensors(operands), *(self.constant_tensor(known) for known in lifted)]
+        values = [self.zero(), *without_constants(operands), *(self.constant_tensor(known) for known in lifted)]
         results = self.unchecked_ops.switch(index, models, values)
         results = list(results) if isinstance(results, (list, tuple)) else [results]
-        return tuple(self._open(result, spec) for result, spec in zip(results, specs))
+        return tuple(self.open_sizes(result, spec) for result, spec in zip(results, specs))
 
     def while_loop(self, *state: Handle, bodies: Bodies, captures: Sequence[Handle]) -> Tuple[Handle, ...]:
         test, body = bodies
@@ -75,7 +75,7 @@ class Control(Shape):
         stacked = [output.spec for output in self.node.outputs[len(state) :]]
         number = Spec(dtypes.int64, ())
         whole = [number, *specs, *(Spec(spec.dtype, (_Open(),)) for spec in stacked)]
-        empty = [Known(np.zeros(0, spec.dtype.numpy), spec.dtype) for spec in stacked]
+        empty = [self.constant(np.zeros(0, spec.dtype.numpy), spec.dtype) for spec in stacked]
         outer = [count if isinstance(count, Length) else _int64(count), *map(self.tensor, xs), *captures]
 
         def test(args: Sequence[Handle]) -> List[Handle]:
@@ -147,40 +147,40 @@ class Control(Shape):
                 "this Keras on %s cannot load a saved while_loop" % self.back_end,
                 hint="use Keras on TensorFlow or PyTorch, or allow a fallback: --allow-fallback",
             )
-        first = [self._open(self._dense(self.tensor(handle)), spec) for handle, spec in zip(state, specs)]
-        operands = first + [self._operand_of_body(handle) for handle in captures]
+        first = [self.open_sizes(self.dense(self.tensor(handle)), spec) for handle, spec in zip(state, specs)]
+        operands = first + [self.operand_of_body(handle) for handle in captures]
         inner = [
-            _InnerModel(self, operands, test, [Spec(dtypes.bool_, ())], specs),
-            _InnerModel(self, operands, body, specs, specs),
+            InnerModel(self, operands, test, [Spec(dtypes.bool_, ())], specs),
+            InnerModel(self, operands, body, specs, specs),
         ]
-        lifted = self._join([model.scope for model in inner])
+        lifted = self.join([model.scope for model in inner])
         test_model = inner[0].build_test(lifted)
         body_model = inner[1].build_body(lifted, len(state))
-        values = [self.zero(), *_tensors(operands), *(self.constant_tensor(known) for known in lifted)]
+        values = [self.zero(), *without_constants(operands), *(self.constant_tensor(known) for known in lifted)]
         keys = [tensor.name for tensor in body_model.inputs]
         arguments: List[Any] = [SavedFunction.of("while_loop"), test_model, body_model, dict(zip(keys, values))]
         if self.back_end == "torch":  # infers shapes by a run on ones: a limit that is computed stops it after a round
             arguments.append(self.unchecked_ops.add(self.unchecked_ops.reshape(self.zero(), ()), 2**31 - 1))
         results = self.unchecked_ops.switch(0, arguments[:1], *arguments[1:])
         after = [results[key] for key in keys[1 : 1 + len(state)]]
-        return [self._open(result, spec) for result, spec in zip(after, specs)]
+        return [self.open_sizes(result, spec) for result, spec in zip(after, specs)]
 
-    def _join(self, scopes: Sequence[Scope]) -> List[Known]:
+    def join(self, scopes: Sequence[Scope]) -> List[Known]:
         """Return the constants that the scopes have as inputs, each once, in the order of the names of the inputs."""
         constants: Dict[int, Known] = {}
         for scope in scopes:
             constants.update({key: known for key, (known, _) in (scope.lifted or {}).items()})
         return [constants[key] for key in sorted(constants, key=self._lifted_names.__getitem__)]
 
-    def _operand_of_body(self, handle: Handle) -> Handle:
+    def operand_of_body(self, handle: Handle) -> Handle:
         """Return a handle as the body of a branch or loop gets it: a `Known` unchanged, anything else as a tensor."""
-        return handle if isinstance(handle, Known) else self._dense(self.tensor(handle))
+        return handle if isinstance(handle, Known) else self.dense(self.tensor(handle))
 
-    def _dense(self, x: SymbolicTensor) -> SymbolicTensor:
+    def dense(self, x: SymbolicTensor) -> SymbolicTensor:
         """Return x declared as dense. Keras 3.15 declares some results, such as those of `divide`, as sparse."""
         return self.unchecked_ops.convert_to_tensor(x, sparse=False) if getattr(x, "sparse", False) else x
 
-    def _open(self, x: SymbolicTensor, spec: Spec) -> SymbolicTensor:
+    def open_sizes(self, x: SymbolicTensor, spec: Spec) -> SymbolicTensor:
         """Return x with an unknown length on each axis whose size is symbolic in `spec`. The values stay as they are.
 
         TensorFlow checks that no known length changes in a loop or differs between branches.
@@ -205,7 +205,7 @@ class _Open:
     """The size of an axis whose length only the run tells."""
 
 
-class _InnerModel:
+class InnerModel:
     """The body of a branch or loop: the symbolic results of a function of inputs of its own."""
 
     def __init__(
@@ -237,12 +237,13 @@ class _InnerModel:
         A known size of `spec` is declared too, if a reshape can declare it. A symbolic size becomes an unknown length.
         """
         ops, tensor = emitter.unchecked_ops, emitter.tensor(handle)
-        if tensor.dtype != storage(spec.dtype):
+        # On JAX, a sum of int32 that Keras declares as int32 is int64.
+        if tensor.dtype != storage(spec.dtype) or emitter.back_end == "jax":
             tensor = ops.cast(tensor, storage(spec.dtype))
         sizes = [int(size) if isinstance(size, (int, np.integer)) else -1 for size in spec.shape]
         if any(a is None and b != -1 for a, b in zip(tensor.shape, sizes)) and sizes.count(-1) <= (0 not in sizes):
             tensor = ops.reshape(tensor, tuple(sizes))
-        return self._identity(emitter._open(tensor, spec), spec.dtype)
+        return self._identity(emitter.open_sizes(tensor, spec), spec.dtype)
 
     def _identity(self, tensor: SymbolicTensor, dtype: DType) -> SymbolicTensor:
         layer = keras.layers.Identity(name=self.emitter.names.fresh("result"), dtype=policy(dtype))
@@ -256,7 +257,7 @@ class _InnerModel:
             known[id(constant.array)][1] if id(constant.array) in known else self.emitter.lifted_input(constant)
             for constant in lifted
         ]
-        return [self.zero, *_tensors(self.inputs), *tensors]
+        return [self.zero, *without_constants(self.inputs), *tensors]
 
     def build_list(self, lifted: Sequence[Known]) -> KerasModel:
         """Return the model of a list of tensors."""
@@ -280,10 +281,22 @@ class _InnerModel:
         The result has the new state. All other entries are returned unchanged.
         """
         inputs = self._all_inputs(lifted)
-        kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]
-        results = [self._identity(inputs[0], dtypes.int32), *self.results, *kept]
-        outputs = {tensor.name: result for tensor, result in zip(inputs, results)}
+        outputs = {tensor.name: result for tensor, result in zip(inputs, self._next_state(inputs, count))}
         return keras.Model(_by_name(inputs), outputs, name=self.emitter.names.fresh("body"))
+
+    def build_rounds(self, lifted: Sequence[Known], count: int) -> KerasModel:
+        """Return the model of the body of `keras.ops.scan`. It maps a list of tensors to [list, result of the round].
+
+        The lists have the order of `build_body`. The result of the round is the last of `self.results`.
+        """
+        inputs = self._all_inputs(lifted)
+        outputs = [self._next_state(inputs, count), self.results[-1]]
+        return keras.Model(inputs, outputs, name=self.emitter.names.fresh("body"))
+
+    def _next_state(self, inputs: Sequence[SymbolicTensor], count: int) -> List[SymbolicTensor]:
+        """Return the inputs of the body of a loop for the next round. The state, `count` tensors, is new."""
+        kept = [self._identity(tensor, DType.of(tensor.dtype)) for tensor in inputs[1 + count :]]
+        return [self._identity(inputs[0], dtypes.int32), *self.results[:count], *kept]
 
 
 def _unpacking(body: Callable[..., Sequence[Handle]]) -> _Body:
@@ -296,7 +309,8 @@ def _by_name(inputs: Sequence[SymbolicTensor]) -> Dict[str, SymbolicTensor]:
     return {tensor.name: tensor for tensor in inputs}
 
 
-def _tensors(handles: Sequence[Handle]) -> List[SymbolicTensor]:
+def without_constants(handles: Sequence[Handle]) -> List[SymbolicTensor]:
+    """Return the handles that are no constants (`Known`). The body of a branch or loop has an input for each of them."""
     return [handle for handle in handles if not isinstance(handle, Known)]
 
 

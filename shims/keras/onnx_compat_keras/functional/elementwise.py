@@ -10,7 +10,7 @@ from onnx_compat.shim import Arg, Const, DType, Ref, UnsupportedError
 from onnx_compat_keras.arrays.elementwise import clip_bound
 from onnx_compat_keras.features import is_exact
 from onnx_compat_keras.framework_types import Handle
-from onnx_compat_keras.functional.base import Known, storage
+from onnx_compat_keras.functional.base import Known, carrier, is_known, storage
 from onnx_compat_keras.functional.sizes import LENGTHS, Counted, Sizing
 from onnx_compat_keras.pointwise import Pointwise
 
@@ -85,7 +85,7 @@ class Elementwise(Pointwise, Sizing):
         Keras may widen such a result if an operand is a Python number. For another dtype, the result is returned
         unchanged.
         """
-        return self.restore_dtype(result) if self.node.outputs[0].spec.dtype.bits < 32 else result
+        return self.restore_dtype(result) if self.out.dtype.bits < 32 else result
 
     def minimum(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
@@ -124,6 +124,8 @@ class Elementwise(Pointwise, Sizing):
                 shared = [axis for axis, n in enumerate(shape) if axis and n == 1]
                 alpha = np.ascontiguousarray(slope).reshape(shape[1:])
                 return self.layer("PReLU", y, weights=[alpha], shared_axes=shared, alpha_initializer="zeros")
+        if is_known(x, y) and self.out.dtype.name == "float64":  # from two Python numbers Keras chooses float32
+            x = self.tensor(x)
         condition, x, y = self.operands(condition, x, y)
         chosen = self.ops.where(condition, x, y)
         if not any(hasattr(value, "dtype") for value in (x, y)):  # from two Python numbers Keras chooses another dtype
@@ -173,9 +175,10 @@ class Elementwise(Pointwise, Sizing):
             options: Any = {} if high is None else {"max_value": float(high)}
             return self.layer("ReLU", self.tensor(x), **options)
         x = self.tensor(x)
-        if low is not None:
-            x = self.ops.maximum(x, clip_bound(low, dtype)(math.ceil).item())
-        return x if high is None else self.ops.minimum(x, clip_bound(high, dtype)(math.floor).item())
+        for name, bound, rounding in (("maximum", low, math.ceil), ("minimum", high, math.floor)):
+            if bound is not None:
+                x = self._extreme(name, x, self.operand(Known(clip_bound(bound, dtype)(rounding), dtype)))
+        return x
 
     # -- primitives that need several operations -----------------------------------------------------------------------
     def erf(self, x: Handle) -> Handle:
@@ -202,7 +205,7 @@ class Elementwise(Pointwise, Sizing):
         return self.ops.where(self.ops.equal(x, x), signs, x) if self.out.dtype.kind == "f" else signs
 
     def div(self, x: Handle, y: Handle) -> Handle:
-        if self.node.outputs[0].spec.dtype.kind in "fc":
+        if self.out.dtype.kind in "fc":
             return self.ops.divide(*self.operands(x, y))
         whole, x, y = self._floor_divide(x, y)
         inexact = self.ops.not_equal(self.ops.multiply(whole, y), x)
@@ -213,14 +216,14 @@ class Elementwise(Pointwise, Sizing):
     def floordiv(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
             return self.combine_sizes("floordiv", x, y)
-        if self.node.outputs[0].spec.dtype.kind == "f":
+        if self.out.dtype.kind == "f":
             return self.ops.floor(self.ops.divide(*self.operands(x, y)))
         return self._floor_divide(x, y)[0]
 
     def mod(self, x: Handle, y: Handle) -> Handle:
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
             return self.combine_sizes("mod", x, y)
-        if self.node.outputs[0].spec.dtype.kind == "f":
+        if self.out.dtype.kind == "f":
             return self.ops.mod(*self.operands(x, y))
         return self.restore_dtype(self.ops.mod(*self._division_operands(x, y)))
 
@@ -281,16 +284,22 @@ class Elementwise(Pointwise, Sizing):
     def _integer_power(self, x: Handle, y: Handle) -> Handle:
         """Return x ** y of signed integers. For y < 0, the result is 1 / x**-y without fraction: 0, unless x is 1 or -1."""
         ops = self.ops
-        whole = self.restore_dtype(ops.power(x, ops.maximum(y, 0)))
+        whole = self.restore_dtype(ops.power(x, self._extreme("maximum", y, 0)))
         odd = ops.where(ops.equal(ops.mod(y, 2), 0), ops.ones_like(x), x)
         inverse = ops.where(ops.equal(ops.absolute(x), 1), odd, ops.zeros_like(x))
         return self.restore_dtype(ops.where(ops.less(y, 0), inverse, whole))
 
     def bitcast(self, x: Handle, dtype: DType) -> Handle:
         x, name = self.tensor(x), storage(dtype)
-        return x if x.dtype == name else self.ops.view(x, dtype=name)
+        if x.dtype == name:
+            return x
+        if self.back_end != "tensorflow" or not len(x.shape):
+            return self.ops.view(x, dtype=name)
+        # Keras 3.15 on TensorFlow needs a last axis of a known length.
+        return self.ops.squeeze(self.ops.view(self.ops.expand_dims(x, -1), dtype=name), -1)
 
     def cast(self, x: Handle, dtype: DType) -> Handle:
+        dtype = carrier(dtype)
         if isinstance(x, Counted) and dtype.kind == "i" and dtype.bits >= 32:
             return replace(x, dtype=dtype)
         x = self.tensor(x)

@@ -8,14 +8,14 @@ import numpy as np
 from onnx_compat.shim import Const, DType, Ref, Sizes, UnsupportedError, dtypes, is_equal
 from onnx_compat_keras.framework_types import Handle, Scalar
 from onnx_compat_keras.functional.base import Known
-from onnx_compat_keras.functional.control import Control
+from onnx_compat_keras.functional.rounds import Rounds
 from onnx_compat_keras.functional.shape import known_sizes
 from onnx_compat_keras.functional.slicing import cut
 
 __all__ = ["Indexing"]
 
 
-class Indexing(Control):
+class Indexing(Rounds):
     """Emitter methods for the primitives of `onnx_compat.primitives.indexing` that Keras computes exactly."""
 
     def take(self, x: Handle, indices: Handle, axis: int) -> Handle:
@@ -185,6 +185,8 @@ class Indexing(Control):
         return self.unchecked_ops.cast(position, "int64")
 
     def cumsum(self, x: Handle, axis: int, exclusive: bool = False, reverse: bool = False) -> Handle:
+        if self.sums_in_float16():
+            return self.through_float32(self.cumsum, x, axis=axis, exclusive=exclusive, reverse=reverse)
         x = self.tensor(x)
         total = self.ops.cumsum(self.ops.flip(x, axis) if reverse else x, axis=axis)
         if exclusive:  # a zero in front, and without the last sum

@@ -34,6 +34,8 @@ class Products(Shape, Base):
             x = self._swap_last_axes(x)
         if transpose_y:
             y = self._swap_last_axes(y)
+        if self.sums_in_float16():
+            return self.through_float32(self.matmul, x, y, bias)
         if self.out.dtype.kind == "c":
             raise UnsupportedError("a Keras model multiplies no complex matrices")
         if self.out.dtype.kind != "f":

@@ -11,7 +11,7 @@ import numpy as np
 
 from onnx_compat.shim import DType, Sizes, UnsupportedError
 from onnx_compat_keras.framework_types import Handle
-from onnx_compat_keras.functional.base import Known
+from onnx_compat_keras.functional.base import Known, storage
 from onnx_compat_keras.functional.saved_function import SavedFunction
 from onnx_compat_keras.functional.shape import Shape, known_sizes
 from onnx_compat_keras.functional.sizes import Counted
@@ -19,7 +19,7 @@ from onnx_compat_keras.functional.sizes import Counted
 __all__ = ["Random"]
 
 #: The digits of a float below 1 in each dtype: a uniform number is rounded down to them, and never up to 1.
-_DIGITS = {"float16": 11, "float32": 24, "float64": 53}
+_DIGITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 
 
 class Random(Shape):
@@ -32,13 +32,13 @@ class Random(Shape):
         drawn, steps = self._draw("uniform", shape, dtype, seed), 2.0 ** _DIGITS[dtype.name]
         if isinstance(drawn, Known):
             return Known((np.floor(drawn.array * steps) / steps).astype(dtype.numpy), dtype)
-        return self.ops.cast(self.ops.divide(self.ops.floor(self.ops.multiply(drawn, steps)), steps), dtype.name)
+        return self.ops.cast(self.ops.divide(self.ops.floor(self.ops.multiply(drawn, steps)), steps), storage(dtype))
 
     def random_normal(self, shape: Sizes, dtype: DType, seed: Optional[float] = None) -> Handle:
         drawn = self._draw("normal", shape, dtype, seed)
         if isinstance(drawn, Known):
             return Known(drawn.array.astype(dtype.numpy), dtype)
-        return self.ops.cast(drawn, dtype.name)
+        return self.ops.cast(drawn, storage(dtype))
 
     def _draw(self, name: str, shape: Sizes, dtype: DType, seed: Optional[float]) -> Handle:
         """Return `keras.random.<name>` of a shape, drawn in float64 or float32.

@@ -47,6 +47,10 @@ class Counted:
 
 
 LENGTHS = (Length,)
+#: Operation on sizes -> the function of `keras.ops` that computes it on numbers.
+_FUNCTIONS = {
+    "add": "add", "mul": "multiply", "floordiv": "floor_divide", "min": "minimum", "max": "maximum", "mod": "mod",
+}  # fmt: skip
 
 
 def _key(part: Scalar) -> Any:
@@ -89,13 +93,10 @@ class Sizing(Base):
         x, y = (part.array.item() if isinstance(part, Known) and part.array.ndim == 0 else part for part in (x, y))
         if _has_vector(operation, x, y):
             return Length(operation, (x, y))
-        function = {
-            "mul": "multiply", "floordiv": "floor_divide", "min": "minimum", "max": "maximum", "mod": "mod",
-        }.get(operation, operation)  # fmt: skip
         numbers = [part if _is_int(part) else self.size_tensor(part) for part in (x, y)]
         if operation in ("floordiv", "mod") and not _is_int(y):
             numbers[1] = self.unchecked_ops.maximum(numbers[1], 1)  # no size is divided by zero
-        number = getattr(self.unchecked_ops, function)(*numbers)
+        number = getattr(self.unchecked_ops, _FUNCTIONS[operation])(*numbers)
         return Length("number", (self.unchecked_ops.cast(number, "int64"),))
 
     def plus(self, x: Handle, y: Handle) -> Handle:
@@ -113,8 +114,11 @@ class Sizing(Base):
             tensor = self.tensor(size)
         elif size.operation == "number":
             tensor = size.parts[0]
-        else:
+        elif size.operation == "axis":
             tensor = ops.sum(self.ones_vector(size))
+        else:  # not the sum of the vector, which has no negative sizes
+            numbers = [part if _is_int(part) else self.size_tensor(part) for part in size.parts]
+            tensor = getattr(ops, _FUNCTIONS[size.operation])(*numbers)
         tensor = tensor if not len(tensor.shape) else ops.reshape(tensor, ())
         return tensor if tensor.dtype == "int64" else ops.cast(tensor, "int64")
 

@@ -12,7 +12,7 @@ import numpy as np
 from onnx_compat.shim import DType, Sizes, Window, dtypes
 from onnx_compat_keras.arrays.elementwise import clip_bound
 from onnx_compat_keras.framework_types import Handle
-from onnx_compat_keras.functional.base import Known
+from onnx_compat_keras.functional.base import Known, carrier
 from onnx_compat_keras.functional.elementwise import Elementwise
 from onnx_compat_keras.functional.indexing import Indexing
 from onnx_compat_keras.functional.pools import Pools
@@ -169,7 +169,7 @@ class FunctionalUnsigned64(Elementwise, Pools, Indexing, Reduction):
 
     def cast(self, x: Handle, dtype: DType) -> Handle:
         if self.is_unsigned and dtype.kind == "f":
-            return self._to_float(self.tensor(x), dtype)
+            return self._to_float(self.tensor(x), carrier(dtype))
         if dtype.name == "uint64" and not self.is_unsigned:
             x = self.tensor(x)
             if x.dtype.startswith("float"):

@@ -1,10 +1,10 @@
 """Emitter methods for convolutions, by layers and operations of Keras."""
 
-from typing import Any, Callable, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.shim import UnsupportedError, Window, dtypes
+from onnx_compat.shim import UnsupportedError, Window
 from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.base import Known, kernel_weights, unify
 from onnx_compat_keras.functional.computed_filters import ComputedFilters
@@ -23,8 +23,8 @@ class Windows(ComputedFilters):
     def conv(self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int) -> Handle:
         space = len(window.strides)
         self._check_space(space)
-        if self._sums_in_float16():
-            return self._through_float32(self.conv, x, w, bias, window=window, groups=groups)
+        if self.sums_in_float16():
+            return self.through_float32(self.conv, x, w, bias, window=window, groups=groups)
         if self._can_be_weights(w, bias):
             filters, window = _resolve_dilations(np.asarray(w.array), window)
             x, padding = self._padding_for_layer(x, window)
@@ -40,8 +40,8 @@ class Windows(ComputedFilters):
         self, x: Handle, w: Handle, bias: Optional[Handle] = None, *, window: Window, groups: int
     ) -> Handle:
         space = len(window.strides)
-        if self._sums_in_float16():
-            return self._through_float32(self.depthwise_conv, x, w, bias, window=window, groups=groups)
+        if self.sums_in_float16():
+            return self.through_float32(self.depthwise_conv, x, w, bias, window=window, groups=groups)
         if not self._can_be_weights(w, bias):
             return self._depthwise_computed(x, w, bias, window, groups)
         filters = np.asarray(w.array)[0]
@@ -65,8 +65,8 @@ class Windows(ComputedFilters):
     ) -> Handle:
         space, strides = len(window.strides), window.strides
         self._check_space(space)
-        if self._sums_in_float16():
-            return self._through_float32(self.conv_transpose, x, w, bias, window=window, groups=groups)
+        if self.sums_in_float16():
+            return self.through_float32(self.conv_transpose, x, w, bias, window=window, groups=groups)
         if not self._can_be_weights(w, bias):
             return self._transpose_computed(x, w, bias, window, groups)
         if groups > 1:
@@ -102,26 +102,6 @@ class Windows(ComputedFilters):
     def _check_space(self, space: int) -> None:
         if space not in (1, 2, 3):
             raise UnsupportedError("Keras convolves over one to three spatial axes, not %d" % space)
-
-    def _sums_in_float16(self) -> bool:
-        """Whether a layer for the current node would accumulate in float16: a float16 result on TensorFlow.
-
-        False inside `_through_float32`, which sets `self.computed`.
-        """
-        return self.back_end == "tensorflow" and self.computed is None and self.out.dtype.name == "float16"
-
-    def _through_float32(self, method: Callable[..., Any], x: Handle, w: Handle, bias: Handle, **params: Any) -> Handle:
-        def to_float32(handle: Handle) -> Handle:
-            if isinstance(handle, Known):
-                return Known(handle.array.astype(np.float32), dtypes.float32)
-            return None if handle is None else self.ops.cast(handle, "float32")
-
-        self.computed = dtypes.float32
-        try:
-            out = method(to_float32(x), to_float32(w), to_float32(bias), **params)
-        finally:
-            self.computed = None
-        return self.ops.cast(out, "float16")
 
 
 def _resolve_dilations(filters: np.ndarray, window: Window) -> Tuple[np.ndarray, Window]:
