@@ -4,7 +4,7 @@ from typing import List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ir.dims import Extent, atoms_of, floordiv, is_equal, is_static, maximum
+from onnx_compat.ir.dims import Extent, atoms_of, floordiv, is_equal, is_static, is_zero_with, maximum, minimum
 from onnx_compat.ops.arguments import known_integers, normalize_axes, product
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array
@@ -66,13 +66,33 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
             "the shape %s keeps the size of an axis that the input of rank %d lacks" % (extents, data.rank),
             hint="in the shape of a Reshape, 0 keeps the size of the same axis; allowzero=1 makes an empty axis of it",
         )
-    sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
+    sizes = extents if allowzero else _replace_zeros(extents, data.shape)
     inferred = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(inferred) > 1:
         raise InvalidModelError("a shape has more than one -1: %s" % extents)
     for k in inferred:
         sizes[k] = _infer_size(data.shape, sizes[:k] + sizes[k + 1 :])
     return p.reshape(data, sizes)
+
+
+def _replace_zeros(extents: Sequence[Extent], shape: Sequence[Extent]) -> List[Extent]:
+    """Return a target shape in which each size that is 0, also at run time only, is the size of the input on its axis.
+
+    `shape` is the shape of the input. A symbolic size that is 0 only if the input is empty stays as it is, so that
+    shape arithmetic folds. The result then differs from the specification only if two sizes of the target are 0.
+    """
+    count, sizes = product(shape), list(extents)
+    if not is_equal(count, 0) and is_equal(product(extents), count):
+        return sizes
+    for k, (extent, kept) in enumerate(zip(extents, shape)):
+        if is_equal(extent, 0):
+            sizes[k] = kept
+        elif is_zero_with(extent, kept):
+            continue
+        elif is_equal(count, 0) or not is_zero_with(extent, count):
+            magnitude = maximum(extent, -extent)
+            sizes[k] = extent + kept * (1 - minimum(magnitude, 1))
+    return sizes
 
 
 def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Extent:

@@ -82,6 +82,41 @@ def test_a_boolean_mask_of_open_sizes(shim_name: str) -> None:
         np.testing.assert_array_equal(got, x[x != 0])
 
 
+@pytest.mark.parametrize("source", ["input", "count"])
+@pytest.mark.parametrize(
+    ("sizes", "target", "shapes"),
+    [
+        ((6, 3), ["m", 3], {6: (6, 3), 0: (6, 3)}),
+        ((6, 3), ["m", -1], {2: (2, 9), 0: (6, 3)}),
+        ((6, 3), [-1, "m"], {9: (2, 9), 0: (6, 3)}),
+        ((6, 3), [2, "m", -1], {1: (2, 1, 9), 0: (2, 3, 3)}),
+        ((6, 3), ["m", "m"], {0: (6, 3)}),
+        ((6, 0), ["m", 0], {2: (2, 0), 0: (6, 0)}),
+        ((6, 0, 3), ["m", "m", 3], {0: (6, 0, 3)}),
+    ],
+)
+def test_a_reshape_to_a_size_that_is_0_at_run_time(
+    sizes: Any, target: Any, shapes: Any, source: str, shim_name: str
+) -> None:
+    """Without `allowzero`, the size 0 keeps the input's size, also if it is the length of an axis or a count."""
+    nodes = [
+        helper.make_node("NonZero", ["d"], ["indices"]),
+        helper.make_node("Squeeze", ["indices", "zero"], ["count"]),
+        helper.make_node("Shape", ["d" if source == "input" else "count"], ["m"]),
+        helper.make_node("Concat", [str(size) for size in target], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    constants = {str(size): np.array([size]) for size in target if size != "m"}
+    inputs = {"x": (TensorProto.FLOAT, sizes), "d": (TensorProto.FLOAT, ["m"])}
+    used = nodes if source == "count" else nodes[2:]
+    proto = model(used, inputs, {"y": TensorProto.FLOAT}, {"zero": np.array([0]), **constants})
+    runnable = onnx_compat.prepare(proto, shim=shim_name, fallback=False)
+    x = np.arange(np.prod(sizes), dtype=np.float32).reshape(sizes)
+    for count, shape in shapes.items():
+        (got,) = runnable.run({"x": x, "d": np.ones(count, np.float32)})
+        np.testing.assert_array_equal(got, x.reshape(shape))
+
+
 # -- windows ---------------------------------------------------------------------------------------------------------
 def _same(size: int, kernel: int, stride: int, dilation: int) -> Any:
     """Return the pads (before, after) of TensorFlow's padding SAME for one axis."""
