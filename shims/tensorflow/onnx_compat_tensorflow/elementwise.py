@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
-from onnx_compat.shim import DType
+from onnx_compat.shim import DType, have_exact_reciprocals
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.framework_types import TfDType, TfTensor
 from onnx_compat_tensorflow.tensors import tf_dtype
@@ -26,14 +26,6 @@ _OPTIMIZED_DIVISIONS = ("float32", "float64")
 
 
 _EXACT_DIVISION = "RealDiv by a constant is exact"
-
-
-def _have_exact_reciprocals(divisors: np.ndarray) -> bool:
-    """Whether each divisor is a power of two, of either sign, whose reciprocal is a normal number."""
-    limits = np.finfo(divisors.dtype)
-    magnitudes = np.abs(divisors)
-    is_normal = np.logical_and(magnitudes >= limits.tiny, magnitudes <= 1 / limits.tiny)
-    return bool(np.logical_and(is_normal, np.frexp(magnitudes)[0] == 0.5).all())
 
 
 def _reciprocals(divisors: np.ndarray) -> np.ndarray:
@@ -139,10 +131,10 @@ class Elementwise(Base):
         if np.logical_and(divisors != 0, np.abs(divisors) < np.finfo(divisors.dtype).tiny).any():
             return self.op("RealDiv", x, y)  # DivNoNan counts a subnormal divisor as 0
         is_zero = divisors == 0
-        if not is_zero.any() and not _have_exact_reciprocals(divisors):
+        if not is_zero.any() and not have_exact_reciprocals(divisors):
             return self.op("DivNoNan", x, y)
         product = self.op("Mul", x, self.derive_constant(y, ("reciprocal",), _reciprocals))
-        if _have_exact_reciprocals(divisors[~is_zero]):
+        if have_exact_reciprocals(divisors[~is_zero]):
             return product
         return self.where(self.tf.constant(is_zero), product, self.op("DivNoNan", x, y))
 
