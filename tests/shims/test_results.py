@@ -171,6 +171,55 @@ def test_a_dilated_and_strided_convolution(rank: int, group: int, size: int, shi
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4, err_msg=str(attributes))
 
 
+# -- empty slices ------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sizes", ["known", "open"])
+@pytest.mark.parametrize(
+    ("shape", "indices", "batch_dims"),
+    [
+        ((2, 0), [[0], [1]], 0),
+        ((2, 0), [0], 0),
+        ((2, 3, 0), [[[1, 2]], [[0, 0]]], 0),
+        ((2, 3, 0), [[2], [0]], 1),
+        ((0, 3), np.zeros((0, 1)), 0),
+        ((0, 3), np.zeros((0, 2)), 0),
+        ((3, 0, 2), np.zeros((0, 2)), 0),
+    ],
+)
+def test_a_gather_of_empty_slices(shape: Any, indices: Any, batch_dims: int, sizes: str, shim_name: str) -> None:
+    indices = np.array(indices, np.int64)
+    nodes = [helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=batch_dims)]
+    lead = ["i%d" % axis for axis in range(indices.ndim - 1)] if sizes == "open" else indices.shape[:-1]
+    inputs = {
+        "x": (TensorProto.FLOAT, [*"abc"[: len(shape)]] if sizes == "open" else shape),
+        "i": (TensorProto.INT64, [*lead, indices.shape[-1]]),
+    }
+    proto = model(nodes, inputs, {"y": TensorProto.FLOAT})
+    (got,) = run(proto, {"x": np.zeros(shape, np.float32), "i": indices}, shim_name)
+    assert got.shape == indices.shape[:-1] + shape[batch_dims + indices.shape[-1] :]
+
+
+# -- sums with a bias --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_constant_is_added_to_a_biased_convolution(rank: int, shim_name: str) -> None:
+    """TensorFlow's graph optimizer reorders the two sums, also where the constant does not have the bias' shape."""
+    spatial = (2, 3, 5)[:rank]
+    w = np.random.RandomState(0).uniform(-1, 1, (4, 2, *(1,) * rank)).astype(np.float32)
+    bias = np.arange(4, dtype=np.float32)
+    x = np.random.RandomState(1).uniform(-1, 1, (1, 2, *spatial)).astype(np.float32)
+    column = (slice(None),) + (None,) * rank
+    biased = np.einsum("mc...,nc...->nm...", w, x) + bias[column]
+    shapes = [(1,) * (rank + 2), (4,) + (1,) * rank, *(spatial[axis:] for axis in range(rank)), (4, *spatial)]
+    for shape in shapes:
+        k = np.random.RandomState(2).uniform(-1, 1, shape).astype(np.float32)
+        for operands in (["c", "k"], ["k", "c"]):
+            nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"]), helper.make_node("Add", operands, ["y"])]
+            proto = model(
+                nodes, {"x": (TensorProto.FLOAT, x.shape)}, {"y": TensorProto.FLOAT}, {"w": w, "b": bias, "k": k}
+            )
+            (got,) = run(proto, {"x": x}, shim_name)
+            np.testing.assert_allclose(got, biased + k, rtol=1e-4, atol=1e-5, err_msg=str(shape))
+
+
 # -- integers --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("upper", [0, 1])
 @pytest.mark.parametrize("given", ["known", "run time"])

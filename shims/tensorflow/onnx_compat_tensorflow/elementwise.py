@@ -112,6 +112,22 @@ class Elementwise(Base):
     def _zero(self, like: TfTensor) -> TfTensor:
         return self.number(0, like.dtype)
 
+    def add(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        for biased, constant in ((x, y), (y, x)):
+            if self._is_mistaken_for_value(biased, constant):
+                return self.op("Sub", biased, self.derive_constant(constant, ("negative",), np.negative))
+        return self.op("AddV2", x, y)
+
+    def _is_mistaken_for_value(self, biased: TfTensor, constant: TfTensor) -> bool:
+        """Whether the graph optimizer may rewrite BiasAdd(x, bias) + constant to BiasAdd(constant, bias) + x wrongly.
+
+        It does so also for a constant whose last axis has length 1, which the kernel refuses (TensorFlow 2.21). It does
+        not rewrite a subtraction.
+        """
+        if getattr(getattr(biased, "op", None), "type", "") != "BiasAdd" or self.known_value(constant) is None:
+            return False
+        return self.rank(constant) > 0 and self.shape_list(constant)[-1] == 1 != self.shape_list(biased)[-1]
+
     # -- division ------------------------------------------------------------------------------------------------------
     def div(self, x: TfTensor, y: TfTensor) -> TfTensor:
         return self._quotient("TruncateDiv", x, y) if x.dtype.is_integer else self._real_quotient(x, y)
@@ -283,7 +299,7 @@ _UNARY: Dict[str, str] = {
     "bitwise_not": "Invert",
 }  # fmt: skip
 _BINARY: Dict[str, str] = {
-    "add": "AddV2", "sub": "Sub", "mul": "Mul", "atan2": "Atan2", "less": "Less", "less_equal": "LessEqual",
+    "sub": "Sub", "mul": "Mul", "atan2": "Atan2", "less": "Less", "less_equal": "LessEqual",
     "logical_and": "LogicalAnd", "logical_or": "LogicalOr", "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr",
     "bitwise_xor": "BitwiseXor",
 }  # fmt: skip
