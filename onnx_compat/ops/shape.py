@@ -7,6 +7,7 @@ from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, atoms_of, floordiv, is_equal, is_static, is_zero_with, maximum, minimum
 from onnx_compat.ops.arguments import known_integers, normalize_axes, product
 from onnx_compat.ops.registry import op
+from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 
@@ -78,8 +79,8 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
 def _replace_zeros(extents: Sequence[Extent], shape: Sequence[Extent]) -> List[Extent]:
     """Return a target shape in which each size that is 0, also at run time only, is the size of the input on its axis.
 
-    `shape` is the shape of the input. A symbolic size that is 0 only if the input is empty stays as it is, so that
-    shape arithmetic folds. The result then differs from the specification only if two sizes of the target are 0.
+    `shape` is the shape of the input. A size of a graph input that is 0 only if the data is empty stays as it is, so
+    that shape arithmetic folds. The trace notes it: a run with an empty input is traced for the shape of this input.
     """
     count, sizes = product(shape), list(extents)
     if not is_equal(count, 0) and is_equal(product(extents), count):
@@ -89,10 +90,17 @@ def _replace_zeros(extents: Sequence[Extent], shape: Sequence[Extent]) -> List[E
             sizes[k] = kept
         elif is_zero_with(extent, kept):
             continue
-        elif is_equal(count, 0) or not is_zero_with(extent, count):
+        elif is_zero_with(extent, count) and not is_equal(count, 0) and _has_input_sizes_only(extent):
+            current_trace().sizes_unlike_0.append(extent)
+        else:
             magnitude = maximum(extent, -extent)
             sizes[k] = extent + kept * (1 - minimum(magnitude, 1))
     return sizes
+
+
+def _has_input_sizes_only(extent: Extent) -> bool:
+    """Whether a size depends on lengths of inputs only: on no length of a computed value, and on no element."""
+    return all(atom.kind == "axis" and getattr(atom.args[0], "node", None) is None for atom in atoms_of(extent))
 
 
 def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Extent:

@@ -171,6 +171,37 @@ def test_a_dilated_and_strided_convolution(rank: int, group: int, size: int, shi
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4, err_msg=str(attributes))
 
 
+@pytest.mark.parametrize(
+    ("target", "shape", "wanted"),
+    [
+        ([-1, 6, "d"], (1, 6, 1, 0), (0, 6, 1)),
+        ([0, -1, "d"], (2, 3, 1, 0), (2, 0, 1)),
+        (["a", "c", -1], (2, 3, 0, 4), (2, 3, 0)),
+        (["b", "c", "a"], (2, 0, 0, 4), (2, 0, 2)),
+    ],
+)
+def test_a_reshape_of_an_empty_input(target: Any, shape: Any, wanted: Any, shim_name: str) -> None:
+    """A size that is 0 only if the input is empty. The model is traced again for an empty input."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["sizes"]),
+        helper.make_node("Split", ["sizes"], list("abcd"), axis=0),
+        helper.make_node("Concat", [str(size) for size in target], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    constants = {str(size): np.array([size]) for size in target if not isinstance(size, str)}
+    proto = model(nodes, {"x": (TensorProto.FLOAT, list("nmkl"))}, {"y": TensorProto.FLOAT}, constants, opset=14)
+    runnable = onnx_compat.prepare(proto, shim=shim_name, fallback=False)
+    for _ in range(2):
+        (got,) = runnable.run({"x": np.zeros(shape, np.float32)})
+        assert got.shape == wanted
+    sizes = [size if isinstance(size, int) else (2, 3, 1, 4)["abcd".index(size)] for size in target]
+    sizes = [size or 2 for size in sizes]
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 1, 4)
+    if np.prod(sizes) < 0 or np.prod(sizes) == 24:
+        (got,) = runnable.run({"x": x})
+        np.testing.assert_array_equal(got, x.reshape(sizes))
+
+
 # -- empty slices ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("sizes", ["known", "open"])
 @pytest.mark.parametrize(
