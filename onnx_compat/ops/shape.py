@@ -4,7 +4,17 @@ from typing import List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ir.dims import Extent, atoms_of, floordiv, is_equal, is_static, is_zero_with, maximum, minimum
+from onnx_compat.ir.dims import (
+    Extent,
+    atoms_of,
+    floordiv,
+    is_equal,
+    is_equal_shape,
+    is_static,
+    is_zero_with,
+    maximum,
+    minimum,
+)
 from onnx_compat.ops.arguments import known_integers, normalize_axes, product
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.trace import current_trace
@@ -203,27 +213,31 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
     """
     target = as_sizes(shape)
     rank = max(input.rank, len(target))
-    padded_shape = (1,) * (rank - input.rank) + input.shape
+    padded_shape = [1] * (rank - input.rank) + list(input.shape)
     padded_target = [1] * (rank - len(target)) + target
-    return p.broadcast_to(input, [_broadcast_size(*sizes) for sizes in zip(padded_shape, padded_target)])
+    sizes = [_broadcast_size(*pair) for pair in zip(padded_shape, padded_target)]
+    result = p.broadcast_to(input, sizes)
+    # A static size of the input, other than 1, is that of the result. The broadcast has refused any other target.
+    kept = [size if is_static(size) and size != 1 else wide for size, wide in zip(padded_shape, sizes)]
+    return result if is_equal_shape(kept, sizes) else p.reshape(result, kept)
 
 
 def _broadcast_size(size: Extent, target: Extent) -> Extent:
-    """Return the size to which two axes broadcast.
+    """Return the size to which two axes broadcast: `target`, or `size` if the target is 1.
 
-    - The sizes are equal, or one of them is 1: the other size.
-    - One size is static, the other symbolic: the static size.
-    - Both are symbolic: the symbolic maximum.
-
-    Raises InvalidModelError for two different static sizes of which neither is 1.
+    If the sizes differ at run time and neither is 1, a broadcast of `size` to the result fails. Raises InvalidModelError
+    for two such sizes that are static.
     """
     if is_equal(size, 1) or is_equal(size, target):
         return target
-    if is_equal(target, 1) or (is_static(size) and not is_static(target)):
+    if is_equal(target, 1):
         return size
     if is_static(size) and is_static(target):
         raise InvalidModelError("an axis of size %s cannot be expanded to %s" % (size, target))
-    return target if is_static(target) else maximum(size, target)
+    if is_static(target):
+        return target
+    is_one = minimum(target, 1) - minimum(maximum(target - 1, 0), 1)
+    return target + (size - target) * is_one
 
 
 @op("Tile", since=1)

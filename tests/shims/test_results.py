@@ -202,6 +202,53 @@ def test_a_reshape_of_an_empty_input(target: Any, shape: Any, wanted: Any, shim_
         np.testing.assert_array_equal(got, x.reshape(sizes))
 
 
+# -- sizes that do not fit ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.INT64, TensorProto.UINT8])
+def test_a_concatenation_of_sizes_that_do_not_match(kind: int, axis: int, shim_name: str) -> None:
+    """XNNPACK of LiteRT 1.0 to 2.1.3 joined them."""
+    nodes = [helper.make_node("Concat", ["a", "b"], ["y"], axis=axis)]
+    proto = model(nodes, {"a": (kind, ["n", "k"]), "b": (kind, ["m", "l"])}, {"y": kind})
+    dtype: Any = {TensorProto.FLOAT: np.float32, TensorProto.INT64: np.int64, TensorProto.UINT8: np.uint8}[kind]
+    runnable = onnx_compat.prepare(proto, shim=shim_name, fallback=False)
+    a = np.ones((2, 3), dtype)
+    for shape in ((3, 2), (4, 4), (1, 1)):
+        with pytest.raises(onnx_compat.OnnxCompatError):
+            runnable.run({"a": a, "b": np.ones(shape, dtype)})
+    (got,) = runnable.run({"a": a, "b": 2 * a})
+    np.testing.assert_array_equal(got, np.concatenate([a, 2 * a], axis))
+
+
+@pytest.mark.parametrize("sizes", [["n", "k"], [2, 3], [1, "k"]])
+@pytest.mark.parametrize("source", ["values", "shape"])
+def test_an_expand_to_a_shape_of_the_run(source: str, sizes: Any, shim_name: str) -> None:
+    """A size of 1 broadcasts to any size, also to 0. Any other size must be that of the input."""
+    nodes = [helper.make_node("Expand", ["x", "s"], ["y"])]
+    inputs: Dict[str, Any] = {"x": (TensorProto.FLOAT, sizes), "s": (TensorProto.INT64, [2])}
+    if source == "shape":
+        nodes = [helper.make_node("Shape", ["d"], ["s"]), *nodes]
+        inputs = {"x": inputs["x"], "d": (TensorProto.FLOAT, ["p", "q"])}
+    runnable = onnx_compat.prepare(model(nodes, inputs, {"y": TensorProto.FLOAT}), shim=shim_name, fallback=False)
+    for shape in ((2, 3), (1, 3), (0, 3), (1, 1)):
+        x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+        if any(isinstance(size, int) and size != given for size, given in zip(sizes, shape)):
+            continue
+        for target in ((2, 3), (1, 3), (2, 1), (1, 1), (0, 3), (2, 0), (4, 3), (3, 3), (2, 5)):
+            given = np.array(target) if source == "values" else np.zeros(target, np.float32)
+            feeds = {"x": x, "s" if source == "values" else "d": given}
+            try:
+                wanted = np.broadcast(np.empty(shape), np.empty(target)).shape
+            except ValueError:
+                # TensorFlow's optimizer drops a BroadcastTo between equal shapes; 1.15 does not check an empty result.
+                on_tensorflow = shim_name in ("tf1", "tf2") or os.environ.get("KERAS_BACKEND") == "tensorflow"
+                if not on_tensorflow or (sizes != [2, 3] and 0 not in target):
+                    with pytest.raises(onnx_compat.OnnxCompatError):
+                        runnable.run(feeds)
+                continue
+            (got,) = runnable.run(feeds)
+            np.testing.assert_array_equal(got, np.broadcast_to(x, wanted), err_msg="%s to %s" % (shape, target))
+
+
 # -- empty slices ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("sizes", ["known", "open"])
 @pytest.mark.parametrize(
