@@ -183,13 +183,20 @@ def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
 
 @primitive("fiu")
 def argmax(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first largest element along an axis (negative: from the end). The axis is removed."""
+    """The int64 index of the first largest element along an axis (negative: from the end). The axis is removed.
+
+    The reference gives the first NaN, if there is one. The kernels of TensorFlow and TFLite compare with `>`: with NaN,
+    their result depends on the order of the comparisons, as that of onnxruntime does.
+    """
     return _arg("argmax", x, axis)
 
 
 @primitive("fiu")
 def argmin(x: TensorLike, axis: int) -> Tensor:
-    """The int64 index of the first smallest element along an axis (negative: from the end). The axis is removed."""
+    """The int64 index of the first smallest element along an axis (negative: from the end). The axis is removed.
+
+    NaN: as for `argmax`.
+    """
     return _arg("argmin", x, axis)
 
 
