@@ -424,3 +424,17 @@ def test_the_position_of_an_extreme_beside_nan(function: str, shim_name: str, re
     x = np.array([[1, np.nan, 3, 2], [np.nan, 1, 2, 3], [1, 2, 3, np.nan]], np.float32)
     (got,) = run(proto, {"x": x}, shim_name)
     np.testing.assert_array_equal(got, [1, 0, 3])
+
+
+@pytest.mark.parametrize("sizes", [["n", "k"], [0, 0], ["n", 0]])
+@pytest.mark.parametrize("function", ["ArgMax", "ArgMin"])
+def test_the_position_of_an_extreme_of_nothing(function: str, sizes: Any, shim_name: str) -> None:
+    """The result is empty too. Where it is not, there is no extreme: onnxruntime refuses the model."""
+    nodes = [helper.make_node(function, ["x"], ["y"], axis=1, keepdims=0)]
+    proto = model(nodes, {"x": (TensorProto.FLOAT, sizes)}, {"y": TensorProto.INT64})
+    try:
+        (got,) = run(proto, {"x": np.zeros((0, 0), np.float32)}, shim_name)
+    except onnx_compat.UnsupportedError:  # ARG_MAX of LiteRT refuses an open axis that is empty
+        assert shim_name == "tflite" and sizes != [0, 0]
+        return
+    assert got.shape == (0,) and got.dtype == np.int64

@@ -178,7 +178,21 @@ class Indexing(Elementwise):
         """
         if getattr(getattr(x, "op", None), "type", "") in _MONOTONIC:
             x = self.raw.EnsureShape(input=x, shape=x.shape)
+        sizes = self.shape_list(x)
+        if not sizes[axis] and not all(size for k, size in enumerate(sizes) if k != axis):
+            x = self._without_empty_axis(x, axis)
         return self.op(op, x, dimension=axis, output_type=self.tf.int64)
+
+    def _without_empty_axis(self, x: TfTensor, axis: int) -> TfTensor:
+        """Reshape an empty x to size 1 along an axis, if the axis and another one are empty. Else return x as it is.
+
+        ArgMax refuses an empty axis, also where the result is empty.
+        """
+        raw, lengths = self.raw, self.lengths(x)
+        others = raw.Prod(input=self.vector([size for k, size in enumerate(lengths) if k != axis]), axis=[0])
+        none = raw.Cast(x=raw.Equal(x=others, y=self.number(0, self.tf.int64)), DstT=self.tf.int64)
+        lengths[axis] = raw.Maximum(x=self.vector([lengths[axis]])[0], y=none)
+        return raw.Reshape(tensor=x, shape=self.vector(lengths))
 
     def cumsum(self, x: TfTensor, axis: int, exclusive: bool, reverse: bool) -> TfTensor:
         return self.op("Cumsum", x, axis=axis, exclusive=exclusive, reverse=reverse)
