@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, List, NamedTuple, Optional, Sequence
 from onnx_compat.conversion.convert import formats
 from onnx_compat.discovery import environment, selection
 from onnx_compat.discovery.missing_shims import how_to_get
+from onnx_compat.discovery.offers import OFFERS
 
 if TYPE_CHECKING:
     from onnx_compat.discovery.selection import ShimInfo
@@ -29,8 +30,8 @@ _FORMATS = {
     "saved_model": ("write and run SavedModels", "tf2"),
     "graphdef": ("write and run frozen graphs (.pb)", "tf1"),
 }
-#: The oldest Python for which the distribution of the quantiser exists.
-_QUANTIZER_PYTHON = (3, 10)
+#: The quantiser requires the newest release of this framework.
+_QUANTIZED_WITH = "ai-edge-litert"
 
 
 def list_abilities(shims: "Sequence[ShimInfo]") -> List[Ability]:
@@ -45,8 +46,9 @@ def list_abilities(shims: "Sequence[ShimInfo]") -> List[Ability]:
     quantizer = _package(
         "quantise to dynamic, int8 and int16x8", "ai_edge_quantizer", "pip install 'onnx-compat[quantize]'"
     )
-    if not quantizer.possible and sys.version_info < _QUANTIZER_PYTHON:
-        quantizer = quantizer._replace(hint="use Python %d.%d or newer" % _QUANTIZER_PYTHON)
+    pythons = [offer.pythons for offer in OFFERS if offer.framework == _QUANTIZED_WITH][-1]
+    if not quantizer.possible and "%d.%d" % sys.version_info[:2] not in pythons:
+        quantizer = quantizer._replace(hint="use Python %s" % environment.python_range(pythons))
     if quantizer.possible and not tflite.possible:
         quantizer = quantizer._replace(possible=False, by="", hint=tflite.hint)
     return [

@@ -18,13 +18,14 @@ from onnx_compat.execution.feeds import (
     structure_ports,
 )
 from onnx_compat.ir import Arg, Extents, Ref, Spec, input_dependencies
+from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import Graph, Model, SequenceType
 from onnx_compat.passes import CORE, run_program_passes
 from onnx_compat.shim.interface import Compiled, Emitter, Port, Program
 from onnx_compat.tracing.interpreter import Interpreter
 from onnx_compat.tracing.recording import check_program, record_program, start_trace
-from onnx_compat.tracing.trace import Trace
+from onnx_compat.tracing.trace import Trace, current_trace
 from onnx_compat.tracing.values import EMPTY_OPTIONAL, MapValue, SequenceValue, Tensor
 
 __all__ = ["CompiledPlan", "ImmediatePlan", "Specialisation", "TracedModel", "trace_model"]
@@ -40,7 +41,8 @@ class TracedModel(NamedTuple):
 
     `tree` says for each output of the model how it is assembled: see `OutputTree`. `done` maps the name of a node to
     'native' or 'composed'. The conditions of recorded branches depend on the elements of the graph inputs
-    `condition_values`, and on sizes of the graph inputs `condition_sizes`.
+    `condition_values`, and on sizes of the graph inputs `condition_sizes`. The program may be wrong for empty arrays of
+    the graph inputs `nonempty`.
     """
 
     program: Program
@@ -48,6 +50,7 @@ class TracedModel(NamedTuple):
     done: Dict[str, str]
     condition_values: FrozenSet[str] = frozenset()
     condition_sizes: FrozenSet[str] = frozenset()
+    nonempty: FrozenSet[str] = frozenset()
 
 
 class Specialisation(NamedTuple):
@@ -123,6 +126,7 @@ def trace_model(
     inputs: Dict[Ref, str] = {}
     trees: List[List[OutputTree]] = []
     leaves: List[Tensor] = []
+    positive_sizes: List[Extent] = []
 
     def body(*tensors: Tensor) -> Sequence[Tensor]:
         inputs.update(
@@ -136,6 +140,7 @@ def trace_model(
             port_layout.to_channels_last(y, port.name) if port.name in channels_last else y
             for port, y in zip(graph.outputs, values)
         ]
+        positive_sizes.extend(current_trace().sizes_unlike_0)
         trees.append([_add_leaves(value, leaves, whole) for value in results])
         return leaves + interpreter.read
 
@@ -146,12 +151,14 @@ def trace_model(
         raise
     conditions = tuple(node.args[0] for node in program.region.nodes if node.primitive == "cond")
     condition_values, condition_sizes = _graph_inputs_behind(conditions, inputs)
+    nonempty = _graph_inputs_behind(Extents(tuple(positive_sizes)), inputs)[1]
     if own:
         for initializer in graph.initializers.values():
             initializer.release()
     program = program._replace(region=run_program_passes(CORE, program.region, emitter))
     program = check_program(_name_outputs(program, trees[0], [port.name for port in graph.outputs]))
-    return TracedModel(program, trees[0], interpreter.done, frozenset(condition_values), frozenset(condition_sizes))
+    dependencies = (frozenset(names) for names in (condition_values, condition_sizes, nonempty))
+    return TracedModel(program, trees[0], interpreter.done, *dependencies)
 
 
 def _graph_input_of(port: str, structures: Dict[str, InputStructure]) -> str:

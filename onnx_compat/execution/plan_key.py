@@ -5,7 +5,7 @@ from typing import Any, Collection, Dict, Optional, Tuple
 from onnx_compat.execution.declarations import SharedSizes, contradicted_sizes
 from onnx_compat.execution.feeds import CheckedValue, Feed, InputStructure, MapItems
 
-__all__ = ["PlanKey", "can_specialise_on", "is_flag", "plan_key", "shape_of", "values_to_fix"]
+__all__ = ["PlanKey", "can_specialise_on", "is_flag", "plan_key", "shapes_to_fix", "values_to_fix"]
 
 #: The structures of the inputs, the declared sizes that the plan ignores, and the values and shapes that it is
 #: specialised on.
@@ -18,7 +18,7 @@ def plan_key(
     feed: Feed,
     structures: Dict[str, InputStructure],
     by_value: Collection[str],
-    by_shape: Collection[str],
+    shapes: Dict[str, Tuple[int, ...]],
     shared: SharedSizes,
 ) -> PlanKey:
     """Return the cache key of the plan for a feed.
@@ -26,17 +26,24 @@ def plan_key(
     - structures: the structures of the inputs, by name.
     - by_value: the names of the inputs on whose values the plan is specialised. An input for which `can_specialise_on`
       is False is left out.
-    - by_shape: the names of the inputs on whose shapes the plan is specialised.
+    - shapes: the shapes that the plan is specialised on (see `shapes_to_fix`).
     - shared: the sizes that inputs declare more than once (see `shared_sizes`).
     """
     values = tuple((name, _value_key(value)) for name, value in sorted(values_to_fix(feed, by_value).items()))
-    shapes = tuple((name, shape_of(feed[name])) for name in sorted(by_shape) if name in feed)
-    return tuple(sorted(structures.items())), contradicted_sizes(feed, shared), values, shapes
+    return tuple(sorted(structures.items())), contradicted_sizes(feed, shared), values, tuple(sorted(shapes.items()))
 
 
 def values_to_fix(feed: Feed, by_value: Collection[str]) -> Feed:
     """Return the inputs of a feed that become constants of its plan: those in `by_value` that are no data."""
     return {name: feed[name] for name in by_value if name in feed and can_specialise_on(feed[name])}
+
+
+def shapes_to_fix(feed: Feed, by_shape: Collection[str], by_empty: Collection[str]) -> Dict[str, Tuple[int, ...]]:
+    """Return the shapes of tensors of a feed that a plan is specialised on: those in `by_shape`, and the empty ones in
+    `by_empty`.
+    """
+    shapes = {name: _shape_of(feed[name]) for name in {*by_shape, *by_empty} if name in feed}
+    return {name: shape for name, shape in shapes.items() if shape is not None and (name in by_shape or 0 in shape)}
 
 
 def can_specialise_on(value: CheckedValue) -> bool:
@@ -61,6 +68,6 @@ def _value_key(value: CheckedValue) -> Any:
     return array.shape, array.tobytes() if array.dtype != object else tuple(array.reshape(-1))
 
 
-def shape_of(value: CheckedValue) -> Optional[Tuple[int, ...]]:
+def _shape_of(value: CheckedValue) -> Optional[Tuple[int, ...]]:
     """Return the shape of a checked tensor; None for a sequence, a map, an empty optional or an omitted input."""
     return tuple(value[0].shape) if isinstance(value, tuple) else None

@@ -19,7 +19,7 @@ from onnx_compat.execution.outputs import Outputs, own_arrays
 from onnx_compat.execution.partition import PartitionedPlan, cut_parts, enclosing_nodes, is_indivisible
 from onnx_compat.execution.plan import CompiledPlan, ImmediatePlan, Specialisation, trace_model
 from onnx_compat.execution.plan_cache import PlanCache
-from onnx_compat.execution.plan_key import PlanKey, can_specialise_on, is_flag, plan_key, shape_of, values_to_fix
+from onnx_compat.execution.plan_key import PlanKey, can_specialise_on, is_flag, plan_key, shapes_to_fix, values_to_fix
 from onnx_compat.execution.summary import summarize
 from onnx_compat.execution.support import survey
 from onnx_compat.model import Model, TensorType, ValueInfo
@@ -64,6 +64,9 @@ class Runnable:
         self._fallback = fallback
         self._by_value: FrozenSet[str] = frozenset()  # the inputs whose values the plans are specialised on
         self._by_shape: FrozenSet[str] = frozenset()  # the inputs whose shapes the plans are specialised on
+        self._by_empty: FrozenSet[str] = (
+            frozenset()
+        )  # the inputs whose shapes they are specialised on if they are empty
         self._plans = PlanCache()
         self._has_failed = False  # a plan failed in a run, although the model could be traced
         self._latest: Optional[Plan] = None  # the plan whose object `native` returns; no run reads it
@@ -233,7 +236,8 @@ class Runnable:
         return True
 
     def _key(self, feed: Feed, structures: Dict[str, InputStructure]) -> PlanKey:
-        return plan_key(feed, structures, self._by_value, self._by_shape, self._shared_sizes)
+        shapes = shapes_to_fix(feed, self._by_shape, self._by_empty)
+        return plan_key(feed, structures, self._by_value, shapes, self._shared_sizes)
 
     def _prepare_ahead(self) -> None:
         """Make and cache the first plan, if all required inputs are tensors of declared dtype and rank.
@@ -254,7 +258,7 @@ class Runnable:
 
         If an operator needs a value that is not known, the inputs behind the value are added to `_by_value` and
         `_by_shape`. Without a feed, the result is then None. With a feed, the model is traced again for the values and
-        shapes in the feed. If the values cannot be fixed (see `_can_specialise_on`), the plan is not compiled.
+        shapes in the feed. The same happens for empty arrays that the program may be wrong for. If the values cannot be fixed (see `_can_specialise_on`), the plan is not compiled.
 
         Raises UnsupportedError if a node needs a fallback that is not allowed, or if the model can be neither compiled
         nor cut. Other errors of the trace and of the shim pass.
@@ -262,7 +266,7 @@ class Runnable:
         while True:
             fixed = self._specialisation(feed)
             try:
-                return self._compile(structures, fixed)
+                plan = self._compile(structures, fixed)
             except NeedsKnownError as error:
                 more = (error.values - self._by_value) | (error.sizes - self._by_shape - self._by_value)
                 if more and (feed is None or all(can_specialise_on(feed[name]) for name in error.values)):
@@ -276,19 +280,20 @@ class Runnable:
                 return self._uncompiled_plan(structures, fixed, error)
             except UnsupportedError as error:
                 return self._uncompiled_plan(structures, fixed, error, eager=False)
+            self._by_empty |= plan.traced.nonempty
+            if self._specialisation(feed).shapes == fixed.shapes:
+                return plan
 
     def _specialisation(self, feed: Optional[Feed]) -> Specialisation:
-        """Return the feed's values for `_by_value`, its shapes for `_by_shape`, and the declared sizes it contradicts.
+        """Return the values and shapes of a feed that a plan is specialised on, and the declared sizes it contradicts.
 
         All are empty without a feed.
         """
         if feed is None:
             return Specialisation()
         values = values_to_fix(feed, self._by_value)
-        shapes = {name: shape_of(feed[name]) for name in self._by_shape if name in feed and name not in values}
-        ignored = declarations.contradicted_sizes(feed, self._shared_sizes)
-        known_shapes = {name: shape for name, shape in shapes.items() if shape is not None}
-        return Specialisation(values, known_shapes, ignored_sizes=ignored)
+        shapes = shapes_to_fix(feed, self._by_shape - set(values), self._by_empty - set(values))
+        return Specialisation(values, shapes, ignored_sizes=declarations.contradicted_sizes(feed, self._shared_sizes))
 
     def _compile(self, structures: Dict[str, InputStructure], fixed: Specialisation) -> CompiledPlan:
         """Trace and compile the model. Return its plan. A program without outputs (all are known) is not compiled.

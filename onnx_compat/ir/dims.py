@@ -34,6 +34,7 @@ __all__ = [
     "is_nonnegative",
     "is_static",
     "is_within_limits",
+    "is_zero_with",
     "maximum",
     "minimum",
     "truncdiv",
@@ -295,6 +296,16 @@ def is_at_most(a: Extent, b: Extent) -> bool:
         and monomial[0].kind == "min"
         and any(is_equal(b, operand) for operand in monomial[0].args)
     )
+
+
+def is_zero_with(a: Extent, b: Extent) -> bool:
+    """Whether b is 0 for all run-time values for which a is 0: n and n * m. False also means that no proof was found."""
+    if is_static(a):
+        return a != 0 or is_equal(b, 0)
+    if any(factor < 0 or any(atom.lower is None or atom.lower < 0 for atom in m) for m, factor in a.terms.items()):
+        return _exact_division(b, a) is not None
+    # A sum of terms that are never negative is 0 if each term is, and a term is if one of its atoms is.
+    return all(any(set(own) <= set(term) for own in a.terms) for term in _terms(b))
 
 
 def atoms_of(value: Extent) -> Iterable[Atom]:

@@ -4,9 +4,20 @@ from typing import List, Optional, Sequence
 
 from onnx_compat import primitives as p
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
-from onnx_compat.ir.dims import Extent, atoms_of, floordiv, is_equal, is_static, maximum
+from onnx_compat.ir.dims import (
+    Extent,
+    atoms_of,
+    floordiv,
+    is_equal,
+    is_equal_shape,
+    is_static,
+    is_zero_with,
+    maximum,
+    minimum,
+)
 from onnx_compat.ops.arguments import known_integers, normalize_axes, product
 from onnx_compat.ops.registry import op
+from onnx_compat.tracing.trace import current_trace
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array
 
 
@@ -66,13 +77,40 @@ def _reshape(data: Tensor, extents: List[Extent], allowzero: bool) -> Tensor:
             "the shape %s keeps the size of an axis that the input of rank %d lacks" % (extents, data.rank),
             hint="in the shape of a Reshape, 0 keeps the size of the same axis; allowzero=1 makes an empty axis of it",
         )
-    sizes = [data.shape[k] if is_equal(extent, 0) and not allowzero else extent for k, extent in enumerate(extents)]
+    sizes = extents if allowzero else _replace_zeros(extents, data.shape)
     inferred = [k for k, extent in enumerate(sizes) if is_equal(extent, -1)]
     if len(inferred) > 1:
         raise InvalidModelError("a shape has more than one -1: %s" % extents)
     for k in inferred:
         sizes[k] = _infer_size(data.shape, sizes[:k] + sizes[k + 1 :])
     return p.reshape(data, sizes)
+
+
+def _replace_zeros(extents: Sequence[Extent], shape: Sequence[Extent]) -> List[Extent]:
+    """Return a target shape in which each size that is 0, also at run time only, is the size of the input on its axis.
+
+    `shape` is the shape of the input. A size of a graph input that is 0 only if the data is empty stays as it is, so
+    that shape arithmetic folds. The trace notes it: a run with an empty input is traced for the shape of this input.
+    """
+    count, sizes = product(shape), list(extents)
+    if not is_equal(count, 0) and is_equal(product(extents), count):
+        return sizes
+    for k, (extent, kept) in enumerate(zip(extents, shape)):
+        if is_equal(extent, 0):
+            sizes[k] = kept
+        elif is_zero_with(extent, kept):
+            continue
+        elif is_zero_with(extent, count) and not is_equal(count, 0) and _has_input_sizes_only(extent):
+            current_trace().sizes_unlike_0.append(extent)
+        else:
+            magnitude = maximum(extent, -extent)
+            sizes[k] = extent + kept * (1 - minimum(magnitude, 1))
+    return sizes
+
+
+def _has_input_sizes_only(extent: Extent) -> bool:
+    """Whether a size depends on lengths of inputs only: on no length of a computed value, and on no element."""
+    return all(atom.kind == "axis" and getattr(atom.args[0], "node", None) is None for atom in atoms_of(extent))
 
 
 def _infer_size(shape: Sequence[Extent], known_sizes: Sequence[Extent]) -> Extent:
@@ -175,27 +213,31 @@ def expand(input: Tensor, shape: Tensor) -> Tensor:
     """
     target = as_sizes(shape)
     rank = max(input.rank, len(target))
-    padded_shape = (1,) * (rank - input.rank) + input.shape
+    padded_shape = [1] * (rank - input.rank) + list(input.shape)
     padded_target = [1] * (rank - len(target)) + target
-    return p.broadcast_to(input, [_broadcast_size(*sizes) for sizes in zip(padded_shape, padded_target)])
+    sizes = [_broadcast_size(*pair) for pair in zip(padded_shape, padded_target)]
+    result = p.broadcast_to(input, sizes)
+    # A static size of the input, other than 1, is that of the result. The broadcast has refused any other target.
+    kept = [size if is_static(size) and size != 1 else wide for size, wide in zip(padded_shape, sizes)]
+    return result if is_equal_shape(kept, sizes) else p.reshape(result, kept)
 
 
 def _broadcast_size(size: Extent, target: Extent) -> Extent:
-    """Return the size to which two axes broadcast.
+    """Return the size to which two axes broadcast: `target`, or `size` if the target is 1.
 
-    - The sizes are equal, or one of them is 1: the other size.
-    - One size is static, the other symbolic: the static size.
-    - Both are symbolic: the symbolic maximum.
-
-    Raises InvalidModelError for two different static sizes of which neither is 1.
+    If the sizes differ at run time and neither is 1, a broadcast of `size` to the result fails. Raises InvalidModelError
+    for two such sizes that are static.
     """
     if is_equal(size, 1) or is_equal(size, target):
         return target
-    if is_equal(target, 1) or (is_static(size) and not is_static(target)):
+    if is_equal(target, 1):
         return size
     if is_static(size) and is_static(target):
         raise InvalidModelError("an axis of size %s cannot be expanded to %s" % (size, target))
-    return target if is_static(target) else maximum(size, target)
+    if is_static(target):
+        return target
+    is_one = minimum(target, 1) - minimum(maximum(target - 1, 0), 1)
+    return target + (size - target) * is_one
 
 
 @op("Tile", since=1)

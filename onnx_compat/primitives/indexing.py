@@ -5,6 +5,8 @@ A known index out of range raises InvalidModelError while tracing.
 
 from typing import List, Sequence
 
+import numpy as np
+
 from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import bool_, int64
@@ -172,6 +174,9 @@ def top_k(x: TensorLike, k: Extent, axis: int, largest: bool = True) -> List[Ten
 def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
     x = lift(x)
     axis = axis_of(axis, x.rank)
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    if all(map(is_static, shape)) and 0 in shape:  # kernels refuse an empty axis, also where the result is empty
+        return lift(np.zeros(shape, np.int64))
     folded = fold(name, [x], [int64], axis=axis)
     if folded is not None:
         return folded[0]
@@ -185,6 +190,9 @@ def _arg(name: str, x: TensorLike, axis: int) -> Tensor:
 def argmax(x: TensorLike, axis: int) -> Tensor:
     """The int64 index of the first largest element along an axis (negative: from the end). The axis is removed.
 
+    The reference gives the first NaN, if there is one. The kernels of TensorFlow and TFLite compare with `>`: with NaN,
+    their result depends on the order of the comparisons, as that of onnxruntime does.
+
     Raises InvalidModelError for an axis that is out of range.
     """
     return _arg("argmax", x, axis)
@@ -194,7 +202,7 @@ def argmax(x: TensorLike, axis: int) -> Tensor:
 def argmin(x: TensorLike, axis: int) -> Tensor:
     """The int64 index of the first smallest element along an axis (negative: from the end). The axis is removed.
 
-    Raises InvalidModelError for an axis that is out of range.
+    NaN: as for `argmax`. Raises InvalidModelError for an axis that is out of range.
     """
     return _arg("argmin", x, axis)
 

@@ -52,6 +52,7 @@ from onnx_compat.shim.interface import (
 )
 from onnx_compat.shim.natives import Native, declared_natives, native, natives_of
 from onnx_compat.shim.port_types import to_ports
+from onnx_compat.shim.reciprocals import have_exact_reciprocals
 from onnx_compat.shim.recurrent import StandardRecurrent, activations, directions, standard_recurrent
 from onnx_compat.tracing.values import Tensor, as_sizes, known_array, lift
 
@@ -111,6 +112,7 @@ __all__ = [
     "error_line",
     "exact_quotient",
     "floordiv",
+    "have_exact_reciprocals",
     "import_error_text",
     "is_equal",
     "is_equal_shape",

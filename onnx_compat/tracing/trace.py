@@ -13,7 +13,7 @@ import numpy as np
 from onnx_compat import limits
 from onnx_compat.errors import NeedsKnownError
 from onnx_compat.ir import Arg, Const, Extents, Node, Origin, Ref, Region, Spec, Target, TensorArg
-from onnx_compat.ir.dims import Dim, is_static, is_within_limits
+from onnx_compat.ir.dims import Dim, Extent, is_static, is_within_limits
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.tracing.addressable import check_addressable
 from onnx_compat.tracing.values import Order, Tensor
@@ -56,6 +56,8 @@ class Trace:
         #: For each loop body that is recorded, the types of its states. They are used while an outer body is traced again.
         self.loop_states: Dict[object, Sequence[Spec]] = {}
         self.is_retracing = False
+        #: Sizes that the nodes take for positive, and that have another meaning if they are 0 at run time.
+        self.sizes_unlike_0: List[Extent] = []
         self._constants: Dict[Tuple[int, DType, Order], Tuple[np.ndarray, Const]] = {}
         self._permuted: Dict[Tuple[Ref, Tuple[int, ...]], Ref] = {}
         self._reshape_sources: Dict[Ref, Tensor] = {}

@@ -194,6 +194,26 @@ def test_a_comparison_that_holds_for_all_run_time_values_is_decided() -> None:
     assert not dims.is_equal(dims.maximum(less, m), m) and not dims.is_equal(dims.maximum(less * 2, n), n)
 
 
+def test_a_size_that_is_0_wherever_another_is() -> None:
+    n, m, k = AXES
+    quotient = dims.floordiv(n - 1, 2) + 1  # no bound is known of n - 1
+    for a, b in (
+        (n, n),
+        (n * 3, n * m),
+        (n * m, n * m * k),
+        (n + m, n * k + m * k),
+        (n + m, n),
+        (n + 1, m),
+        (0, 0),
+        (2, n),
+        (n, 0),
+    ):
+        assert dims.is_zero_with(a, b), (a, b)
+    assert dims.is_zero_with(quotient, quotient)
+    for a, b in ((n, m), (n * m, n), (n + m, k), (n, n + 1), (0, n), (n - 1, n), (n, 2)):
+        assert not dims.is_zero_with(a, b), (a, b)
+
+
 def test_atoms_inside_operations_are_found() -> None:
     n, m, k = AXES
     atoms = set(dims.atoms_of(dims.floordiv(n + m, 3) * dims.maximum(k, n)))

@@ -8,7 +8,7 @@ from typing import Any, List, Tuple
 import click
 import pytest
 
-from onnx_compat.cli import doctor_extra, main
+from onnx_compat.cli import doctor_abilities, doctor_extra, main
 from onnx_compat.cli.doctor_extra import describe_extra
 from onnx_compat.discovery import environment, selection
 from onnx_compat.discovery.environment import other_python_hint, python_range
@@ -109,3 +109,17 @@ def test_an_error_names_the_pythons_of_a_shim_that_is_not_for_this_one(monkeypat
     with pytest.raises(ShimError) as raised:
         selection._load("tf2")
     assert raised.value.hint == wanted
+
+
+@pytest.mark.parametrize(
+    ("python", "hint"),
+    [((3, 7), "use Python %s"), ((3, 12), "pip install 'onnx-compat[quantize]'")],
+)
+def test_the_quantiser_is_offered_to_the_pythons_of_its_framework(
+    python: Tuple[int, int], hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor_abilities, "sys", SimpleNamespace(version_info=(*python, 0)))
+    monkeypatch.setattr(environment, "find_module", lambda name: None)
+    (quantizer,) = [row for row in doctor_abilities.list_abilities([]) if row.task.startswith("quantise")]
+    newest = [offer for offer in OFFERS if offer.framework == "ai-edge-litert"][-1]
+    assert quantizer.hint == (hint % python_range(newest.pythons) if "%s" in hint else hint)

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Optional
 
 import numpy as np
 
-from onnx_compat.shim import DType
+from onnx_compat.shim import DType, have_exact_reciprocals
 from onnx_compat_tensorflow.base import Base
 from onnx_compat_tensorflow.framework_types import TfDType, TfTensor
 from onnx_compat_tensorflow.tensors import tf_dtype
@@ -26,14 +26,6 @@ _OPTIMIZED_DIVISIONS = ("float32", "float64")
 
 
 _EXACT_DIVISION = "RealDiv by a constant is exact"
-
-
-def _have_exact_reciprocals(divisors: np.ndarray) -> bool:
-    """Whether each divisor is a power of two, of either sign, whose reciprocal is a normal number."""
-    limits = np.finfo(divisors.dtype)
-    magnitudes = np.abs(divisors)
-    is_normal = np.logical_and(magnitudes >= limits.tiny, magnitudes <= 1 / limits.tiny)
-    return bool(np.logical_and(is_normal, np.frexp(magnitudes)[0] == 0.5).all())
 
 
 def _reciprocals(divisors: np.ndarray) -> np.ndarray:
@@ -120,6 +112,22 @@ class Elementwise(Base):
     def _zero(self, like: TfTensor) -> TfTensor:
         return self.number(0, like.dtype)
 
+    def add(self, x: TfTensor, y: TfTensor) -> TfTensor:
+        for biased, constant in ((x, y), (y, x)):
+            if self._is_mistaken_for_value(biased, constant):
+                return self.op("Sub", biased, self.derive_constant(constant, ("negative",), np.negative))
+        return self.op("AddV2", x, y)
+
+    def _is_mistaken_for_value(self, biased: TfTensor, constant: TfTensor) -> bool:
+        """Whether the graph optimizer may rewrite BiasAdd(x, bias) + constant to BiasAdd(constant, bias) + x wrongly.
+
+        It does so also for a constant whose last axis has length 1, which the kernel refuses (TensorFlow 2.21). It does
+        not rewrite a subtraction.
+        """
+        if getattr(getattr(biased, "op", None), "type", "") != "BiasAdd" or self.known_value(constant) is None:
+            return False
+        return self.rank(constant) > 0 and self.shape_list(constant)[-1] == 1 != self.shape_list(biased)[-1]
+
     # -- division ------------------------------------------------------------------------------------------------------
     def div(self, x: TfTensor, y: TfTensor) -> TfTensor:
         return self._quotient("TruncateDiv", x, y) if x.dtype.is_integer else self._real_quotient(x, y)
@@ -139,10 +147,10 @@ class Elementwise(Base):
         if np.logical_and(divisors != 0, np.abs(divisors) < np.finfo(divisors.dtype).tiny).any():
             return self.op("RealDiv", x, y)  # DivNoNan counts a subnormal divisor as 0
         is_zero = divisors == 0
-        if not is_zero.any() and not _have_exact_reciprocals(divisors):
+        if not is_zero.any() and not have_exact_reciprocals(divisors):
             return self.op("DivNoNan", x, y)
         product = self.op("Mul", x, self.derive_constant(y, ("reciprocal",), _reciprocals))
-        if _have_exact_reciprocals(divisors[~is_zero]):
+        if have_exact_reciprocals(divisors[~is_zero]):
             return product
         return self.where(self.tf.constant(is_zero), product, self.op("DivNoNan", x, y))
 
@@ -291,7 +299,7 @@ _UNARY: Dict[str, str] = {
     "bitwise_not": "Invert",
 }  # fmt: skip
 _BINARY: Dict[str, str] = {
-    "add": "AddV2", "sub": "Sub", "mul": "Mul", "atan2": "Atan2", "less": "Less", "less_equal": "LessEqual",
+    "sub": "Sub", "mul": "Mul", "atan2": "Atan2", "less": "Less", "less_equal": "LessEqual",
     "logical_and": "LogicalAnd", "logical_or": "LogicalOr", "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr",
     "bitwise_xor": "BitwiseXor",
 }  # fmt: skip

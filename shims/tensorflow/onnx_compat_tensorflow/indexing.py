@@ -53,14 +53,29 @@ class Indexing(Elementwise):
 
     def gather_nd(self, x: TfTensor, indices: TfTensor, batch_dims: int) -> TfTensor:
         if batch_dims == 0:
-            return self.op("GatherNd", x, indices=indices)
+            return self._gather_slices(x, indices)
         raw = self.raw
         lead = self.lengths(indices)[:-1]
         coordinates = [raw.Cast(x=indices, DstT=self.tf.int64)]
         for axis in reversed(range(batch_dims)):
             positions = raw.Reshape(tensor=self._iota(lead[axis]), shape=[-1] + [1] * (len(lead) - axis))
             coordinates.insert(0, raw.BroadcastTo(input=positions, shape=self.vector([*lead, 1])))
-        return self.op("GatherNd", x, indices=raw.ConcatV2(values=coordinates, axis=-1))
+        return self._gather_slices(x, raw.ConcatV2(values=coordinates, axis=-1))
+
+    def _gather_slices(self, x: TfTensor, indices: TfTensor) -> TfTensor:
+        """Return the slices of x at `indices`, also if they are empty: GatherNd refuses an x without elements.
+
+        Slices that may be empty are taken from x with its indexed axes joined, by their positions on the joined axis.
+        GatherNd of a table of these positions still refuses an index out of range.
+        """
+        raw, depth = self.raw, self.shape_list(indices)[-1]
+        if not depth or all(self.shape_list(x)[depth:]):  # all sizes are known, and none is 0
+            return self.op("GatherNd", x, indices=indices)
+        lengths = self.lengths(x)
+        count = raw.Prod(input=self.vector(lengths[:depth]), axis=[0])
+        table = raw.Reshape(tensor=self._iota(count), shape=self.vector(lengths[:depth]))
+        joined = raw.Reshape(tensor=x, shape=self.vector([count, *lengths[depth:]]))
+        return raw.GatherV2(params=joined, indices=raw.GatherNd(params=table, indices=indices), axis=0)
 
     # -- scattering ----------------------------------------------------------------------------------------------------
     def scatter_nd(self, x: TfTensor, indices: TfTensor, updates: TfTensor, reduction: str) -> TfTensor:
@@ -163,7 +178,21 @@ class Indexing(Elementwise):
         """
         if getattr(getattr(x, "op", None), "type", "") in _MONOTONIC:
             x = self.raw.EnsureShape(input=x, shape=x.shape)
+        sizes = self.shape_list(x)
+        if not sizes[axis] and not all(size for k, size in enumerate(sizes) if k != axis):
+            x = self._without_empty_axis(x, axis)
         return self.op(op, x, dimension=axis, output_type=self.tf.int64)
+
+    def _without_empty_axis(self, x: TfTensor, axis: int) -> TfTensor:
+        """Reshape an empty x to size 1 along an axis, if the axis and another one are empty. Else return x as it is.
+
+        ArgMax refuses an empty axis, also where the result is empty.
+        """
+        raw, lengths = self.raw, self.lengths(x)
+        others = raw.Prod(input=self.vector([size for k, size in enumerate(lengths) if k != axis]), axis=[0])
+        none = raw.Cast(x=raw.Equal(x=others, y=self.number(0, self.tf.int64)), DstT=self.tf.int64)
+        lengths[axis] = raw.Maximum(x=self.vector([lengths[axis]])[0], y=none)
+        return raw.Reshape(tensor=x, shape=self.vector(lengths))
 
     def cumsum(self, x: TfTensor, axis: int, exclusive: bool, reverse: bool) -> TfTensor:
         return self.op("Cumsum", x, axis=axis, exclusive=exclusive, reverse=reverse)

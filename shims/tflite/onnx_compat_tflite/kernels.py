@@ -37,6 +37,8 @@ Numbers
 - On 2.7 REDUCE_MAX of a tensor of -inf is the least finite number, and LOGISTIC is 1 from 15.9 on. On LiteRT LOGISTIC and TANH
   of float16 have the error of two roundings.
 - With XNNPACK NaN becomes -inf in ADD, SUB, MUL and DIV of 2.11, and in MEAN of LiteRT 1.0 (see `runtime_quirks`).
+- XNNPACK's LOGISTIC is NaN for some magnitudes from 4.8e26 to 2.4e38 (LiteRT 1.0 to 2.3). A bound before it costs a pass over
+  the data for numbers that no network computes.
 - XNNPACK of LiteRT 2.0 and 2.1.0 ignores the zero point of an int8 BATCH_MATMUL's second factor.
 - TOPK_V2 of several rows without elements ends the process from 2.11 to LiteRT 2.1.0.
 - A kernel that draws random numbers continues its sequence as long as the interpreter exists.

@@ -36,6 +36,9 @@ class RuntimeQuirks(NamedTuple):
     delegate_uses_zero_points: bool = False
     #: The delegate can slice an axis of open length to length zero. LiteRT 1.2 keeps the whole axis.
     delegate_slices_to_empty: bool = False
+    #: CONCATENATION refuses tensors whose sizes differ on another axis. XNNPACK of LiteRT 1.0 to 2.1.3 joins them if the sizes
+    #: are open.
+    checks_joined_sizes: bool = False
 
 
 #: Op, the indices of its two input tensors in `_run_arithmetic`, and the shape of its result.
@@ -46,6 +49,10 @@ _OPERATORS = (
     ("MEAN", 0, 3, ()),
     ("REDUCE_MAX", 1, 3, ()),
 )
+
+
+#: The tensors of `_checks_joined_sizes`: name -> stored sizes.
+_JOINED = {"x": (-1, 2), "y": (-1, 2), "z": (-1, 2), "joined": (-1, 4)}
 
 
 def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterpreter) -> RuntimeQuirks:
@@ -66,6 +73,7 @@ def measure_quirks(open_interpreter: OpenInterpreter, open_plain: OpenInterprete
         delegated and _resizes_branches(open_interpreter),
         delegated and _uses_zero_points(open_interpreter),
         delegated and _slices_to_empty(open_interpreter),
+        _checks_joined_sizes(open_interpreter if delegated else open_plain),
     )
 
 
@@ -143,6 +151,27 @@ def _slices_to_empty(open_interpreter: OpenInterpreter) -> bool:
     details = interpreter.get_output_details()
     shape = next(detail["shape"] for detail in details if detail["index"] == result["index"])
     return tuple(shape) == (0, 2)
+
+
+def _checks_joined_sizes(open_interpreter: OpenInterpreter) -> bool:
+    """Whether CONCATENATION of tensors [2, 2] and [3, 2], stored with the sizes [-1, 2], fails along the second axis."""
+    graph = fb.SubGraph()
+    x, y, z, joined = (graph.add(fb.TensorSpec(name, "float32", shape)) for name, shape in _JOINED.items())
+    graph.operators.append(fb.OperatorSpec("RELU", [x], [z]))
+    graph.operators.append(fb.OperatorSpec("CONCATENATION", [z, y], [joined], {"axis": 1}))
+    graph.inputs, graph.outputs = [x, y], [joined]
+    interpreter = open_interpreter(model_content=fb.to_bytes(fb.ModelSpec([graph])))
+    details = interpreter.get_input_details()
+    try:
+        for detail, rows in zip(details, (2, 3)):
+            interpreter.resize_tensor_input(detail["index"], (rows, 2))
+        interpreter.allocate_tensors()
+        for detail, rows in zip(details, (2, 3)):
+            interpreter.set_tensor(detail["index"], np.ones((rows, 2), np.float32))
+        interpreter.invoke()
+    except (RuntimeError, ValueError):
+        return True
+    return False
 
 
 def _run_arithmetic(open_interpreter: OpenInterpreter) -> List[np.ndarray]:

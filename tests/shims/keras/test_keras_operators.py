@@ -283,6 +283,35 @@ def test_a_file_computes_what_keras_has_no_layer_for(name: str, tmp_path: Path) 
         np.testing.assert_allclose(got[output], expected, close, close, err_msg=output)
 
 
+@pytest.mark.parametrize(
+    "divisors",
+    [
+        np.array([3, 5, 7, 9, 10, 11, 13, 255], np.float32),
+        np.array([0.5, -2, 0.125, 1, 4, 1024, -1, 2**-40], np.float32),
+        np.array([0, -0.0, 0.3, np.nan, 1e-40, 1, 2, np.inf], np.float32),
+        np.float32(0.3),
+        np.float32(0.5),
+    ],
+    ids=["integers", "powers of two", "zeros", "scalar", "scalar power of two"],
+)
+def test_a_file_divides_by_a_constant_exactly(divisors: Any, tmp_path: Path) -> None:
+    """An optimizer that multiplies by an approximate reciprocal changes ties: 1.75 / 0.5 must be 3.5."""
+    x = np.random.RandomState(0).uniform(-8, 8, (64, 8)).astype(np.float32).round(2)
+    path = tmp_path / "model.keras"
+    onnx_compat.convert(
+        to_model(Sample([node("Div", "x d", "y")], {"x": ["n", 8]}, {"x": x}, {"d": np.asarray(divisors)})), path
+    )
+    (got,) = onnx_compat.load_converted(path).run({"x": x})
+    with np.errstate(all="ignore"):
+        expected = x / divisors
+    # XLA multiplies by the rounded reciprocal of a constant, and counts a subnormal number as 0.
+    if back_end() == "jax":
+        normal = np.broadcast_to(np.abs(divisors) != np.float32(1e-40), x.shape)
+        np.testing.assert_array_max_ulp(got[normal], expected[normal], maxulp=1)
+    else:
+        np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("operator", ["RandomUniformLike", "RandomNormalLike"])
 @pytest.mark.parametrize("seed", [None, 3.0])
 def test_a_file_draws_random_numbers(operator: str, seed: Any, tmp_path: Path) -> None:

@@ -28,8 +28,12 @@ CLAMPED: Dict[str, Tuple[List[Any], Any, Any, Dict[str, Any]]] = {
 }
 
 
+#: Operators that do not clamp.
+OTHERS: Dict[str, Tuple[List[Any], Any, Any, Dict[str, Any]]] = {"LOGISTIC": ([], (1, 1), (1, 1), {})}
+
+
 def result(builtin: str, value: float, plain: bool) -> float:
-    constants, shape, output, options = CLAMPED[builtin]
+    constants, shape, output, options = {**CLAMPED, **OTHERS}[builtin]
     graph = fb.SubGraph(inputs=[0])
     graph.add(fb.TensorSpec("x", "float32", shape))
     positions = [0, *(graph.add(fb.TensorSpec("c", "float32", constant.shape, constant)) for constant in constants)]
@@ -62,3 +66,12 @@ def test_the_delegate_is_there_where_sums_are_seen_to_be_infinite() -> None:
     quirks = features.kernels().quirks
     if quirks.delegated:
         assert np.isinf(result("ADD", np.inf, plain=False)) == quirks.keeps_infinity
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_delegate_gives_nan_for_the_sigmoid_of_a_huge_number(sign: int) -> None:
+    """XNNPACK's sigmoid of 1e26 is right, and that of 1e30 is NaN; that of infinity is right again."""
+    delegated = np.isinf(result("ADD", np.inf, plain=False))
+    saturated = 1.0 if sign > 0 else 0.0
+    assert result("LOGISTIC", sign * 1e26, plain=False) == result("LOGISTIC", sign * np.inf, plain=False) == saturated
+    np.testing.assert_equal(result("LOGISTIC", sign * 1e30, plain=False), np.nan if delegated else saturated)

@@ -1,13 +1,13 @@
 """The base class of the emitter of functional Keras models: create named layers with weights, operations and constants."""
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import keras
 import numpy as np
 
-from onnx_compat.shim import Const, DType, Emitter, Node, Ref, Spec, UnsupportedError, dtypes
+from onnx_compat.shim import Const, DType, Emitter, Node, Ref, Spec, UnsupportedError, dtypes, have_exact_reciprocals
 from onnx_compat_keras.features import back_end, has_type, is_exact
 from onnx_compat_keras.framework_types import Handle, SymbolicTensor
 from onnx_compat_keras.functional.names import Names
@@ -299,6 +299,21 @@ class Base(Emitter):
         if is_known(*handles):
             return [self.tensor(handles[0])] + [self.operand(handle) for handle in handles[1:]]
         return [self.operand(handle) for handle in handles]
+
+    def real_quotient(self, x: Handle, y: Handle) -> Handle:
+        """Divide floats. For a constant divisor, operations are chosen such that TensorFlow's quotients are exact.
+
+        TensorFlow's graph optimizer multiplies by an approximate reciprocal of a literal: 1.75 / 0.5 is 3.4999998 in
+        TensorFlow 2.21. It rewrites neither a division by a weight nor `divide_no_nan`, which gives 0 for x / 0.
+        """
+        if not isinstance(y, Known) or y.array.dtype.kind != "f":
+            return self.ops.divide(*self.operands(x, y))
+        if have_exact_reciprocals(y.array):
+            return self.ops.multiply(*self.operands(x, replace(y, array=np.asarray(np.reciprocal(y.array)))))
+        is_normal = np.abs(y.array) >= np.finfo(y.array.dtype).tiny
+        if is_normal.all() and hasattr(keras.ops, "divide_no_nan"):
+            return self.ops.divide_no_nan(*self.operands(x, y))
+        return self.ops.divide(self.operand(x), self.tensor(y))
 
     def constant_tensor(self, known: Known) -> Handle:
         """Return a constant as a symbolic tensor: row 0 of an Embedding layer with a single row, reshaped.

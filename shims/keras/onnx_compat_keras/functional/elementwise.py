@@ -206,7 +206,7 @@ class Elementwise(Pointwise, Sizing):
 
     def div(self, x: Handle, y: Handle) -> Handle:
         if self.out.dtype.kind in "fc":
-            return self.ops.divide(*self.operands(x, y))
+            return self.real_quotient(x, y)
         whole, x, y = self._floor_divide(x, y)
         inexact = self.ops.not_equal(self.ops.multiply(whole, y), x)
         below = self.ops.not_equal(self.ops.less(x, 0), self.ops.less(y, 0))
@@ -217,7 +217,7 @@ class Elementwise(Pointwise, Sizing):
         if isinstance(x, LENGTHS) or isinstance(y, LENGTHS):
             return self.combine_sizes("floordiv", x, y)
         if self.out.dtype.kind == "f":
-            return self.ops.floor(self.ops.divide(*self.operands(x, y)))
+            return self.ops.floor(self.real_quotient(x, y))
         return self._floor_divide(x, y)[0]
 
     def mod(self, x: Handle, y: Handle) -> Handle:

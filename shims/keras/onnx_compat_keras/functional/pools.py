@@ -10,9 +10,9 @@ from typing import Callable
 
 import numpy as np
 
-from onnx_compat.shim import Window
+from onnx_compat.shim import Window, dtypes
 from onnx_compat_keras.framework_types import Handle
-from onnx_compat_keras.functional.base import storage, unify
+from onnx_compat_keras.functional.base import Known, storage, unify
 from onnx_compat_keras.functional.shape import Shape
 from onnx_compat_keras.functional.slicing import cut
 
@@ -41,7 +41,8 @@ class Pools(Shape):
         dtype = self.out.dtype.name
         wide = self.ops.cast(x, "float32") if dtype == "float16" else x
         total = self._combine_taps(self.ops.add, wide, window)
-        mean = self.ops.divide(total, math.prod(window.kernel))
+        carrier = dtypes.float32 if dtype == "float16" else self.out.dtype
+        mean = self.real_quotient(total, Known(np.array(math.prod(window.kernel), carrier.numpy), carrier))
         return self.ops.cast(mean, dtype) if dtype == "float16" else mean
 
     def _pooling_layer(self, kind: str, x: Handle, window: Window, padding: str) -> Handle:

@@ -13,6 +13,7 @@ from onnx_compat_tflite.emitter import (
     casting,
     comparison,
     counting,
+    extremes,
     joining,
     reshaping,
     runtime_sizes,
@@ -148,7 +149,29 @@ def gather_nd(builder: Builder, x: Handle, indices: Handle, batch_dims: int) -> 
         indices = joining.concatenate(builder, parts[0], parts[1:], indices.rank - 1)
     elif indices.dtype not in ("int32", "int64"):
         indices = casting.to(builder, indices, "int32")
-    return add_gather_nd(builder, x, indices, dims)
+    if x.dtype == "string" or all(isinstance(size, int) and size for size in x.dims):
+        return add_gather_nd(builder, x, indices, dims)
+    return _gather_from_empty(builder, x, indices, batch_dims + depth)
+
+
+def _gather_from_empty(builder: Builder, x: Handle, indices: Handle, depth: int) -> Handle:
+    """Gather slices of an x that may have no elements, which GATHER_ND refuses. The coordinates are on `depth` axes.
+
+    GATHER takes the slices from x with these axes joined. GATHER_ND of a table of the positions on the joined axis
+    still refuses an index out of range. In the table, each axis has at least one element.
+    """
+    lead, sizes = x.dims[:depth], [builder.dim(x, axis) for axis in range(x.rank)]
+    if all(isinstance(size, int) for size in lead):
+        shape = [max(size, 1) for size in lead]
+        table = Handle.of(np.arange(np.prod(shape), dtype=np.int32).reshape(shape))
+    else:
+        table_sizes = extremes.maximum(builder, runtime_sizes.stack(builder, sizes[:depth]), builder.ints(1))
+        count = builder.add_op("REDUCE_PROD", [table_sizes, builder.ints(0)], "int32", (), keep_dims=False)
+        table = builder.add_op("RESHAPE", [counting.count_to(builder, count), table_sizes], "int32", [None] * depth)
+    rows = runtime_sizes.size_product(builder, x, depth)
+    joined_dims = (rows if isinstance(rows, int) else None, *x.dims[depth:])
+    joined = builder.add_op("RESHAPE", [x, runtime_sizes.stack(builder, [rows, *sizes[depth:]])], x.dtype, joined_dims)
+    return gather(builder, joined, add_gather_nd(builder, table, indices, indices.dims[:-1]), 0)
 
 
 def _coordinate_column(builder: Builder, grid: Handle, indices: Handle) -> Handle:

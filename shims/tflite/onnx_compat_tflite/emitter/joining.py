@@ -2,12 +2,17 @@
 
 from typing import Any, List, Sequence
 
+from onnx_compat_tflite.emitter import narrowing, runtime_sizes
 from onnx_compat_tflite.emitter.builder import Builder
+from onnx_compat_tflite.emitter.known_shapes import is_same_shape
 from onnx_compat_tflite.emitter.registry import primitive
 from onnx_compat_tflite.emitter.widening import widen_for
 from onnx_compat_tflite.subgraph_builder import Handle
 
 __all__ = ["concat", "concatenate", "pack"]
+
+#: The dtypes in which the default delegate may run CONCATENATION.
+_DELEGATED = ("float32", "int8", "uint8")
 
 
 @primitive
@@ -19,7 +24,22 @@ def concat(builder: Builder, xs: Sequence[Handle], axis: int) -> Handle:
     parts = [x for x in xs if not (isinstance(x.dims[axis], int) and x.dims[axis] == 0)] or list(xs[:1])
     if len(parts) == 1:
         return parts[0]
-    return concatenate(builder, parts[0], parts[1:], axis)
+    return concatenate(builder, parts[0], [_require_sizes(builder, part, parts[0], axis) for part in parts[1:]], axis)
+
+
+def _require_sizes(builder: Builder, x: Handle, like: Handle, axis: int) -> Handle:
+    """Return x, which must have the sizes of `like` on all axes but `axis`.
+
+    If the kernel does not check sizes that may differ, x passes a RESHAPE to these sizes, which fails if they differ.
+    """
+    others = [k for k in range(x.rank) if k != axis]
+    are_equal = is_same_shape([x.dims[k] for k in others], [like.dims[k] for k in others])
+    if are_equal or x.dtype not in _DELEGATED or builder.kernels.quirks.checks_joined_sizes:
+        return x
+    wanted = runtime_sizes.stack(builder, [builder.dim(x if k == axis else like, k) for k in range(x.rank)])
+    fits = builder.add_op("EQUAL", [builder.shape_tensor(x), wanted], "bool", (x.rank,))
+    sizes = builder.add_op("SELECT_V2", [fits, wanted, builder.like(wanted, narrowing.INVALID)], "int32", (x.rank,))
+    return builder.add_op("RESHAPE", [x, sizes], x.dtype, x.dims)
 
 
 @widen_for("CONCATENATION")
