@@ -1,7 +1,8 @@
 """Child process in the environment of a cell: it damages inputs, gives them to this library, and judges the outcomes.
 
-A request is a line {"path", "start", "shim"}. `path` is a plan: {"kind", "seed", "count", "batch", "folder", "corpus",
-"replay"}. `corpus` is the archive of the undamaged inputs, which the first process of a campaign writes.
+A request is a line {"path", "start", "shim"}. `path` is a plan: {"kind", "count", "batch", "folder", "corpus", "replay"}.
+The batches from `start` to `count` are run, of `batch` inputs each. The number of a batch is its seed. `corpus` is the
+archive of the undamaged inputs, which the first process of a campaign writes.
 
 Answers are as for `matrix.fuzz.child`: {"begin": batch} before each input, {"index": batch, "kind": "counts", "detail":
 counts as JSON} after each batch, and {"end": true}.
@@ -25,7 +26,7 @@ from typing import Callable, Dict, List, Optional, Set
 _MATRIX = Path(__file__).resolve().parents[3]
 runpy.run_path(str(_MATRIX / "by_path.py"))["import_package"](_MATRIX)
 
-from matrix.fuzz.answers import open_answers  # noqa: E402 (found once `matrix` is)
+from matrix.fuzz.answers import open_answers, use_one_processor  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.coverage import Coverage  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.kinds import KINDS  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.outcomes import FAILURES, UNFORESEEN, judge, store_failure  # noqa: E402 (found once `matrix` is)
@@ -88,6 +89,7 @@ def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) ->
 def main() -> None:
     """Answer requests until standard input ends."""
     answer = open_answers()
+    use_one_processor()
     _limit_memory()
 
     answer({"python": "%d.%d" % sys.version_info[:2]})
@@ -109,7 +111,7 @@ def main() -> None:
             for number in range(plan["batch"]):
                 answer({"begin": batch})
                 campaign = campaigns[plan["kind"]]
-                seed = "%d %d %d" % (plan["seed"], batch, number)
+                seed = "%d %d" % (batch, number)
                 data = Path(plan["replay"]).read_bytes() if plan["replay"] else campaign.damage(seed)
                 counts[campaign.run_one(data, Path(plan["folder"]))] += 1
             answer({"index": batch, "kind": "counts", "detail": json.dumps(counts), "output": ""})
