@@ -34,13 +34,17 @@ class Totals(NamedTuple):
 
 
 class Ledger:
-    """The entries of a cell. Each change is written at once."""
+    """The entries of a cell. Each change is made in the file as it is then: several runs may have a ledger open."""
 
     def __init__(self, cell: str, folder: Path = LEDGERS) -> None:
-        self.cell = cell
         self._path = folder / ("%s.json" % cell)
+
+    @property
+    def kinds(self) -> Dict[str, List[Dict[str, Any]]]:
+        """Kind -> its entries, as they are in the file."""
         text = self._path.read_text(encoding="utf-8") if self._path.exists() else "{}"
-        self.kinds: Dict[str, List[Dict[str, Any]]] = json.loads(text)
+        kinds: Dict[str, List[Dict[str, Any]]] = json.loads(text)
+        return kinds
 
     def next_seed(self, kind: str) -> int:
         """Return the seed after the largest one that was run."""
@@ -55,7 +59,8 @@ class Ledger:
         `code`: the revision, and the generator of the graphs: both must be those of the entry that the range joins.
         `failed`: seed -> outcome of the graphs that failed.
         """
-        entries = self.kinds.setdefault(kind, [])
+        kinds = self.kinds
+        entries = kinds.setdefault(kind, [])
         last = entries[-1] if entries else None
         if last is None or last["seeds"][1] + 1 != seeds[0] or any(last.get(key) != code[key] for key in code):
             last = {**code, "seeds": list(seeds), "outcomes": {}, "failed": {}}
@@ -64,7 +69,7 @@ class Ledger:
         last["failed"].update((str(seed), outcome) for seed, outcome in failed.items())
         for outcome, count in outcomes.items():
             last["outcomes"][outcome] = last["outcomes"].get(outcome, 0) + count
-        self._write()
+        self._write(kinds)
 
     def failed_seeds(self, kind: str, generator: str) -> List[int]:
         """Return the seeds whose graphs failed. A seed of another generator gives another graph, and is left out."""
@@ -73,7 +78,8 @@ class Ledger:
 
     def correct(self, kind: str, seed: int, outcome: str) -> None:
         """Replace the outcome of a failed seed by the outcome of a later run. It stays failed if it fails again."""
-        for entry in self.kinds[kind]:
+        kinds = self.kinds
+        for entry in kinds[kind]:
             if str(seed) in entry["failed"]:
                 counts = entry["outcomes"]
                 before = entry["failed"].pop(str(seed))
@@ -82,17 +88,17 @@ class Ledger:
                 entry["outcomes"] = {name: count for name, count in counts.items() if count}
                 if outcome in _FAILURES:
                     entry["failed"][str(seed)] = outcome
-        self._write()
+        self._write(kinds)
 
-    def _write(self) -> None:
+    def _write(self, kinds: Mapping[str, List[Dict[str, Any]]]) -> None:
         """Write a line for each entry. A reader never sees a part of the file."""
-        kinds = []
-        for kind, entries in sorted(self.kinds.items()):
+        texts = []
+        for kind, entries in sorted(kinds.items()):
             lines = ",\n".join("  " + json.dumps(entry, sort_keys=True) for entry in entries)
-            kinds.append("%s: [\n%s\n ]" % (json.dumps(kind), lines))
+            texts.append("%s: [\n%s\n ]" % (json.dumps(kind), lines))
         self._path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self._path.with_suffix(".part")
-        unfinished.write_text("{\n %s\n}\n" % ",\n ".join(kinds), encoding="utf-8")
+        unfinished.write_text("{\n %s\n}\n" % ",\n ".join(texts), encoding="utf-8")
         unfinished.replace(self._path)
 
 

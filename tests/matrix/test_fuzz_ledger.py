@@ -28,6 +28,14 @@ def test_ranges_of_the_same_code_join(tmp_path: Path) -> None:
     assert (sums.inputs, sums.clean, sums.seeds) == (981, 981, [(0, 1001)])
 
 
+def test_two_runs_may_have_a_ledger_open(tmp_path: Path) -> None:
+    graphs, damage = Ledger("cell", tmp_path), Ledger("cell", tmp_path)
+    graphs.add("graphs", CODE, (0, 9), {SAME: 10})
+    damage.add("load", CODE, (0, 0), {"ran": 50})
+    graphs.add("graphs", CODE, (10, 19), {SAME: 10})
+    assert {kind: sums.inputs for kind, sums in totals(damage)} == {"graphs": 20, "load": 50}
+
+
 def test_a_gap_between_seeds_starts_an_entry(tmp_path: Path) -> None:
     ledger = Ledger("cell", tmp_path)
     ledger.add("graphs", CODE, (5, 5), {SAME: 1})
