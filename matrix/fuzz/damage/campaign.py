@@ -66,13 +66,13 @@ def run_campaign(
             if time.monotonic() > end:
                 break
     with contextlib.suppress(FileNotFoundError):
-        (folder / "current").unlink()
+        (folder / ("current" + KINDS[kind].suffix)).unlink()
     return counts
 
 
 def _keep_current(folder: Path, outcome: str, detail: str, suffix: str) -> None:
     """Store the input at which a process died or hung."""
-    current = folder / "current"
+    current = folder / ("current" + suffix)
     if outcome in (DIED, HUNG) and current.exists():
         store_failure(folder, outcome, detail, current.read_bytes(), suffix)
 
