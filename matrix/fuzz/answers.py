@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Any, Callable, Dict
 
-__all__ = ["open_answers", "use_one_processor"]
+__all__ = ["open_answers"]
 
 
 def open_answers() -> Callable[[Dict[str, Any]], None]:
@@ -22,13 +22,3 @@ def open_answers() -> Callable[[Dict[str, Any]], None]:
         answers.flush()
 
     return answer
-
-
-def use_one_processor() -> None:
-    """Let this process run on a single processor, where the system can do that. Frameworks then start no other threads.
-
-    The graphs are small: on a machine with other work, a kernel that is split among threads waits for each of them.
-    """
-    if hasattr(os, "sched_setaffinity"):
-        processors = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {processors[os.getpid() % len(processors)]})

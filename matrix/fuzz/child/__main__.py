@@ -12,7 +12,7 @@ from pathlib import Path
 _MATRIX = Path(__file__).resolve().parents[2]
 runpy.run_path(str(_MATRIX / "by_path.py"))["import_package"](_MATRIX)
 
-from matrix.fuzz.answers import open_answers, use_one_processor  # noqa: E402 (found once `matrix` is)
+from matrix.fuzz.answers import open_answers  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.chunks import read_chunk  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.execution import execute  # noqa: E402 (found once `matrix` is)
 
@@ -20,7 +20,6 @@ from matrix.fuzz.execution import execute  # noqa: E402 (found once `matrix` is)
 def main() -> None:
     """Answer requests until standard input ends."""
     answer = open_answers()
-    use_one_processor()
     import onnx_compat
 
     answer({"version": onnx_compat.__version__, "python": "%d.%d" % sys.version_info[:2]})

@@ -26,7 +26,7 @@ from typing import Callable, Dict, List, Optional, Set
 _MATRIX = Path(__file__).resolve().parents[3]
 runpy.run_path(str(_MATRIX / "by_path.py"))["import_package"](_MATRIX)
 
-from matrix.fuzz.answers import open_answers, use_one_processor  # noqa: E402 (found once `matrix` is)
+from matrix.fuzz.answers import open_answers  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.coverage import Coverage  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.kinds import KINDS  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.outcomes import FAILURES, UNFORESEEN, judge, store_failure  # noqa: E402 (found once `matrix` is)
@@ -89,7 +89,6 @@ def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) ->
 def main() -> None:
     """Answer requests until standard input ends."""
     answer = open_answers()
-    use_one_processor()
     _limit_memory()
 
     answer({"python": "%d.%d" % sys.version_info[:2]})
