@@ -231,19 +231,17 @@ def simplify(session: nox.Session) -> None:
 
 @nox.session(requires=["wheels"], default=False)
 def fuzz(session: nox.Session) -> None:
-    """Compare shims with onnxruntime on random graphs: `-- --minutes N [--cell ID ...] [--seed S] [--form FORMAT]`.
+    """Compare shims with onnxruntime on random graphs: `-- --minutes N [--cell ID ...] [--form FORMAT]`.
 
-    With `--damage KIND`, read damaged models and files instead.
+    With `--damage KIND`, read damaged models and files instead. With `--report`, print the counts of all runs.
     """
     session.install("--exact", *cells.wheels(MATRIX, REFERENCE), MATRIX.newest_onnx, *MATRIX.tools["fuzz"])
     parser = argparse.ArgumentParser(prog="nox -s fuzz --", add_help=False)
     parser.add_argument("--cell", action="append", default=[], choices=[REFERENCE, *MATRIX.cells])
     chosen, arguments = parser.parse_known_args(session.posargs)
-    pythons = {
-        id_: "" if id_ == REFERENCE else _cell_environment(session, MATRIX.cells[id_])
-        for id_ in chosen.cell
-        or [REFERENCE, *(cell.id for cell in CELLS if cell.tier == "gate" and cell.shim != REFERENCE)]
-    }
+    gate = [REFERENCE, *(cell.id for cell in CELLS if cell.tier == "gate" and cell.shim != REFERENCE)]
+    ids = [] if "--report" in arguments else chosen.cell or gate
+    pythons = {id_: "" if id_ == REFERENCE else _cell_environment(session, MATRIX.cells[id_]) for id_ in ids}
     session.run("python", "-m", "matrix.fuzz", *(f"--python={id_}={path}" for id_, path in pythons.items()), *arguments)
 
 

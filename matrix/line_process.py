@@ -52,6 +52,14 @@ class LineProcess:
         except queue.Empty:
             raise NoAnswer("no answer after %g seconds" % seconds) from None
 
+    def processor_seconds(self) -> Optional[float]:
+        """Return the processor time of the process; None if the system does not tell it, or the process has ended."""
+        try:
+            fields = Path("/proc/%d/stat" % self._process.pid).read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            return None
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # also of its children
+
     def describe_end(self, count: int = 1) -> str:
         """Wait for the end of the process. Return its exit code or signal, and the last `count` lines of its log."""
         code = self._process.wait()

@@ -1,45 +1,55 @@
 """`python -m matrix.fuzz --python CELL=INTERPRETER … [--minutes N] [--graphs N] [--seed S] [--form FORMAT]`.
 
-With `--damage KIND`, the inputs are damaged files and models instead of valid graphs: see `matrix.fuzz.damage`.
+With `--damage KIND`, the inputs are damaged files and models instead of valid graphs: see `matrix.fuzz.damage`. With
+`--report`, print the ledger; with `--again`, run the graphs that failed before.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Counter as CounterType
 from typing import Dict, List, Optional
 
 from matrix import cells
 from matrix.data import REFERENCE, ROOT, load
-from matrix.fuzz.campaign import CHUNK, Counts, Target, make_chunk, run_chunk, write_failure
+from matrix.fuzz.campaign import CHUNK, Counts, Failure, Target, generator_digest, make_chunk, run_chunk, write_failure
 from matrix.fuzz.damage.campaign import has_failures, run_campaign
 from matrix.fuzz.damage.kinds import KINDS
-from matrix.fuzz.execution import FORMS
-from matrix.fuzz.record import write_record
+from matrix.fuzz.execution import FAILURES, FORMS
+from matrix.fuzz.ledger import Ledger, format_report, tested_revision
 from matrix.fuzz.worker import Worker
 
 CASES = ROOT / "results" / "fuzz"
 """Folder of the shrunk cases. A case that is mended moves to tests/fuzz/cases."""
+_NOTE_SECONDS = 30.0
+"""The longest time between two changes of the ledger by damaged inputs."""
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run campaigns in cells, of random graphs or of damaged inputs. Return 1 if a graph or an input failed, else 0."""
     options = make_parser().parse_args(arguments)
+    if options.report:
+        print(format_report())
+        return 0
     targets = [_target(text, options.form) for text in options.python]
     if options.damage:
         return _damage(targets, options)
     counts = {target.cell: Counts() for target in targets}
-    seeds = _run(targets, counts, options)
-    failed = False
+    run = _run_again if options.again else _run
+    run(targets, counts, options)
     for target in targets:
         result = counts[target.cell]
         print("%s: %d graphs, %s" % (target.cell, sum(result.outcomes.values()), dict(result.outcomes)))
-        failed = failed or bool(result.failures)
-        if options.record:
-            print("wrote %s" % write_record(target, options.seed, seeds, result))
-    return 1 if failed else 0
+        for name in ("unused", "refused", "fallbacks"):
+            reasons: CounterType[str] = getattr(result, name)
+            for reason, count in reasons.most_common(20):
+                print("  %s: %d: %s" % (name, count, reason))
+    return int(any(result.outcomes[kind] for result in counts.values() for kind in FAILURES))
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -47,34 +57,17 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m matrix.fuzz", description="Compare shims on random graphs.")
     parser.add_argument("--python", action="append", default=[], metavar="CELL=INTERPRETER", help="an environment")
     parser.add_argument("--minutes", type=float, help="stop after this time; without it, after --graphs")
-    parser.add_argument("--graphs", type=int, default=CHUNK, help="seeds for each cell, if there is no --minutes")
-    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--graphs", type=int, default=CHUNK, help="inputs for each cell, if there is no --minutes")
+    parser.add_argument(
+        "--seed", type=int, help="the first seed; the ledger stays as it is. Default: the next unused seed"
+    )
     parser.add_argument("--form", choices=sorted(FORMS), help="convert to a file and run the file")
     parser.add_argument("--damage", choices=sorted(KINDS), metavar="KIND", help="damage inputs: %s" % ", ".join(KINDS))
+    parser.add_argument("--again", action="store_true", help="run the graphs that failed, and correct the ledger")
+    parser.add_argument("--report", action="store_true", help="print what the ledger holds, and run nothing")
     parser.add_argument("--no-shrink", action="store_true", help="only count")
-    parser.add_argument("--record", action="store_true", help="write matrix/results/fuzz/<cell>.json")
     parser.add_argument("--out", type=Path, default=CASES, help="the folder of the shrunk cases")
     return parser
-
-
-def _damage(targets: List[Target], options: argparse.Namespace) -> int:
-    """Run a campaign over damaged inputs in each cell. Return 1 if an input failed, else 0."""
-    result = 0
-    for target in targets:
-        folder = options.out / "damage" / options.damage / target.cell
-        counts = run_campaign(
-            target.python,
-            target.shim,
-            target.env,
-            options.damage,
-            options.seed,
-            folder,
-            options.graphs,
-            options.minutes,
-        )
-        print("%s: %s: %d inputs, %s" % (target.cell, options.damage, sum(counts.values()), dict(counts)), flush=True)
-        result = 1 if has_failures(counts) else result
-    return result
 
 
 def _target(text: str, form: Optional[str]) -> Target:
@@ -86,33 +79,109 @@ def _target(text: str, form: Optional[str]) -> Target:
     return Target(cell.id, cell.shim, python, cells.environment(matrix, cell), form)
 
 
-def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> int:
-    """Run chunk after chunk, each in all cells, and add the outcomes to `counts`. Return the number of seeds.
-
-    Failures are printed and, unless `options.no_shrink`, written to the folder `options.out`.
-    """
+def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> None:
+    """Run chunk after chunk, each in all cells. A cell starts at its next unused seed, or at `--seed`."""
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
-    workers = {target.cell: Worker(target.python, target.shim, target.env, target.form) for target in targets}
-    first: int = options.seed
-    try:
-        while time.monotonic() < end and (options.minutes or first < options.seed + options.graphs):
-            count = CHUNK if options.minutes else min(CHUNK, options.seed + options.graphs - first)
-            path, unused = make_chunk(first, count)
+    code = {"revision": tested_revision(), "generator": generator_digest()}
+    ledgers = {target.cell: Ledger(target.cell) for target in targets}
+    first = {
+        target.cell: ledgers[target.cell].next_seed(target.kind) if options.seed is None else options.seed
+        for target in targets
+    }
+    limit = {cell: sys.maxsize if options.minutes else seed + options.graphs for cell, seed in first.items()}
+    with contextlib.ExitStack() as stack:
+        workers = {
+            target.cell: stack.enter_context(
+                contextlib.closing(Worker(target.python, target.shim, target.env, target.form))
+            )
+            for target in targets
+        }
+        while time.monotonic() < end and any(first[cell] < limit[cell] for cell in first):
             for target in targets:
-                result = counts[target.cell]
-                result.unused.update(unused)
-                for case, outcome in run_chunk(path, workers[target.cell], result, lambda: time.monotonic() > end):
-                    print("%s: seed %d: %s: %s" % (target.cell, case.seed, outcome.kind, outcome.detail), flush=True)
-                    if not options.no_shrink:
-                        file = write_failure(target, case, outcome, options.out, result)
-                        print("  %s" % (file or "seen before"), flush=True)
-                text = "%s: seeds %d to %d: %s"
-                print(text % (target.cell, first, first + count - 1, dict(result.outcomes)), flush=True)
-            first += count
-    finally:
-        for worker in workers.values():
-            worker.close()
-    return first - int(options.seed)
+                seed = first[target.cell]
+                count = min(CHUNK - seed % CHUNK, limit[target.cell] - seed)  # cells share the file of a chunk
+                if count <= 0 or time.monotonic() > end:
+                    continue
+                path, unused = make_chunk(seed, count)
+                result = run_chunk(path, workers[target.cell], counts[target.cell], lambda: time.monotonic() > end)
+                last = seed + count - 1 if result.is_complete else result.last
+                if options.seed is None and last is not None:
+                    failed = {case.seed: outcome.kind for case, outcome in result.failures}
+                    ledgers[target.cell].add(target.kind, code, (seed, last), result.outcomes, failed)
+                counts[target.cell].unused.update(unused)
+                text = "%s: seeds %d to %s: %s"
+                print(text % (target.cell, seed, last, dict(result.outcomes)), flush=True)
+                _write_failures(target, result.failures, counts[target.cell], options)
+                first[target.cell] = seed + count
+
+
+def _run_again(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> None:
+    """Run the graphs that failed, and replace their outcomes in the ledger."""
+    for target in targets:
+        ledger = Ledger(target.cell)
+        with contextlib.closing(Worker(target.python, target.shim, target.env, target.form)) as worker:
+            for seed in ledger.failed_seeds(target.kind, generator_digest()):
+                result = run_chunk(make_chunk(seed, 1)[0], worker, counts[target.cell])
+                (outcome,) = result.outcomes
+                ledger.correct(target.kind, seed, outcome)
+                _write_failures(target, result.failures, counts[target.cell], options)
+
+
+def _write_failures(target: Target, failures: List[Failure], counts: Counts, options: argparse.Namespace) -> None:
+    for case, outcome in failures:
+        print("%s: seed %d: %s: %s" % (target.cell, case.seed, outcome.kind, outcome.detail), flush=True)
+        if not options.no_shrink:
+            file = write_failure(target, case, outcome, options.out, counts)
+            print("  %s" % (file or "seen before"), flush=True)
+
+
+def _damage(targets: List[Target], options: argparse.Namespace) -> int:
+    """Run a campaign over damaged inputs in each cell. Return 1 if an input failed, else 0."""
+    result = 0
+    for target in targets:
+        folder = options.out / "damage" / options.damage / target.cell
+        notes = _DamageNotes(target.cell, options.damage, options.seed)
+        try:
+            counts = run_campaign(
+                target.python,
+                target.shim,
+                target.env,
+                options.damage,
+                notes.first,
+                folder,
+                options.graphs,
+                options.minutes,
+                note=notes.add,
+            )
+        finally:
+            notes.write()
+        print("%s: %s: %d inputs, %s" % (target.cell, options.damage, sum(counts.values()), dict(counts)), flush=True)
+        result = 1 if has_failures(counts) else result
+    return result
+
+
+class _DamageNotes:
+    """Batches of damaged inputs that ran and that are not in the ledger yet. With a given seed, the ledger stays as it is."""
+
+    def __init__(self, cell: str, kind: str, seed: Optional[int]) -> None:
+        self._ledger = Ledger(cell) if seed is None else None
+        self._kind = kind
+        self._code = {"revision": tested_revision()}
+        self.first = self._ledger.next_seed(kind) if self._ledger is not None else int(seed or 0)
+        self._next = self.first
+        self._counts: CounterType[str] = Counter()
+        self._written = time.monotonic()
+
+    def add(self, batch: int, counts: CounterType[str]) -> None:
+        self._counts.update(counts)
+        self._next = batch + 1
+        if time.monotonic() > self._written + _NOTE_SECONDS:
+            self.write()
+
+    def write(self) -> None:
+        if self._ledger is not None and self._next > self.first:
+            self._ledger.add(self._kind, self._code, (self.first, self._next - 1), self._counts)
+        self.first, self._counts, self._written = self._next, Counter(), time.monotonic()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,17 @@ from matrix.fuzz.shrink import digest, shrink, signature
 from matrix.fuzz.worker import Worker
 from matrix.suites.place import cache_dir
 
-__all__ = ["CHUNK", "Counts", "Target", "make_chunk", "run_chunk", "write_failure"]
+__all__ = [
+    "CHUNK",
+    "ChunkResult",
+    "Counts",
+    "Failure",
+    "Target",
+    "generator_digest",
+    "make_chunk",
+    "run_chunk",
+    "write_failure",
+]
 
 CHUNK = 500
 """The seeds of a chunk."""
@@ -38,6 +48,11 @@ class Target(NamedTuple):
     env: Dict[str, str]
     form: Optional[str] = None
 
+    @property
+    def kind(self) -> str:
+        """The kind of the inputs in the ledger."""
+        return "graphs %s" % self.form if self.form else "graphs"
+
 
 class Counts:
     """Counts of the outcomes of a target, and the failures that were stored."""
@@ -47,28 +62,32 @@ class Counts:
         self.refused: CounterType[str] = Counter()
         self.fallbacks: CounterType[str] = Counter()
         self.unused: CounterType[str] = Counter()
-        self.failures: List[Tuple[int, Outcome]] = []
         self.seen: Set[str] = set()
 
-    def add(self, seed: int, outcome: Outcome) -> bool:
-        """Count an outcome, with the reason of a refusal and the operators of a fallback. Return whether it is a
-        failure.
-
-        Failures are kept with their seeds.
-        """
+    def add(self, outcome: Outcome) -> None:
+        """Count an outcome, with the reason of a refusal and the operators of a fallback."""
         self.outcomes[outcome.kind] += 1
         if outcome.kind == REFUSED:
             self.refused[_reason(outcome.detail)] += 1
         if outcome.kind == FALLBACK:
             self.fallbacks.update(outcome.detail.split())
-        if outcome.kind in FAILURES:
-            self.failures.append((seed, outcome))
-        return outcome.kind in FAILURES
+
+
+Failure = Tuple[Case, Outcome]
+
+
+class ChunkResult(NamedTuple):
+    """The outcomes of a chunk, and its failures. `last`: the seed of the last case that ran; None if no case ran."""
+
+    outcomes: CounterType[str]
+    failures: List[Failure]
+    last: Optional[int]
+    is_complete: bool
 
 
 def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
     """Generate the cases of seeds into the cache, unless they are there. Return the file and the reasons of unused seeds."""
-    path = cache_dir() / "fuzz" / _generator_digest() / ("%d-%d.gz" % (first, count))
+    path = cache_dir() / "fuzz" / generator_digest() / ("%d-%d.gz" % (first, count))
     reasons = path.with_suffix(".json")
     if not (path.exists() and reasons.exists()):
         cases, unused = produce(first, count)
@@ -77,18 +96,21 @@ def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
     return path, Counter(json.loads(reasons.read_text(encoding="utf-8")))
 
 
-def run_chunk(
-    path: Path, worker: Worker, counts: Counts, stop: Callable[[], bool] = lambda: False
-) -> List[Tuple[Case, Outcome]]:
-    """Run the cases of a chunk, until `stop`. Return the failures."""
+def run_chunk(path: Path, worker: Worker, counts: Counts, stop: Callable[[], bool] = lambda: False) -> ChunkResult:
+    """Run the cases of a chunk, until `stop`."""
     cases = read_chunk(path)
+    outcomes: CounterType[str] = Counter()
     failures = []
+    last = None
     for index, outcome in worker.run(path, len(cases)):
-        if counts.add(cases[index].seed, outcome):
+        counts.add(outcome)
+        outcomes[outcome.kind] += 1
+        last = cases[index].seed
+        if outcome.kind in FAILURES:
             failures.append((cases[index], outcome))
         if stop():
             break
-    return failures
+    return ChunkResult(outcomes, failures, last, sum(outcomes.values()) == len(cases))
 
 
 def write_failure(target: Target, case: Case, outcome: Outcome, folder: Path, counts: Counts) -> Optional[Path]:
@@ -118,8 +140,8 @@ def _reason(detail: str) -> str:
     return re.sub(r"'[^']*'|\d+", "…", line)[:120]
 
 
-def _generator_digest() -> str:
-    """Return the digest of the generator: other code generates other graphs from a seed."""
+def generator_digest() -> str:
+    """Return the digest of the generator. Other code generates other graphs from a seed."""
     modules = ["draft", "draw", "document", "evaluation", "generator", "graphs", "oracle", "registry", "values"]
     files = [_CODE / (name + ".py") for name in modules] + sorted((_CODE / "templates").glob("*.py"))
     content = b"".join(path.read_bytes() for path in files) + onnx.__version__.encode()

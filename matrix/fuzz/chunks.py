@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List
 
@@ -16,7 +17,7 @@ __all__ = ["read_chunk", "write_chunk"]
 def write_chunk(path: Path, cases: Iterable[Case]) -> None:
     """Write cases to a file. A reader never sees a part of the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
+    unfinished = path.with_suffix(".part%d" % os.getpid())
     with gzip.open(str(unfinished), "wt", encoding="utf-8") as stream:
         for case in cases:
             stream.write(json.dumps(dump_case(case), ensure_ascii=False) + "\n")

@@ -60,22 +60,24 @@ def _compare(case: Case, shim: str, form: Optional[str]) -> Outcome:
     import onnx_compat
 
     model = to_model(case.graph, case.opset).SerializeToString()
+    if form is None:
+        return _compare_runs(case, onnx_compat.prepare(model, shim=shim), form)
     with tempfile.TemporaryDirectory() as folder:
-        if form is None:
-            runnable: Any = onnx_compat.prepare(model, shim=shim)
-        else:
-            path = Path(folder) / ("model" + FORMS[form])
-            onnx_compat.convert(model, path, to=form, shim=shim)
-            runnable = onnx_compat.load_converted(path)
-        for index, run in enumerate(case.runs):
-            outputs = runnable.run(run.feeds)
-            if form is not None:  # a file also has an output for each element of a sequence
-                named = outputs.as_dict()
-                outputs = [named[name] for name in run.expected]
-            wrong = _first_difference(_narrow(run, outputs) if form == "keras" else run, outputs, index)
-            if wrong is not None:
-                return wrong
-        fallbacks: Sequence[str] = getattr(runnable, "fallbacks", [])
+        path = Path(folder) / ("model" + FORMS[form])
+        onnx_compat.convert(model, path, to=form, shim=shim)
+        return _compare_runs(case, onnx_compat.load_converted(path), form)
+
+
+def _compare_runs(case: Case, runnable: Any, form: Optional[str]) -> Outcome:
+    for index, run in enumerate(case.runs):
+        outputs = runnable.run(run.feeds)
+        if form is not None:  # a file also has an output for each element of a sequence
+            named = outputs.as_dict()
+            outputs = [named[name] for name in run.expected]
+        wrong = _first_difference(_narrow(run, outputs) if form == "keras" else run, outputs, index)
+        if wrong is not None:
+            return wrong
+    fallbacks: Sequence[str] = getattr(runnable, "fallbacks", [])
     return Outcome(FALLBACK, " ".join(sorted(_operators(fallbacks)))) if fallbacks else Outcome(SAME)
 
 

@@ -18,8 +18,11 @@ __all__ = ["Worker", "WorkerError"]
 _CHILD = Path(__file__).resolve().parent / "child"
 START_SECONDS = 300.0
 CASE_SECONDS = 10.0
+"""The processor time of a case."""
 FIRST_SECONDS = 120.0
 """The limit of the first case of a process, which imports the framework."""
+PATIENCE = 12
+"""A process that waits, or that a busy machine does not run, may take so many times the limit."""
 
 
 class WorkerError(Exception):
@@ -45,9 +48,11 @@ class Worker:
         if running is not None:
             running.end()
 
-    def run(self, path: Path, count: int) -> Iterator[Tuple[int, Outcome]]:
-        """Run the `count` cases of a chunk, and yield (index, outcome) of each. A new process replaces one that ends."""
-        start = 0
+    def run(self, path: Path, count: int, start: int = 0) -> Iterator[Tuple[int, Outcome]]:
+        """Run the cases of a chunk with `count` cases, from the index `start` on. Yield (index, outcome) of each.
+
+        A new process replaces one that ends.
+        """
         while start < count:
             for index, outcome in self._run_from(path, start):
                 yield index, outcome
@@ -71,7 +76,7 @@ class Worker:
         index = start
         try:
             while True:
-                line = running.receive(FIRST_SECONDS if self._first else CASE_SECONDS)
+                line = _receive(running, FIRST_SECONDS if self._first else CASE_SECONDS)
                 if not line:
                     self._running = None
                     yield index, Outcome(DIED, running.describe_end(count=3))
@@ -101,3 +106,15 @@ class Worker:
             self._running = None
             raise WorkerError(running.describe_end(count=3))
         return running
+
+
+def _receive(running: LineProcess, seconds: float) -> str:
+    """Return the next line of a process. Raises NoAnswer after so many seconds of processor time, or `PATIENCE` times more."""
+    start = running.processor_seconds()
+    for attempt in range(PATIENCE):
+        try:
+            return running.receive(seconds)
+        except NoAnswer:
+            if start is None or (running.processor_seconds() or 0) - start >= seconds or attempt == PATIENCE - 1:
+                raise
+    raise AssertionError("PATIENCE is at least 1")

@@ -34,7 +34,7 @@ UNREAD = """
     matrix/__main__.py matrix/add.py matrix/branches.py matrix/ci.py matrix/line_process.py matrix/lock.py matrix/matrix.toml
     matrix/outdated.py
     matrix/fuzz/__main__.py matrix/fuzz/campaign.py matrix/fuzz/draft.py matrix/fuzz/draw.py matrix/fuzz/evaluation.py
-    matrix/fuzz/generator.py matrix/fuzz/oracle.py matrix/fuzz/produce.py matrix/fuzz/record.py matrix/fuzz/reductions.py
+    matrix/fuzz/generator.py matrix/fuzz/ledger.py matrix/fuzz/oracle.py matrix/fuzz/produce.py matrix/fuzz/reductions.py
     matrix/fuzz/registry.py matrix/fuzz/shrink.py matrix/fuzz/templates/* matrix/fuzz/values.py matrix/fuzz/worker.py
     matrix/peers/* matrix/probes/* matrix/release/* matrix/render/* matrix/results.py matrix/results/* matrix/revision.py
     matrix/run/* matrix/scoreboard/* matrix/selection.py matrix/site.py matrix/support.py matrix/trial.py

@@ -85,12 +85,13 @@ def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tupl
 def attention_scale(q: Tensor, scale: Optional[float]) -> Any:
     """Return `scale`. If `scale` is 0 or None, return 1 / sqrt(head size), where the head size is the last axis of q.
 
-    The result is a number, or a float32 scalar Tensor for a symbolic head size.
+    The result is a number, or a float32 scalar Tensor for a symbolic head size. A head size of 0 counts as 1: there
+    is nothing to scale.
     """
     if scale:
         return scale
     size = q.shape[-1]
-    return 1 / math.sqrt(size) if isinstance(size, int) else p.pow(p.cast(lift(size), float32), -0.5)
+    return 1 / math.sqrt(max(size, 1)) if isinstance(size, int) else p.pow(p.cast(lift(size), float32), -0.5)
 
 
 def apply_softcap(scores: Tensor, softcap: float) -> Tensor:

@@ -82,7 +82,7 @@ def _declared_by(function: Callable[..., Any]) -> Dict[str, FrozenSet[str]]:
 
 
 def check(operator: str, function: Callable[..., Any], name: str, value: Any) -> None:
-    """Raise InvalidModelError if an attribute's value has a type that the meaning does not accept.
+    """Raise InvalidModelError if an attribute's value has a type that the meaning does not accept, or a text is no UTF-8.
 
     `function` is the meaning of `operator`. `name` is the attribute, which is a parameter of `function`. A parameter
     without declared types accepts every value. A meaning of another package also accepts an INT for a FLOAT.
@@ -90,6 +90,8 @@ def check(operator: str, function: Callable[..., Any], name: str, value: Any) ->
     expected = _declared_by(function)[name]
     if not expected:
         return
+    if is_own(function) and any(isinstance(item, bytes) for item in (value if isinstance(value, tuple) else (value,))):
+        raise InvalidModelError("the attribute '%s' is no UTF-8 text" % name, hint="export the model again")
     actual = attribute_type(value)
     if actual in expected or (actual == "INT" and "FLOAT" in expected and not is_own(function)):
         return

@@ -29,12 +29,15 @@ def window_from_attributes(
 
     Absent strides and dilations are 1. Raises InvalidModelError in these cases:
 
+    - There are no spatial axes.
     - `auto_pad` is unknown.
     - A kernel size, a stride or a dilation is below 1.
     - A pad is negative, even if `auto_pad` replaces `pads`.
     - A list does not fit the number of axes.
     """
     rank = len(extents)
+    if not rank:
+        raise InvalidModelError("the operator needs a spatial axis: its input is [N, C, H, ...]")
     if len(kernel) != rank or any(is_static(size) and size < 1 for size in kernel):
         raise InvalidModelError("a kernel %s does not fit %d spatial axes" % (list(kernel), rank))
     check_padding(auto_pad, pads, rank)

@@ -151,3 +151,14 @@ def test_an_operator_of_variadic_inputs_without_any(name: str) -> None:
     proto = model([node(name, [], ["y"], **attributes)], [], [value("y")])
     with pytest.raises(InvalidModelError, match="%s needs at least one" % name):
         onnx_compat.prepare(proto, shim="reference")
+
+
+@pytest.mark.parametrize(
+    ("operator", "name"), [("Einsum", "equation"), ("DepthToSpace", "mode"), ("MaxPool", "auto_pad")]
+)
+def test_a_text_that_is_no_utf_8_is_refused(operator, name):
+    attributes = {"DepthToSpace": {"blocksize": 1}, "MaxPool": {"kernel_shape": [1, 1]}}.get(operator, {})
+    nodes = [node(operator, ["x"], ["y"], **attributes, **{name: b"\xff"})]
+    data = model(nodes, [value("x", [1, 1, 2, 2])], [value("y")])
+    with pytest.raises(InvalidModelError, match="'%s' is no UTF-8 text" % name):
+        onnx_compat.run(data, {"x": np.zeros((1, 1, 2, 2), np.float32)}, shim="reference")

@@ -147,3 +147,11 @@ def test_tensor_scatter(mode: str) -> None:
     for batch, slots, steps in ((3, 8, 3), (1, 5, 5)):
         first = RANDOM.randint(0, slots if mode == "circular" else slots - steps + 1, batch)
         prepared.like_onnxruntime(floats(batch, 2, slots, 4), floats(batch, 2, steps, 4), first)
+
+
+def test_heads_of_no_elements_give_the_mean_of_the_values() -> None:
+    """The scores are sums of no products, and the scale is 1 / sqrt(0): it multiplies nothing."""
+    inputs = {"q": "float32 1 2 3 0", "k": "float32 1 2 4 0", "v": "float32 1 2 4 5"}
+    values = floats(1, 2, 4, 5)
+    (result,) = Prepared("Attention", 23, inputs)(floats(1, 2, 3, 0), floats(1, 2, 4, 0), values)
+    np.testing.assert_allclose(result, np.broadcast_to(values.mean(2, keepdims=True), (1, 2, 3, 5)), rtol=1e-5)

@@ -228,6 +228,13 @@ def test_a_padding_that_does_not_fit_the_axes_is_refused(name, attributes, text)
             meaning(name, 11)(image, image, **attributes, **more)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+@pytest.mark.parametrize("name", ["MaxPool", "AveragePool", "LpPool"])
+def test_a_pool_without_a_spatial_axis_is_refused(name, shape):
+    with pytest.raises(InvalidModelError, match="needs a spatial axis"):
+        meaning(name, 11)(*([Node] if name == "MaxPool" else []), lift(np.ones(shape, np.float32)), kernel_shape=[])
+
+
 @pytest.mark.parametrize("output_shape", [[5], [1, 5, 5]])
 def test_an_output_shape_that_does_not_fit_the_axes_is_refused(output_shape):
     image = np.ones((1, 1, 3, 3), np.float32)

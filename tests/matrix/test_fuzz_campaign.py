@@ -3,7 +3,9 @@
 import contextlib
 import itertools
 import json
+import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +15,9 @@ from matrix.fuzz.chunks import read_chunk, write_chunk
 from matrix.fuzz.document import dump_case, parse_case
 from matrix.fuzz.execution import DIED, ERROR, HUNG, SAME, WRONG, Outcome, execute
 from matrix.fuzz.graphs import Case, Graph, Node, Port, Run, to_model
-from matrix.fuzz.record import write_record
 from matrix.fuzz.shrink import shrink, signature
-from matrix.fuzz.worker import Worker
+from matrix.fuzz.worker import Worker, _receive
+from matrix.line_process import LineProcess, NoAnswer
 
 pytest.importorskip("onnxruntime")
 TARGET = Target("reference", "reference", sys.executable, {})
@@ -68,6 +70,7 @@ for line in sys.stdin:
 def test_the_run_goes_on_after_a_death_and_a_hang(tmp_path, monkeypatch):
     (tmp_path / "child.py").write_text(CHILD, encoding="utf-8")
     monkeypatch.setattr("matrix.fuzz.worker.CASE_SECONDS", 1.0)
+    monkeypatch.setattr("matrix.fuzz.worker.PATIENCE", 1)
     with contextlib.closing(Worker(sys.executable, "reference", {}, child=tmp_path / "child.py")) as worker:
         outcomes = [outcome for _, outcome in worker.run(tmp_path / "c.gz", 6)]
     assert [outcome.kind for outcome in outcomes] == [SAME, DIED, SAME, SAME, HUNG, SAME]
@@ -110,14 +113,26 @@ def test_a_failure_is_written_as_a_test_and_counted(tmp_path):
     write_chunk(tmp_path / "c.gz", [case, chain("Relu")._replace(runs=(case.runs[0]._replace(feeds={}),))])
     counts = Counts()
     with contextlib.closing(Worker(sys.executable, "reference", {})) as worker:
-        failures = run_chunk(tmp_path / "c.gz", worker, counts)
-    assert dict(counts.outcomes) == {SAME: 1, ERROR: 1}
-    path = write_failure(TARGET, *failures[0], tmp_path / "cases", counts)
+        result = run_chunk(tmp_path / "c.gz", worker, counts)
+    assert dict(counts.outcomes) == dict(result.outcomes) == {SAME: 1, ERROR: 1}
+    assert result.is_complete
+    path = write_failure(TARGET, *result.failures[0], tmp_path / "cases", counts)
     assert path is not None and path.name.startswith("reference-error-")
     assert parse_case(json.loads(path.read_text(encoding="utf-8"))).graph.nodes
-    assert write_failure(TARGET, *failures[0], tmp_path / "cases", counts) is None, "an equal failure is written once"
-    record = json.loads(write_record(TARGET, 0, 2, counts, tmp_path).read_text(encoding="utf-8"))["prepared"]
-    assert (record["graphs"], record["seeds"], record["outcomes"]) == (2, [0, 1], {SAME: 1, ERROR: 1})
+    again = write_failure(TARGET, *result.failures[0], tmp_path / "cases", counts)
+    assert again is None, "an equal failure is written once"
+
+
+def test_a_busy_machine_is_no_hang(monkeypatch):
+    """A process that gets no processor time is waited for. A process that uses its time up is not."""
+    monkeypatch.setattr("matrix.fuzz.worker.PATIENCE", 8)
+    for code, is_late in [("import time; time.sleep(1.5); print(1)", False), ("while True: pass", True)]:
+        process = LineProcess([sys.executable, "-c", code], dict(os.environ))
+        with contextlib.closing(SimpleNamespace(close=process.end)):
+            if process.processor_seconds() is None:
+                pytest.skip("this system does not tell the processor time")
+            with pytest.raises(NoAnswer) if is_late else contextlib.nullcontext():
+                assert _receive(process, 0.5) == "1\n"
 
 
 def test_a_model_declares_the_domains_of_its_nodes():

@@ -77,9 +77,11 @@ def test_a_line_counts_once():
 
 
 def test_a_campaign_counts(tmp_path):
-    counts = run_campaign(*TARGET, "arrays", 3, tmp_path, 60)
+    notes = {}
+    counts = run_campaign(*TARGET, "arrays", 3, tmp_path, 60, note=notes.__setitem__)
     assert sum(counts.values()) == 100 and not has_failures(counts), counts
-    assert not (tmp_path / "current").exists()
+    assert sorted(notes) == [3, 4] and notes[3] + notes[4] == counts
+    assert list(tmp_path.glob("current*")) == []
 
 
 CHILD = """
@@ -89,7 +91,7 @@ for line in sys.stdin:
     request = json.loads(line)
     plan = json.load(open(request["path"]))
     for batch in range(request["start"], 4):
-        open(plan["folder"] + "/current", "w").write("input %d" % batch)
+        open(plan["folder"] + "/current.onnx", "w").write("input %d" % batch)
         print(json.dumps({"begin": batch}), flush=True)
         if batch == 1:
             os.abort()
@@ -106,6 +108,7 @@ def test_the_input_of_a_death_and_of_a_hang_is_stored(tmp_path, monkeypatch):
     (tmp_path / "child" / "__main__.py").write_text(CHILD, encoding="utf-8")
     monkeypatch.setattr(campaign, "_CHILD", tmp_path / "child")
     monkeypatch.setattr("matrix.fuzz.worker.FIRST_SECONDS", 3)
+    monkeypatch.setattr("matrix.fuzz.worker.PATIENCE", 1)
     counts = run_campaign(*TARGET, "load", 0, tmp_path / "out", 200)
     assert has_failures(counts) and (counts[DIED], counts[HUNG]) == (1, 1)
     stored = sorted((tmp_path / "out").glob("*.onnx"))

@@ -62,6 +62,22 @@ def test_every_template_adds_a_node(name):
     pytest.fail("no node in 200 tries")
 
 
+def test_no_concat_joins_empty_tensors_of_other_sizes():
+    """onnxruntime computes such a Concat, and the specification has no meaning for it."""
+    shapes = [(8, 1, 0, 3), (4, 1, 0, 3), (8, 1, 0, 5)]
+    joined = set()
+    for seed in range(100):
+        rng = random.Random(seed)  # noqa: S311 - not for cryptography
+        draw = Draw(Draft(Shared(rng, np.random.RandomState(seed), 19, 1, True, [], {})))
+        sizes = {draw.add_input([np.zeros(shape, np.float32)]).name: shape for shape in shapes}
+        if attempt(draw, TEMPLATES["Concat"]):
+            (node,) = draw.draft.nodes
+            axis = node.attributes["axis"] % 4
+            assert len({sizes[name][:axis] + sizes[name][axis + 1 :] for name in node.inputs}) == 1
+            joined.add(frozenset(sizes[name] for name in node.inputs))
+    assert {len(shapes) for shapes in joined} == {1, 2}
+
+
 def test_a_rejected_template_leaves_nothing():
     @template("test-only")
     def reject(draw):

@@ -8,8 +8,8 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Callable, Dict, Optional
 from typing import Counter as CounterType
-from typing import Dict, Optional
 
 from matrix.fuzz.damage.kinds import KINDS, MOST_ELEMENTS
 from matrix.fuzz.damage.outcomes import FAILURES, store_failure
@@ -28,47 +28,52 @@ def run_campaign(
     shim: str,
     env: Dict[str, str],
     kind: str,
-    seed: int,
+    first: int,
     folder: Path,
     inputs: int,
     minutes: Optional[float] = None,
     replay: Optional[Path] = None,
+    note: Callable[[int, CounterType[str]], None] = lambda batch, counts: None,
 ) -> CounterType[str]:
     """Damage `inputs` inputs, and read them in another process. Return the outcomes with their counts.
 
     - minutes: as many inputs are damaged as this time allows, whatever `inputs` is. None: there is no limit of time.
     - python, shim, env: the interpreter that reads the inputs, the shim, and the environment variables.
+    - first: the number of the first batch, which is its seed.
     - folder: the folder for inputs that failed (see `store_failure`).
     - replay: a stored input, which is read as it is, in place of damaged inputs.
+    - note: called after each batch, with the number of the batch and the counts of its outcomes.
     """
     counts: CounterType[str] = Counter()
     folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    batches = max(1, 10**9 if minutes else -(-inputs // _BATCH))
+    batches = first + max(1, 10**9 if minutes else -(-inputs // _BATCH))
     worker = Worker(python, shim, {**env, **_LIMITS}, None, _CHILD)
     with tempfile.TemporaryDirectory() as scratch, contextlib.closing(worker):
         plan = Path(scratch) / "plan.json"
-        batch = min(_BATCH, inputs) if not minutes else _BATCH
-        content = {"kind": kind, "seed": seed, "count": batches, "batch": batch, "folder": str(folder.resolve())}
+        batch_size = min(_BATCH, inputs) if not minutes else _BATCH
+        content = {"kind": kind, "count": batches, "batch": batch_size, "folder": str(folder.resolve())}
         content["corpus"] = str(Path(scratch) / "corpus.zip")
         content["replay"] = "" if replay is None else str(replay.resolve())
         plan.write_text(json.dumps(content), encoding="utf-8")
-        for _, outcome in worker.run(plan, batches):
+        for batch, outcome in worker.run(plan, batches, first):
             if outcome.kind == "counts":
-                counts.update(json.loads(outcome.detail))
+                batch_counts = Counter(json.loads(outcome.detail))
             else:
-                counts[outcome.kind] += 1
+                batch_counts = Counter({outcome.kind: 1})
                 _keep_current(folder, outcome.kind, outcome.detail, KINDS[kind].suffix)
+            counts.update(batch_counts)
+            note(batch, batch_counts)
             if time.monotonic() > end:
                 break
     with contextlib.suppress(FileNotFoundError):
-        (folder / "current").unlink()
+        (folder / ("current" + KINDS[kind].suffix)).unlink()
     return counts
 
 
 def _keep_current(folder: Path, outcome: str, detail: str, suffix: str) -> None:
     """Store the input at which a process died or hung."""
-    current = folder / "current"
+    current = folder / ("current" + suffix)
     if outcome in (DIED, HUNG) and current.exists():
         store_failure(folder, outcome, detail, current.read_bytes(), suffix)
 

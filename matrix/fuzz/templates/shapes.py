@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import List
+from typing import List, Tuple
 
 from matrix.fuzz.draft import GRID, MOVE, SMOOTH, Rule
 from matrix.fuzz.draw import FLOATS, INTEGERS, Draw
 from matrix.fuzz.registry import template
-from matrix.fuzz.values import Rejected
+from matrix.fuzz.values import Rejected, Value
 
 
 @template("Transpose", 7)
@@ -99,10 +99,22 @@ def concat(draw: Draw) -> None:
     """Add a Concat of two or three values."""
     x = draw.any(range(1, 6))
     axis = draw.axis(x.rank)
+
+    def fits(value: Value) -> bool:
+        """Whether only the sizes of `axis` differ: onnxruntime also joins empty tensors of other sizes."""
+        pairs = zip(value.shapes, x.shapes)
+        return value.dtype == x.dtype and all(_without(ours, axis) == _without(theirs, axis) for ours, theirs in pairs)
+
     operands = [x]
     for _ in range(draw.integer(1, 2)):
-        operands.append(draw.any([x.rank], where=lambda value: value.dtype == x.dtype) if draw.chance(0.7) else x)
+        operands.append(draw.any([x.rank], where=fits) if draw.chance(0.7) else x)
     draw.node("Concat", draw.rng.sample(operands, len(operands)), MOVE, axis=axis)
+
+
+def _without(shape: Tuple[int, ...], axis: int) -> Tuple[int, ...]:
+    sizes = list(shape)
+    del sizes[axis]
+    return tuple(sizes)
 
 
 @template("Split", 2)

@@ -23,7 +23,12 @@ _AVG_POOL = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
 def _channels_first(x: torch.Tensor) -> torch.Tensor:
-    return x.movedim(-1, 1)
+    """Return a view with the channels as axis 1. A single channel has the strides of a contiguous tensor.
+
+    torch 2.13 takes the strides that `movedim` leaves for channels last. Its oneDNN then computes wrong numbers, if the
+    last axis of the result has size 1 and a stride greater than 1.
+    """
+    return x.reshape((x.shape[0], 1, *x.shape[1:-1])) if x.shape[-1] == 1 else x.movedim(-1, 1)
 
 
 def _channels_last(x: torch.Tensor) -> torch.Tensor:

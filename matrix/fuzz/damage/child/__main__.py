@@ -1,12 +1,13 @@
 """Child process in the environment of a cell: it damages inputs, gives them to this library, and judges the outcomes.
 
-A request is a line {"path", "start", "shim"}. `path` is a plan: {"kind", "seed", "count", "batch", "folder", "corpus",
-"replay"}. `corpus` is the archive of the undamaged inputs, which the first process of a campaign writes.
+A request is a line {"path", "start", "shim"}. `path` is a plan: {"kind", "count", "batch", "folder", "corpus", "replay"}.
+The batches from `start` to `count` are run, of `batch` inputs each. The number of a batch is its seed. `corpus` is the
+archive of the undamaged inputs, which the first process of a campaign writes.
 
-Answers are as for `matrix.fuzz.child`: {"begin": batch} before each input, {"index": batch, "kind": "counts", "detail":
-counts as JSON} after each batch, and {"end": true}.
+Answers are as for `matrix.fuzz.child`: {"begin": batch} before an input, as a sign of life, {"index": batch, "kind":
+"counts", "detail": counts as JSON} after each batch, and {"end": true}.
 
-The file `current` in `folder` is the input that is read at the moment. An input that fails in a way that was not seen
+The file `current<suffix>` in `folder` is the input that is read at the moment. An input that fails in a way that was not seen
 before is copied to `folder`.
 """
 
@@ -16,7 +17,7 @@ import random
 import re
 import runpy
 import sys
-import tempfile
+import time
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -31,6 +32,8 @@ from matrix.fuzz.damage.kinds import KINDS  # noqa: E402 (found once `matrix` is
 from matrix.fuzz.damage.outcomes import FAILURES, UNFORESEEN, judge, store_failure  # noqa: E402 (found once `matrix` is)
 
 _MEMORY = 12 << 30
+_SIGN_SECONDS = 0.5
+"""The time between two signs of life. Most inputs take less than a line does."""
 
 
 class _Campaign:
@@ -42,7 +45,6 @@ class _Campaign:
         self.corpus = [] if corpus is None else _read_corpus(corpus) or _write_corpus(corpus, kind, shim, note)
         self.coverage = Coverage()
         self.seen: Set[str] = set()
-        self._scratch = tempfile.TemporaryDirectory()  # until the process ends
 
     def damage(self, seed: str) -> bytes:
         chance = random.Random(seed)  # noqa: S311 (no secret: a seed gives an input)
@@ -55,8 +57,7 @@ class _Campaign:
         - A failure that no earlier input had is stored in `folder`.
         - An input that runs new lines joins the corpus, if the corpus grows.
         """
-        (folder / "current").write_bytes(data)
-        path = Path(self._scratch.name) / ("input" + self.kind.suffix)
+        path = folder / ("current" + self.kind.suffix)
         path.write_bytes(data)
         outcome = judge(lambda: self.kind.run(path, data, self.shim))
         if self.kind.grows and self.coverage.take():
@@ -117,10 +118,13 @@ def main() -> None:
             )
         for batch in range(request["start"], plan["count"]):
             counts: Counter[str] = Counter()
+            last_sign = float("-inf")
             for number in range(plan["batch"]):
-                answer({"begin": batch})
+                if time.monotonic() > last_sign + _SIGN_SECONDS:
+                    answer({"begin": batch})
+                    last_sign = time.monotonic()
                 campaign = campaigns[plan["kind"]]
-                seed = "%d %d %d" % (plan["seed"], batch, number)
+                seed = "%d %d" % (batch, number)
                 data = Path(plan["replay"]).read_bytes() if plan["replay"] else campaign.damage(seed)
                 counts[campaign.run_one(data, Path(plan["folder"]))] += 1
             answer({"index": batch, "kind": "counts", "detail": json.dumps(counts), "output": ""})
