@@ -4,7 +4,8 @@
 
 - nox                                the checks that a change needs first; `-t check` selects the same
 - nox -s "cell(tf2-2.21.0-py313)"    the tests of a cell: the built wheels at exact pins
-- nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
+- nox -t gate                        a cell for each shim, which every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
+- nox -t gate merge                  all cells that the CI service runs for a change
 - nox -s e2e | release | bench       install as a user does; build the release; measure speed
 - nox -s mutation -- MODULE …        mutants that no test of the core kills; without MODULE, of nine modules
 - nox -s against -- REV              conversion, memory and import beside another revision
@@ -230,7 +231,7 @@ def fuzz(session: nox.Session) -> None:
     pythons = {
         id_: "" if id_ == REFERENCE else _cell_environment(session, MATRIX.cells[id_])
         for id_ in chosen.cell
-        or [REFERENCE, *(cell.id for cell in CELLS if cell.tier == "gate" and cell.shim != REFERENCE)]
+        or [REFERENCE, *(cell.id for cell in CELLS if cell.is_required and cell.shim != REFERENCE)]
     }
     session.run("python", "-m", "matrix.fuzz", *(f"--python={id_}={path}" for id_, path in pythons.items()), *arguments)
 
