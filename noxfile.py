@@ -4,7 +4,8 @@
 
 - nox                                the checks that a change needs first; `-t check` selects the same
 - nox -s "cell(tf2-2.21.0-py313)"    the tests of a cell: the built wheels at exact pins
-- nox -t gate                        the cells that every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
+- nox -t gate                        a cell for each shim, which every change must pass; also `-t tf2`, `-t nightly`, `-t gpu`
+- nox -t gate merge                  all cells that the CI service runs for a change
 - nox -s e2e | release | bench       install as a user does; build the release; measure speed
 - nox -s mutation -- MODULE …        mutants that no test of the core kills; without MODULE, of nine modules
 - nox -s against -- REV              conversion, memory and import beside another revision
@@ -239,8 +240,8 @@ def fuzz(session: nox.Session) -> None:
     parser = argparse.ArgumentParser(prog="nox -s fuzz --", add_help=False)
     parser.add_argument("--cell", action="append", default=[], choices=[REFERENCE, *MATRIX.cells])
     chosen, arguments = parser.parse_known_args(session.posargs)
-    gate = [REFERENCE, *(cell.id for cell in CELLS if cell.tier == "gate" and cell.shim != REFERENCE)]
-    ids = [] if "--report" in arguments else chosen.cell or gate
+    required = [REFERENCE, *(cell.id for cell in CELLS if cell.is_required and cell.shim != REFERENCE)]
+    ids = [] if "--report" in arguments else chosen.cell or required
     pythons = {id_: "" if id_ == REFERENCE else _cell_environment(session, MATRIX.cells[id_]) for id_ in ids}
     session.run("python", "-m", "matrix.fuzz", *(f"--python={id_}={path}" for id_, path in pythons.items()), *arguments)
 

@@ -1,6 +1,6 @@
 """Outputs of a CI job: the list of jobs, one for each cell, and the key of the cache of recorded cases.
 
-nox --json -l -t gate > sessions.json; python -m matrix.ci sessions.json >> "$GITHUB_OUTPUT"
+nox --json -l -t gate merge > sessions.json; python -m matrix.ci sessions.json >> "$GITHUB_OUTPUT"
 """
 
 from __future__ import annotations

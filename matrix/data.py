@@ -23,7 +23,7 @@ else:
 __all__ = ["CI", "ROOT", "Cell", "Distribution", "Environment", "Matrix", "MatrixError", "Metadata", "Peer", "load"]
 
 ROOT = Path(__file__).resolve().parent.parent
-TIERS = ("gate", "nightly", "manual")
+TIERS = ("gate", "merge", "nightly", "manual")
 RUNNERS = ("cpu", "gpu")
 RELEASES = ("all", "newest")
 REFERENCE = "reference"
@@ -102,6 +102,11 @@ class Cell(Environment):
     env: dict[str, str] = field(default_factory=dict)
     releases: str = "newest"
     variants: tuple[str, ...] = ("recorded",)
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a change needs the cell to be merged: the tiers `gate` and `merge`."""
+        return self.tier in ("gate", "merge")
 
     @property
     def tags(self) -> list[str]:

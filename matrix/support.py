@@ -1,4 +1,4 @@
-"""docs/support.md: a table of the outcome of every version of every registered operator, in the cells of the gate."""
+"""docs/support.md: a table of the outcome of every version of every registered operator, in the required cells."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _HEAD = """# Supported operators
 
 `python -m matrix render` writes this page from the registry of operators and the results of the cells
 (`matrix/results`). The first table counts the cases of all cells that ran. The tables below it have a row for each
-operator and each version that changed its meaning. A column is a cell of the gate; an entry is the worst of the
-recorded cases:
+operator and each version that changed its meaning. A column is a cell that a merge needs; an entry is the worst of
+the recorded cases:
 
 - **native**: the shim has its own kernel for the operator, and all cases pass
 - **composed**: all cases pass over the shim's primitives
@@ -32,11 +32,11 @@ def page(matrix: Matrix) -> str:
     """Return the text of docs/support.md.
 
     The first table counts the cases of every cell with stored results. The tables of operators have a column for each
-    cell of the gate.
+    required cell.
     """
     results = load_results()
     known = {id: results[id] for id in matrix.cells if id in results}
-    cells = {id: cell for id, cell in known.items() if matrix.cells[id].tier == "gate" and "operators" in cell}
+    cells = {id: cell for id, cell in known.items() if matrix.cells[id].is_required and "operators" in cell}
     lines = [_HEAD, "## Cases", "", *_format_counts(known)]
     operators = _list_operators()
     for domain in sorted({operator[0] for operator in operators}):

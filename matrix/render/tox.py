@@ -14,7 +14,7 @@ _HEAD = """\
 # Rendered from matrix/matrix.toml by `python -m matrix render`: edit there.
 #
 # `tox -e <cell>` does the same as `nox -s "cell(<cell>)"`: both install and run what matrix/cells.py defines. `tox list` lists the
-# cells; `tox -m gate` runs those that every change must pass. Sessions of nox make the wheels and the cases; toxfile.py finds Pythons.
+# cells; `tox -m gate` runs one for each shim. Sessions of nox make the wheels and the cases; toxfile.py finds Pythons.
 
 [tox]
 requires =

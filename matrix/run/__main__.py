@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from matrix.run.since import find_affected
 __all__ = ["main", "make_parser", "split"]
 
 PREPARED = ["wheels", "suites", "zoo"]
-"""The nox sessions whose results all cells use. They run once, before the first cell."""
+"""The nox sessions whose results all cells use. They run once, before the first cell; in `.ci/run`, before this command."""
 SHOWN = 3
 
 
@@ -63,7 +64,8 @@ def _run(options: argparse.Namespace, tests: list[str], console: Console) -> int
         return 0
     try:
         if waiting:
-            _prepare(options.nox)
+            if "ONNX_COMPAT_PREPARED" not in os.environ:
+                _prepare(options.nox)
             runner.run(plan, console)
     except KeyboardInterrupt:
         console.print("interrupted: run `nox -s matrix` again to continue", style="red")

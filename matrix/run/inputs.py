@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from matrix.data import REFERENCE, ROOT, Cell, Matrix, MatrixError
+from matrix.page_cells import page_cell
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,10 +42,12 @@ UNREAD = """
 """.split()
 # Files that only the tests of the core read.
 CORE_ONLY = ("examples/toy_shim/*", "tests/core/*")
-# Page -> the shims whose tests compare its tables with the code. tests/shims/conftest.py runs these tests in the gate only.
+# Page -> the shims whose tests compare its tables with the code. tests/shims/conftest.py runs these tests in required
+# cells only.
 COMPARED_PAGES = {"docs/cli.md": {REFERENCE, "tflite"}, "docs/reference/formats.md": {"tf1", "tf2", "tflite", "keras"}}
-# The first line of a page, or the line before a block, names the shim that executes the block: see tests/pages/pages.py.
-_SHIM_OF_BLOCK = re.compile(r"^<!-- run: (\S+)", re.MULTILINE)
+# The first line of a page, or the line before a block, names the shim and the modules that the block needs: see
+# tests/pages/pages.py.
+_NEEDS_OF_BLOCK = re.compile(r"^<!-- run: ([^\n]*?) -->", re.MULTILINE)
 _BARE_BLOCK = re.compile(r"(?<!-->\n)^```(?:python|console)", re.MULTILINE)
 CONSTRAINTS = "matrix/constraints/"
 
@@ -54,7 +57,7 @@ def depends_on(matrix: Matrix, cell: Cell, path: str) -> bool:
     if _matches_any(path, CORE_ONLY):
         return cell.shim == REFERENCE
     if path.endswith(".md"):
-        return cell.shim in _shims_of(path) and (cell.shim == REFERENCE or cell.tier == "gate")
+        return _reads_page(matrix, cell, path)
     if path.startswith(CONSTRAINTS):
         return path == f"{CONSTRAINTS}{cell.id}.txt"
     if _matches_any(path, UNREAD):
@@ -118,13 +121,21 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _shims_of(page: str) -> set[str]:
-    """Return the shims whose tests execute code blocks of a page, or compare its tables with the code."""
+def _reads_page(matrix: Matrix, cell: Cell, page: str) -> bool:
+    """Whether the tests of a cell execute code blocks of a page, or compare its tables with the code.
+
+    Each cell of the reference executes the blocks of the core.
+    """
+    if cell.shim in COMPARED_PAGES.get(page, ()) and (cell.shim == REFERENCE or cell.is_required):
+        return True
     text = (ROOT / page).read_text(encoding="utf-8") if (ROOT / page).exists() else ""
-    named = set(_SHIM_OF_BLOCK.findall(text)) | COMPARED_PAGES.get(page, set())
+    needs = [marker.split() for marker in _NEEDS_OF_BLOCK.findall(text)]
     # Blocks without a marker, on a page without one on its first line, are those of the core.
-    bare = not text.startswith("<!-- run:") and _BARE_BLOCK.search(text) is not None
-    return named | ({REFERENCE} if bare else set())
+    if not text.startswith("<!-- run:") and _BARE_BLOCK.search(text) is not None:
+        needs.append([REFERENCE])
+    if cell.shim == REFERENCE:
+        return any(words[0] == REFERENCE for words in needs)
+    return any(page_cell(matrix, words) == cell for words in needs)
 
 
 def _owner(matrix: Matrix, path: str) -> str | None:

@@ -15,6 +15,7 @@ import pages as documentation
 from matrix.__main__ import main
 from matrix.branches import extras as published_extras
 from matrix.data import ROOT, load
+from matrix.page_cells import page_cell
 
 MATRIX = load()
 PAGES = documentation.pages()
@@ -85,24 +86,22 @@ def test_long_and_banned_prose_is_found(tmp_path: Path) -> None:
         test_no_banned_word(page)
 
 
-def test_every_block_that_runs_runs_in_an_environment_of_the_gate() -> None:
-    """A block with a marker that no cell of the gate meets would never run."""
-    shims = {cell.shim for cell in MATRIX.cells.values() if cell.tier == "gate"}
-    pins = {
-        cell.shim: "\n".join(
-            second.constraints.read_text(encoding="utf-8")
-            for second in MATRIX.cells.values()
-            if second.shim == cell.shim and second.tier == "gate" and second.constraints.exists()
-        )
-        for cell in MATRIX.cells.values()
-    }
+def test_every_block_that_runs_runs_in_a_required_cell() -> None:
+    """A block with a marker that no required cell meets would never run."""
     for page in PAGES:
         for block in documentation.blocks(page):
-            shim, *modules = block.needs or ["any"]
-            assert shim in {*shims, "any", "e2e"}, (page, block.line)
-            for module in modules if shim in shims else []:
-                pinned = "^%s(-cpu)?==" % module.replace("_", "-")
-                assert re.search(pinned, pins[shim], re.MULTILINE), (page, block.line, module)
+            if block.needs and block.needs[0] not in {"any", "e2e"}:
+                assert page_cell(MATRIX, block.needs) is not None, (page, block.line, block.needs)
+
+
+def test_a_block_runs_in_the_cell_of_the_gate_unless_only_another_has_its_modules() -> None:
+    ids = [
+        cell and cell.id for cell in (page_cell(MATRIX, needs) for needs in (["keras"], ["keras", "torch"], ["any"]))
+    ]
+    gate = next(cell.id for cell in MATRIX.cells.values() if cell.shim == "keras" and cell.tier == "gate")
+    torch = next(cell.id for cell in MATRIX.cells.values() if cell.id.startswith("keras") and cell.tier == "merge")
+    assert ids == [gate, torch, None]
+    assert page_cell(MATRIX, ["keras", "no_such_module"]) is None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

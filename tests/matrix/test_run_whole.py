@@ -76,7 +76,20 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     monkeypatch.setattr(done, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(runner, "load_results", dict)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.delenv("ONNX_COMPAT_PREPARED", raising=False)  # `.ci/run` sets it
     return Fake(tmp_path)
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_wheels_and_cases_are_made_once_before_the_first_cell(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, prepared: bool
+) -> None:
+    if prepared:
+        monkeypatch.setenv("ONNX_COMPAT_PREPARED", "1")
+    assert fake.run() == 0
+    lines = (fake.folder / "runs").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not line.startswith("cell(")] == ([] if prepared else ["wheels suites zoo"])
+    assert lines[0].startswith("cell(") == prepared
 
 
 def test_the_second_run_continues_with_missing_and_failed_cells(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,8 @@ import re
 import stat
 import subprocess
 import sys
+import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -114,10 +116,19 @@ def run(page: Path, folder: Path, here: Callable[[Tuple[str, ...]], bool], comma
 
 def _write_examples(folder: Path) -> None:
     """Write the model `digits.onnx`, and link the folder `examples`."""
-    maker = str(ROOT / "examples" / "make_model.py")
-    subprocess.run([sys.executable, maker, "digits.onnx"], cwd=str(folder), check=True, stdout=subprocess.DEVNULL)
+    (folder / "digits.onnx").write_bytes(_make_model())
     if not (folder / "examples").exists():
         (folder / "examples").symlink_to(ROOT / "examples")
+
+
+@lru_cache(maxsize=1)
+def _make_model() -> bytes:
+    """Return the model that `examples/make_model.py` writes. The script runs once for all pages."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "digits.onnx"
+        command = [sys.executable, str(ROOT / "examples" / "make_model.py"), str(path)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return path.read_bytes()
 
 
 def _write_commands(folder: Path) -> Path:

@@ -6,24 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from matrix.data import load
+
 # pytest's importlib mode puts no folder on the path. The helpers have one of their own: on the path, this one would make
 # its `tensorflow` and `keras` importable where none is installed.
 sys.path.insert(0, str(Path(__file__).parent / "helpers"))
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
 SHIMS = sorted(path.name for path in (ROOT / "shims").iterdir() if path.is_dir())
 HERE = os.environ.get("ONNX_COMPAT_SHIM", "")
 
 
-def is_gate(cell: str) -> bool:
-    """Return whether code blocks of pages run here: in a cell of the gate, and outside of any cell."""
-    entries = tomllib.loads((ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8"))["cells"]
-    return not cell or entries[cell].get("tier") == "gate"
+def is_required(cell: str) -> bool:
+    """Return whether pages are compared with the code here: in a cell that a merge needs, and outside of any cell."""
+    return not cell or load().cells[cell].is_required
 
 
 # `tests/shims/tf1/`, `tests/shims/test_tf1_session.py`. What tf1 and tf2 share is tested in `test_tensorflow_…` in both.
@@ -31,8 +27,8 @@ OTHERS = [shim for shim in SHIMS if HERE and shim not in (HERE, "tensorflow" if 
 collect_ignore_glob = [pattern for shim in OTHERS for pattern in (shim, "test_%s.py" % shim, "test_%s_*.py" % shim)]
 
 if "ONNX_COMPAT_CELL" not in os.environ:
-    collect_ignore_glob += ["test_environment.py", "test_device.py"]
-if not is_gate(os.environ.get("ONNX_COMPAT_CELL", "")) or HERE in ("", "reference"):
+    collect_ignore_glob += ["test_docs.py", "test_environment.py", "test_device.py"]
+if not is_required(os.environ.get("ONNX_COMPAT_CELL", "")) or HERE in ("", "reference"):
     collect_ignore_glob += ["test_docs.py", "test_formats_page.py"]  # the core's own pages are in tests/core
 if HERE not in ("tf1", "tf2", "keras"):  # the others compute on the CPU only
     collect_ignore_glob += ["test_device.py", "test_device_placement.py"]

@@ -1,6 +1,5 @@
 """Execute the code blocks of the documentation that need the shim of this environment."""
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -12,16 +11,16 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "pages"))
 
 import pages as documentation
 
-SHIM = os.environ["ONNX_COMPAT_SHIM"]
+from matrix.data import load
+from matrix.page_cells import page_cell
+
+MATRIX = load()
+CELL = MATRIX.cells[os.environ["ONNX_COMPAT_CELL"]]
 
 
 def is_here(needs: Tuple[str, ...]) -> bool:
-    """Return whether this environment has the shim and the modules that a block needs."""
-    shim, modules = needs[0], needs[1:]
-    if shim != SHIM or any(importlib.util.find_spec(module) is None for module in modules):
-        return False
-    # A block for Keras names the back end; the environment selects another with KERAS_BACKEND.
-    return shim != "keras" or not modules or os.environ.get("KERAS_BACKEND", "tensorflow") in modules
+    """Return whether this cell executes the blocks with these needs."""
+    return page_cell(MATRIX, needs) == CELL
 
 
 PAGES = [
@@ -31,8 +30,8 @@ PAGES = [
 ]
 
 
-def test_some_pages_are_about_this_shim() -> None:
-    assert PAGES
+def test_a_cell_of_the_gate_executes_some_pages() -> None:
+    assert PAGES or CELL.tier != "gate"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -57,17 +57,18 @@ def test_facts(path: str) -> None:
 
 
 def test_tables(path: str) -> None:
-    given, result = rows(path, "signatures")
+    tables = SHIM.describe(path, "tflite").tables
+    given, result = tables["signatures"]
     assert (given["name"], given["tensor"], given["shape"], given["shape_signature"]) == ("given", "x", [1, 4], [-1, 4])
     assert (result["name"], result["tensor"], result["port"]) == ("result", "y", "output")
-    counts = {(row["operator"], row["count"]) for row in rows(path, "operator_counts")}
+    counts = {(row["operator"], row["count"]) for row in tables["operator_counts"]}
     assert counts == {("FULLY_CONNECTED", 2), ("GELU", 1)}
-    assert rows(path, "constants") == [{"type": "int8", "buffers": 1, "bytes": 12}]
-    largest = {row["tensor"]: row for row in rows(path, "largest_tensors")}
+    assert tables["constants"] == [{"type": "int8", "buffers": 1, "bytes": 12}]
+    largest = {row["tensor"]: row for row in tables["largest_tensors"]}
     assert largest["w"]["bytes"] == 12
     assert largest["w"]["first_read_for"] == "FULLY_CONNECTED both"
     assert largest["y"]["kind"] == "computed"
-    assert {row["name"]: row["text"] for row in rows(path, "metadata")}["note"] == "by hand"
+    assert {row["name"]: row["text"] for row in tables["metadata"]}["note"] == "by hand"
 
 
 def test_a_file_without_a_signature_is_described_by_its_tensors(tmp_path: Path) -> None:

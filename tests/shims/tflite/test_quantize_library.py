@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -29,10 +31,18 @@ def convert(folder: Path, name: str, kind: str, **how: Any) -> Path:
     return onnx_compat.convert(network(name), folder / "m.tflite", shim="tflite", quantize=kind, **how)
 
 
+@lru_cache(maxsize=None)
+def quantise_once(name: str, kind: str) -> bytes:
+    """Return the bytes of a network's quantised file, which several tests read."""
+    with tempfile.TemporaryDirectory() as folder:
+        return convert(Path(folder), name, kind).read_bytes()
+
+
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 @pytest.mark.parametrize("kind", library.KINDS)
 def test_each_kind_is_near(tmp_path: Path, kind: str, name: str) -> None:
-    path = convert(tmp_path, name, kind)
+    path = tmp_path / "m.tflite"
+    path.write_bytes(quantise_once(name, kind))
     report = onnx_compat.verify(network(name), feeds(name, 99), shim="tflite", converted=path, oracle="reference")
     assert report.ok, report
     assert report.outputs[0].accuracy.snr > {"dynamic": 30, "int8": 20, "int16x8": 30}[kind]
@@ -41,8 +51,8 @@ def test_each_kind_is_near(tmp_path: Path, kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "values"), [("int8", "int8"), ("int16x8", "int16")])
-def test_all_is_computed_with_integers(tmp_path: Path, kind: str, values: str) -> None:
-    model = fb.read(convert(tmp_path, "cnn", kind))
+def test_all_is_computed_with_integers(kind: str, values: str) -> None:
+    model = fb.read(quantise_once("cnn", kind))
     main = model.subgraphs[0]
     names = [operator.builtin for operator in main.operators]
     assert names[0] == "QUANTIZE" and names[-1] == "DEQUANTIZE" and names.count("DEQUANTIZE") == 1
@@ -54,8 +64,8 @@ def test_all_is_computed_with_integers(tmp_path: Path, kind: str, values: str) -
     assert convolution.version == {"int8": 3, "int16": 4}[values]
 
 
-def test_names_and_open_sizes_stay(tmp_path: Path) -> None:
-    model = fb.read(convert(tmp_path, "cnn", "int8"))
+def test_names_and_open_sizes_stay() -> None:
+    model = fb.read(quantise_once("cnn", "int8"))
     main, (signature,) = model.subgraphs[0], model.signatures
     assert list(signature.inputs) == ["x"] and list(signature.outputs) == ["y"]
     assert main.tensors[signature.inputs["x"]].shape_signature == (-1, 3, 16, 16)
@@ -77,17 +87,17 @@ def test_the_ranges_are_those_of_all_samples(tmp_path: Path) -> None:
     assert scale.scale[0] == pytest.approx((values.max() - values.min()) / 255, rel=0.01)
 
 
-def test_the_body_of_a_loop_stays_float_with_weights_of_int8(tmp_path: Path) -> None:
-    model = fb.read(convert(tmp_path, "gru", "int8"))
+def test_the_body_of_a_loop_stays_float_with_weights_of_int8() -> None:
+    model = fb.read(quantise_once("gru", "int8"))
     body = max(model.subgraphs[1:], key=lambda graph: len(graph.operators))
     assert "int8" in {tensor.dtype for tensor in body.tensors if tensor.buffer is not None}
     assert "int8" not in {tensor.dtype for tensor in body.tensors if tensor.buffer is None}
 
 
 @pytest.mark.parametrize("kind", library.KINDS)
-def test_an_lstm_stays_float_with_weights_of_int8(tmp_path: Path, kind: str) -> None:
+def test_an_lstm_stays_float_with_weights_of_int8(kind: str) -> None:
     """The operators that write its states, which are variables, stay float too."""
-    main = fb.read(convert(tmp_path, "lstm", kind)).subgraphs[0]
+    main = fb.read(quantise_once("lstm", kind)).subgraphs[0]
     (kernel,) = [operator for operator in main.operators if operator.builtin == "UNIDIRECTIONAL_SEQUENCE_LSTM"]
     (begun,) = [operator for operator in main.operators if operator.builtin == "SPLIT_V"]
     assert begun.outputs == kernel.inputs[18:20] and main.tensors[begun.outputs[0]].dtype == "float32"
