@@ -4,7 +4,7 @@ The trace reads a copy of the model without its weights: an initializer of more 
 So the copy is small, and no weight is decoded.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -133,16 +133,15 @@ def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]"
             yield "f%d_%d" % (number, position), node
 
 
-def learn(model: "onnx.ModelProto", fixed: Set[str]) -> Knowledge:
+def learn(model: "onnx.ModelProto") -> Knowledge:
     """Trace a copy of the model without weights, and return the facts of its nodes.
 
-    `fixed` has the names of inputs with a default that callers cannot replace. The value of any other input with a
-    default is not a fact. An error of the trace ends it early, and is kept in the result. Errors of `load` pass.
+    The default of an input counts as its value: a rule that uses it fixes the input. An error of the trace ends it early, and is kept in the result. Errors of `load` pass.
     """
     from onnx_compat.discovery import selection
 
     knowledge = Knowledge()
-    copy = _without_weights(model, fixed)
+    copy = _without_weights(model)
     loaded = load(copy.SerializeToString())
     interpreter = Interpreter(tolerant=True, observe=knowledge.observe)
     try:
@@ -188,17 +187,12 @@ def _fact_of_type(kind: "onnx.TypeProto") -> Fact:
     return Fact("tensor(%s)" % DType.of(tensor.elem_type).spelling, shape)
 
 
-def _without_weights(model: "onnx.ModelProto", fixed: Set[str]) -> "onnx.ModelProto":
+def _without_weights(model: "onnx.ModelProto") -> "onnx.ModelProto":
     """Return a copy of the model for the trace. Its nodes are named by their keys, and its large initializers are inputs."""
     import onnx
 
     copy = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
-    declared = {port.name for port in model.graph.input}
-    stored = [
-        tensor
-        for tensor in model.graph.initializer
-        if _is_small(tensor) and (tensor.name not in declared or tensor.name in fixed)
-    ]
+    stored = [tensor for tensor in model.graph.initializer if _is_small(tensor)]
     kept = {tensor.name for tensor in stored}
     graph = copy.graph
     graph.name = model.graph.name

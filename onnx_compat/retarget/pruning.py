@@ -14,8 +14,8 @@ __all__ = ["prune"]
 def prune(model: "onnx.ModelProto", unread: Iterable[str]) -> List[str]:
     """Remove the producers of values in `unread` that have no reader left, in place. Return the names that are gone.
 
-    A producer of values that only such a producer reads goes too. An initializer with the name of an input stays. Names
-    in functions are not compared with those of graphs: functions are not pruned.
+    A producer of values that only such a producer reads goes too. An input goes only if it has a default. Functions are not
+    pruned.
     """
     uses: Counter[str] = Counter()
     graphs = [inner for graph in all_graphs(model) for inner in graphs_of(graph)]
@@ -36,13 +36,16 @@ def prune(model: "onnx.ModelProto", unread: Iterable[str]) -> List[str]:
 
 def _remove_producer(graph: "onnx.GraphProto", name: str, uses: "Counter[str]", removed: List[str]) -> List[str]:
     """Remove the initializer or the node that gives `name`, if nothing reads it. Return the names that lost a reader."""
-    if name in {port.name for port in graph.input}:
-        return []
+    ports = [port.name for port in graph.input]
     for position, tensor in enumerate(graph.initializer):
         if tensor.name == name:
             del graph.initializer[position]
+            if name in ports:
+                del graph.input[ports.index(name)]
             removed.append(name)
             return []
+    if name in ports:
+        return []
     for position, node in enumerate(graph.node):
         if name in node.output and not any(uses[output] for output in node.output if output):
             read = [value for value in node.input if value]

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Set
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
-from onnx_compat.model.versions import normalise
+from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
 from onnx_compat.retarget.knowledge import Knowledge, NodeFacts, learn
 from onnx_compat.retarget.outcomes import REFUSED, NodeOutcome, RetargetPlan
-from onnx_compat.retarget.protos import all_graphs, names_used
+from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
 from onnx_compat.retarget.rewriting import Composer, Rewriter
 from onnx_compat.retarget.targets import check_ir_version, target_opsets
@@ -52,11 +52,15 @@ def retarget_in_place(
     refused: List[NodeOutcome] = []
     if inlined:
         refused = _inline(model, source, inlined, names)
+    ports = [port.name for port in model.graph.input]
     outcomes = _Retargeting(model, source, target, opset, names, compose).run()
     notes = ["%d functions are inlined" % len(inlined)] if inlined else []
+    fixed = [name for name in ports if name not in {port.name for port in model.graph.input}]
+    if fixed and source_ir >= 4:  # before, an initializer has to be an input
+        notes.append("no inputs any more, but fixed to their defaults: %s" % ", ".join(fixed))
     notes += formats.adapt_to_ir(model, ir)
     notes += formats.ignored_parts(model, ir)
-    domains = sorted(domain for domain in source if domain in target)
+    domains = sorted(domain for domain in source if domain in NEWEST)
     return RetargetPlan(
         {domain: (source[domain], target[domain]) for domain in domains}, (source_ir, ir), refused + outcomes, notes
     )
@@ -100,7 +104,18 @@ def _inline(
     refused = [outcome for outcome in rewriter.outcomes if outcome.outcome == REFUSED]
     rewriter.apply()
     inline_functions(model, keys, names)
+    _drop_unused_domains(model)
     return refused
+
+
+def _drop_unused_domains(model: "onnx.ModelProto") -> None:
+    """Remove the imports of domains that no node calls any more, except those of the standard."""
+    sources = [graph.node for graph in all_graphs(model)] + [function.node for function in model.functions]
+    used = {normalise(node.domain) for nodes in sources for node in walk(nodes)}
+    for position in reversed(range(len(model.opset_import))):
+        domain = normalise(model.opset_import[position].domain)
+        if domain not in used and domain not in NEWEST:
+            del model.opset_import[position]
 
 
 class _Retargeting:
@@ -129,12 +144,8 @@ class _Retargeting:
         if key.startswith("t"):  # the trace does not reach training graphs
             return NodeFacts()
         if self._knowledge is None:
-            self._knowledge = learn(self.model, self._fixed_inputs())
+            self._knowledge = learn(self.model)
         return self._knowledge.of(key)
-
-    def _fixed_inputs(self) -> Set[str]:
-        """Return the inputs whose defaults callers do not replace: all of them before IR version 4."""
-        return {port.name for port in self.model.graph.input} if self.model.ir_version < 4 else set()
 
     def run(self) -> List[NodeOutcome]:
         """Rewrite every graph and function, and set the opsets. Return the outcomes of the nodes."""

@@ -2,8 +2,7 @@
 
 Every version of an operator whose meaning or signature differs from the version before has a step, or is in `COMPOSED`.
 A step is two functions that edit a `Draft`: `up` from the version before, `down` to it. They raise `Inexpressible` where
-the other version has no such form; the node is composed then. Targets begin at opset 7: a step to version 7 or an older
-one has no `down`.
+the other version has no such form; the node is composed then.
 """
 
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union

@@ -8,7 +8,7 @@ from onnx_compat.model.versions import ML, NEWEST, NEWEST_IR, PREVIEW, RELEASES,
 __all__ = ["FLOOR", "FLOOR_IR", "check_ir_version", "target_opsets"]
 
 #: The oldest opset that models are written for, and the oldest IR version.
-FLOOR = 7
+FLOOR = 1
 FLOOR_IR = 3
 
 
@@ -18,7 +18,7 @@ def target_opsets(source: Mapping[str, int], opset: Optional[int]) -> Dict[str, 
     Another standard domain gets at most the version that the release of onnx with this opset has: 0 if the release
     lacks the domain. Any other domain keeps its version.
 
-    Raises ConversionError for an opset that does not exist, below `FLOOR`, or newer than this library or the installed
+    Raises ConversionError for an opset that does not exist, or is newer than this library or the installed
     onnx knows.
     """
     if opset is None:
@@ -37,15 +37,8 @@ def _release(opset: object) -> Release:
 
     if isinstance(opset, bool) or not isinstance(opset, int):
         raise ConversionError("an opset is an integer, not %r" % (opset,), hint="give a number such as 13")
-    if opset < 1:
-        raise ConversionError(
-            "there is no opset %d" % opset, hint="the first is opset 1; models are written from %d on" % FLOOR
-        )
     if opset < FLOOR:
-        raise ConversionError(
-            "no model is written for opset %d: the oldest is %d" % (opset, FLOOR),
-            hint="runtimes of today read opset %d and newer" % FLOOR,
-        )
+        raise ConversionError("there is no opset %d" % opset, hint="the first opset is %d" % FLOOR)
     if opset > NEWEST[""]:
         raise ConversionError(
             "opset %d is newer than this release knows: the newest is %d" % (opset, NEWEST[""]),
@@ -57,7 +50,7 @@ def _release(opset: object) -> Release:
             "opset %d is newer than the installed onnx knows: its newest is %d" % (opset, installed),
             hint="update onnx; it has the schemas of the operators",
         )
-    return next(release for release in RELEASES if release.opset == opset)
+    return next(release for release in RELEASES if release.opset >= opset)
 
 
 def check_ir_version(version: object) -> int:

@@ -53,7 +53,7 @@ def differing_versions() -> List[Tuple[str, int]]:
     return pairs
 
 
-@pytest.mark.parametrize("operator, version", differing_versions())
+@pytest.mark.parametrize(("operator", "version"), differing_versions())
 def test_every_difference_has_a_rule(operator: str, version: int) -> None:
     assert (step_at(operator, version) is None) == ((operator, version) in WITHOUT_RULE)
 
@@ -185,7 +185,7 @@ def test_a_rule_keeps_the_numbers(example: Example) -> None:
 
 
 @pytest.mark.parametrize(
-    "built, source, target, text",
+    ("built", "source", "target", "text"),
     [
         (node("Clip", ["x", "lo"], ["y"]), 13, 9, "'lo' is not a constant"),
         (node("Softmax", ["x"], ["y"], axis=1), 11, 13, "several axes"),

@@ -109,5 +109,5 @@ register(
 )
 register_added(("ArgMax", "ArgMin"), 12, {"select_last_index": 0})
 register(_SOFTMAX, 13, _to_single_axis, _to_flattened_axes)
-register("Concat", 4, _set_first_default)
+register("Concat", 4, _set_first_default, keep)
 register("DFT", 20, _dft_axis_to_input, _dft_axis_to_attribute)

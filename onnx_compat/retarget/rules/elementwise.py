@@ -8,7 +8,7 @@ from onnx_compat.retarget.steps import keep, register, register_added
 
 _BROADCASTING = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 _WITH_BUFFERS = (
-    "Abs Add BatchNormalization Ceil Clip Div Dropout Elu Exp Floor HardSigmoid InstanceNormalization LeakyRelu Log Max"
+    "Abs Add Ceil Clip Div Dropout Elu Exp Floor HardSigmoid InstanceNormalization LeakyRelu Log Max"
     " Mean Min Mul Neg PRelu Reciprocal Relu Selu Sigmoid Sqrt Sub Sum Tanh"
 )
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -26,8 +26,42 @@ def _broadcast_as_numpy(draft: Draft) -> None:
     draft.drop("axis", "broadcast")
 
 
+def _broadcast_suffix(draft: Draft) -> None:
+    """Undo `_broadcast_as_numpy`: the sizes of B must be the last sizes of A."""
+    first, second = draft.fact(0).shape, draft.fact(1).shape
+    if first is None or second is None or None in first or None in second:
+        raise Inexpressible("the shapes of its operands are not known")
+    if first != second:
+        if len(second) > len(first) or (set(second) - {1} and first[len(first) - len(second) :] != second):
+            raise Inexpressible("the other version does not broadcast %s and %s" % (list(first), list(second)))
+        draft.set("broadcast", 1)
+
+
 def _drop_broadcast(draft: Draft) -> None:
     draft.drop("broadcast")
+
+
+def _set_broadcast(draft: Draft) -> None:
+    draft.set("broadcast", 1)
+
+
+def _require_one_slope(draft: Draft) -> None:
+    if draft.fact(1).shape != (1,):
+        raise Inexpressible("the other version aligns the slope to axis 1")
+
+
+def _set_new_selu(draft: Draft) -> None:
+    for name, default in (("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)):
+        if not draft.has(name):
+            draft.set(name, default)
+
+
+def _set_inference(draft: Draft) -> None:
+    draft.set("is_test", 1)
+
+
+def _drop_reset(draft: Draft) -> None:
+    draft.drop_default("linear_before_reset", 0)
 
 
 def _slope_of_channels(draft: Draft) -> None:
@@ -151,15 +185,15 @@ def _require_wide_range(draft: Draft) -> None:
     draft.drop("stash_type")
 
 
-register(_WITH_BUFFERS.replace(" Selu", "").split(), 6, _drop_buffers)
-register("Selu", 6, _set_old_selu)
-register(_BROADCASTING, 7, _broadcast_as_numpy)
-register("Gemm", 7, _drop_broadcast)
+register(_WITH_BUFFERS.replace(" Selu", "").split(), 6, _drop_buffers, keep)
+register("Selu", 6, _set_old_selu, _set_new_selu)
+register(_BROADCASTING, 7, _broadcast_as_numpy, _broadcast_suffix)
+register("Gemm", 7, _drop_broadcast, _set_broadcast)
 register("Gemm", 11, keep, _give_bias)
-register("PRelu", 7, _slope_of_channels)
+register("PRelu", 7, _slope_of_channels, _require_one_slope)
 register(("Max", "Mean", "Min", "Sum"), 8, keep, _require_equal_shapes)
 register("Clip", 11, _bounds_to_inputs, _bounds_to_attributes)
-register("Dropout", 7, _require_inference)
+register("Dropout", 7, _require_inference, _set_inference)
 register("Dropout", 10, _require_no_mask, _require_no_mask)
 register("Dropout", 12, _ratio_to_input, _ratio_to_attribute)
 register("Constant", 9, keep, keep)
@@ -172,6 +206,6 @@ register(("ScatterElements", "ScatterND"), 18, keep, _require_no_extreme)
 register("Scatter", 11, _to_scatter_elements)
 register("ScatterElements", 11, keep, _to_scatter)
 register_added("GatherND", 12, {"batch_dims": 0})
-register("GRU", 3, keep)
-register(("GRU", "LSTM", "RNN"), 7, _drop_output_sequence)
+register("GRU", 3, keep, _drop_reset)
+register(("GRU", "LSTM", "RNN"), 7, _drop_output_sequence, keep)
 register_added(("GRU", "LSTM", "RNN"), 14, {"layout": 0})

@@ -11,6 +11,18 @@ def _require_inference(draft: Draft) -> None:
     draft.drop("is_test")
 
 
+def _set_inference(draft: Draft) -> None:
+    draft.set("is_test", 1)
+
+
+def _drop_buffers(draft: Draft) -> None:
+    draft.drop("consumed_inputs")
+
+
+def _set_buffers(draft: Draft) -> None:
+    draft.set("consumed_inputs", [0, 0, 0, 1, 1])
+
+
 def _require_spatial(draft: Draft) -> None:
     draft.drop_default("spatial", 1)
 
@@ -51,7 +63,8 @@ def _require_whole_mask(draft: Draft) -> None:
             raise Inexpressible("its mask may be shorter than the keys")
 
 
-register("BatchNormalization", 7, _require_inference)
+register("BatchNormalization", 6, _drop_buffers, _set_buffers)
+register("BatchNormalization", 7, _require_inference, _set_inference)
 register("BatchNormalization", 9, _require_spatial, keep)
 register("BatchNormalization", 14, _require_one_output, _without_training)
 register("GroupNormalization", 21, _require_groups_of_one, _drop_stash_type)

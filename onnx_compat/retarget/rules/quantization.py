@@ -16,6 +16,12 @@ def _number_of_type(draft: Draft) -> None:
     draft.set("to", onnx.TensorProto.DataType.Value(str(draft.get("to")).upper()))
 
 
+def _name_of_type(draft: Draft) -> None:
+    import onnx
+
+    draft.set("to", onnx.TensorProto.DataType.Name(draft.get("to")))
+
+
 def _target(draft: Draft) -> DType:
     return DType.of(draft.get("to")) if draft.node.op_type == "Cast" else draft.dtype(1)
 
@@ -66,7 +72,7 @@ def _drop_dequantized_type(draft: Draft) -> None:
     draft.drop_default("output_dtype", 0, [draft.dtype(1).onnx] if draft.get("output_dtype") else ())
 
 
-register("Cast", 6, _number_of_type)
+register("Cast", 6, _number_of_type, _name_of_type)
 register(_CASTS, 19, keep, _drop_saturation)
 register(_CASTS, 21, keep, keep)
 register(_CASTS, 24, _require_no_four_bits, _drop_rounding)

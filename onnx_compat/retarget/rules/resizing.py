@@ -16,6 +16,15 @@ def _scales_of_images(draft: Draft) -> None:
     draft.drop("height_scale", "width_scale")
 
 
+def _images_of_scales(draft: Draft) -> None:
+    scales = list(draft.get("scales"))
+    if len(scales) != 4 or scales[:2] != [1.0, 1.0]:
+        raise Inexpressible("the other version resizes images only")
+    draft.drop("scales")
+    draft.set("height_scale", scales[2])
+    draft.set("width_scale", scales[3])
+
+
 def _scales_to_input(draft: Draft) -> None:
     scales = draft.get("scales")
     draft.drop("scales")
@@ -144,7 +153,7 @@ def _require_no_symmetry(draft: Draft) -> None:
         raise Inexpressible("the other version has no coordinates 'half_pixel_symmetric'")
 
 
-register("Upsample", 7, _scales_of_images)
+register("Upsample", 7, _scales_of_images, _images_of_scales)
 register("Upsample", 9, _scales_to_input, _scales_to_attribute)
 register("Upsample", 10, _to_resize)
 register("Resize", 10, keep, _to_upsample)

@@ -13,6 +13,11 @@ def _paddings_to_pads(draft: Draft) -> None:
     draft.drop("paddings")
 
 
+def _pads_to_paddings(draft: Draft) -> None:
+    draft.set("paddings", list(draft.get("pads")))
+    draft.drop("pads")
+
+
 def _pads_to_inputs(draft: Draft) -> None:
     pads, value = draft.get("pads"), draft.get("value")
     draft.drop("pads", "value")
@@ -55,6 +60,12 @@ def _shape_to_input(draft: Draft) -> None:
     shape = draft.get("shape")
     draft.drop("shape", "consumed_inputs")
     draft.add_input(1, "shape", list(shape or ()))
+
+
+def _shape_to_attribute(draft: Draft) -> None:
+    shape = draft.integers_of(1)
+    draft.drop_input(1)
+    draft.set("shape", shape)
 
 
 def _drop_allowzero(draft: Draft) -> None:
@@ -155,16 +166,16 @@ def _k_to_attribute(draft: Draft) -> None:
     draft.set("k", count)
 
 
-register("Pad", 2, _paddings_to_pads)
+register("Pad", 2, _paddings_to_pads, _pads_to_paddings)
 register("Pad", 11, _pads_to_inputs, _pads_to_attributes)
 register("Pad", 18, keep, _pad_every_axis)
 register("Pad", 19, keep, _require_no_wrap)
-register("Reshape", 5, _shape_to_input)
+register("Reshape", 5, _shape_to_input, _shape_to_attribute)
 register("Reshape", 14, keep, _drop_allowzero)
 register("Shape", 15, keep, _drop_range)
 register("Slice", 10, _slice_to_inputs, _slice_to_attributes)
 register("Slice", 11, keep, _slice_from_the_front)
-register("Split", 2, _split_old_input)
+register("Split", 2, _split_old_input, keep)
 register("Split", 13, _split_to_input, _split_to_attribute)
 register("Split", 18, _count_parts, _drop_count)
 register("TopK", 10, _k_to_input, _k_to_attribute)

@@ -14,6 +14,11 @@ def _integer_power(draft: Draft) -> None:
         draft.set("p", int(power))
 
 
+def _float_power(draft: Draft) -> None:
+    if draft.has("p"):
+        draft.set("p", float(draft.get("p")))
+
+
 def _to_new_grid_mode(draft: Draft) -> None:
     mode = draft.get("mode")
     if mode in _GRID_MODES:
@@ -43,7 +48,7 @@ register_added("AveragePool", 10, {"ceil_mode": 0})
 register_added("AveragePool", 19, {"dilations": ()})
 register_added("MaxPool", 8, {"storage_order": 0}, outputs=1)
 register_added("MaxPool", 10, {"ceil_mode": 0, "dilations": ()})
-register(("LpPool", "GlobalLpPool"), 2, _integer_power)
+register(("LpPool", "GlobalLpPool"), 2, _integer_power, _float_power)
 register_added("LpPool", 18, {"ceil_mode": 0, "dilations": ()})
 register("GridSample", 20, _to_new_grid_mode, _to_old_grid_mode)
 register("RoiAlign", 16, _name_old_coordinates, _drop_coordinates)
