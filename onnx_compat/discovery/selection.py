@@ -21,6 +21,7 @@ __all__ = ["Decision", "ShimInfo", "decide", "find", "hint", "installed_shims", 
 
 GROUP = "onnx_compat.shims"
 REFERENCE = "reference"
+ONNX = "onnx"
 #: The order of the shims. Shims of third parties follow, sorted by name; the reference is the last.
 _PREFERENCE = ("tf2", "tf1", "keras", "tflite")
 
@@ -91,6 +92,10 @@ def find(name: str) -> Shim:
             from onnx_compat.reference.shim import SHIM
 
             _LOADED[name] = SHIM
+        elif name == ONNX:
+            from onnx_compat.onnx_shim.shim import SHIM as ONNX_SHIM
+
+            _LOADED[name] = ONNX_SHIM
         else:
             _LOADED[name] = _load(name)
     return _LOADED[name]
