@@ -44,7 +44,13 @@ def main(arguments: Optional[List[str]] = None) -> int:
                 counted[outcome] += 1
                 if outcome not in (RIGHT, UNTYPED):
                     details.append(
-                        {"converter": converter, "opset": opset, "case": case.name, "outcome": outcome, "detail": detail}
+                        {
+                            "converter": converter,
+                            "opset": opset,
+                            "case": case.name,
+                            "outcome": outcome,
+                            "detail": detail,
+                        }
                     )
             print(line(converter, opset, counted), flush=True)
     child.end()

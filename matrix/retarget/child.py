@@ -30,18 +30,21 @@ Run = Callable[[Dict[str, Any]], Any]
 
 
 def by_onnx_compat(model: Model, opset: int) -> Model:
+    """Convert a model by this project."""
     from onnx_compat.retarget.conversion import retarget
 
     return retarget(model, opset)
 
 
 def by_onnx(model: Model, opset: int) -> Model:
+    """Convert a model by the version converter of onnx."""
     from onnx import version_converter
 
     return version_converter.convert_version(model, opset)
 
 
 def by_onnxscript(model: Model, opset: int) -> Model:
+    """Convert a model by the version converter of onnxscript."""
     import onnx_ir
     from onnxscript import version_converter
 
@@ -106,9 +109,10 @@ def run(case: Case, result: Model) -> Tuple[str, str]:
     """Run a converted model in onnxruntime, or in the reference evaluator of onnx where onnxruntime cannot."""
     try:
         problem = differences(case, onnxruntime_of(result))
-        return (RIGHT, "") if problem is None else (WRONG, problem)
     except Exception as error:  # noqa: BLE001 (onnxruntime raises subclasses of several bases)
         refusal = str(error)
+    else:
+        return (RIGHT, "") if problem is None or has_same_outputs(case, result) else (WRONG, problem)
     try:
         from onnx.reference import ReferenceEvaluator
 
@@ -117,6 +121,18 @@ def run(case: Case, result: Model) -> Tuple[str, str]:
     except Exception as error:  # noqa: BLE001 (the evaluator raises anything)
         return NOT_RUN, "%s; reference evaluator: %s" % (refusal[:200], error)
     return (BY_REFERENCE, refusal) if problem is None else (WRONG, problem)
+
+
+def has_same_outputs(case: Case, result: Model) -> bool:
+    """Whether onnxruntime gives the numbers of the source, which then differ from the recorded ones by its kernels."""
+    try:
+        run_source, run_result = onnxruntime_of(onnx.load(str(case.model))), onnxruntime_of(result)
+        for data in case.data_sets():
+            for got, wanted in zip(run_result(data.inputs), run_source(data.inputs)):
+                compare("output", plain(got), plain(wanted), case.rtol, 1e-5)
+    except Exception:  # noqa: BLE001 (onnxruntime may refuse the source)
+        return False
+    return True
 
 
 def onnxruntime_of(model: Model) -> Run:
@@ -137,7 +153,7 @@ def differences(case: Case, run_model: Run) -> Optional[str]:
         outputs = [plain(value) for value in run_model(data.inputs)]
         try:
             for got, (name, wanted) in zip(outputs, data.outputs.items()):
-                if "random" in case.tags:
+                if "random" in case.tags and isinstance(wanted, np.ndarray):
                     compare_kind(name, got, wanted)
                 else:
                     rtol = max(case.rtol, COARSE) if name in data.coarse else case.rtol

@@ -28,13 +28,6 @@ def element_types(model: "onnx.ModelProto") -> Dict[int, str]:
 
 
 def _types_in(model: "onnx.ModelProto") -> Iterator[Tuple[int, str]]:
-    for graph in [inner for outer in all_graphs(model) for inner in graphs_of(outer)]:
-        for tensor in graph.initializer:
-            yield tensor.data_type, "the initializer '%s'" % tensor.name
-        for sparse in graph.sparse_initializer:
-            yield sparse.values.data_type, "the initializer '%s'" % sparse.values.name
-        for port in [*graph.input, *graph.output, *graph.value_info]:
-            yield from ((number, "the value '%s'" % port.name) for number in _types_of(port.type))
     for nodes in [graph.node for graph in all_graphs(model)] + [function.node for function in model.functions]:
         for node in walk(nodes):
             where = "the node '%s' (%s)" % (node.name or next(filter(None, node.output), ""), node.op_type)
@@ -42,6 +35,13 @@ def _types_in(model: "onnx.ModelProto") -> Iterator[Tuple[int, str]]:
                 yield attribute.t.data_type, where
                 if attribute.name == "to" and node.op_type == "Cast" and not node.domain:
                     yield attribute.i, where
+    for graph in [inner for outer in all_graphs(model) for inner in graphs_of(outer)]:
+        for tensor in graph.initializer:
+            yield tensor.data_type, "the initializer '%s'" % tensor.name
+        for sparse in graph.sparse_initializer:
+            yield sparse.values.data_type, "the initializer '%s'" % sparse.values.name
+        for port in [*graph.input, *graph.output, *graph.value_info]:
+            yield from ((number, "the value '%s'" % port.name) for number in _types_of(port.type))
 
 
 def _types_of(kind: "onnx.TypeProto") -> Iterator[int]:

@@ -4,14 +4,14 @@ The trace reads a copy of the model without its weights: an initializer of more 
 So the copy is small, and no weight is decoded.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.support import declared_structures
-from onnx_compat.ir.dims import is_static
+from onnx_compat.ir.dims import Extent, is_static
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import GraphNode, load
 from onnx_compat.retarget.protos import value_info, walk
@@ -35,11 +35,13 @@ class Fact(NamedTuple):
     - type: the ONNX type as text: "tensor(float)", "seq(tensor(int64))".
     - shape: the sizes of a tensor; None in it for a symbolic size.
     - value: the elements of a tensor, as a carrier array.
+    - extents: the sizes of a tensor, where equal symbolic sizes are equal objects. None if `shape` is merged.
     """
 
     type: Optional[str] = None
     shape: Shape = None
     value: Optional[np.ndarray] = None
+    extents: Optional[Tuple[Extent, ...]] = None
 
     @property
     def dtype(self) -> Optional[DType]:
@@ -55,11 +57,15 @@ NO_FACT = Fact()
 
 
 class NodeFacts(NamedTuple):
-    """The facts of a node's inputs and outputs, and the node as the trace saw it; None if the trace did not see it."""
+    """The facts of a node's inputs and outputs, and of the outer values that its subgraphs read.
+
+    `node` is the node as the trace saw it; None if the trace did not see it.
+    """
 
     inputs: Tuple[Fact, ...] = ()
     outputs: Tuple[Fact, ...] = ()
     node: Optional[GraphNode] = None
+    captured: Mapping[str, Fact] = {}
 
     def input(self, index: int) -> Fact:
         return self.inputs[index] if index < len(self.inputs) else NO_FACT
@@ -76,6 +82,7 @@ class Knowledge:
 
     def __init__(self) -> None:
         self.facts: Dict[str, NodeFacts] = {}
+        self.values: Dict[str, Fact] = {}
         self.error: Optional[OnnxCompatError] = None
 
     def of(self, key: str) -> NodeFacts:
@@ -87,7 +94,11 @@ class Knowledge:
         The name of a node of the copy ends with its key: that of a function's node is "call/key".
         """
         key = node.name.rpartition("/")[2]
-        facts = NodeFacts(tuple(map(_fact_of, inputs)), tuple(map(_fact_of, results)), node)
+        read, computed = tuple(map(_fact_of, inputs)), tuple(map(_fact_of, results))
+        captured = {name: self.values.get(name, NO_FACT) for name in node.captures()}
+        self.values.update(zip(node.inputs, read))
+        self.values.update(zip(node.outputs, computed))
+        facts = NodeFacts(read, computed, node, captured)
         earlier = self.facts.get(key)
         self.facts[key] = facts if earlier is None else _merge(earlier, facts)
 
@@ -96,7 +107,7 @@ def _fact_of(value: object) -> Fact:
     if isinstance(value, Tensor):
         shape = tuple(size if is_static(size) else None for size in value.shape)
         is_small = value.known and value.value is not None and value.value.size <= SMALL
-        return Fact("tensor(%s)" % value.dtype.spelling, shape, value.value if is_small else None)
+        return Fact("tensor(%s)" % value.dtype.spelling, shape, value.value if is_small else None, value.shape)
     if isinstance(value, SequenceValue) and all(isinstance(item, Tensor) for item in value.items):
         return Fact("seq(tensor(%s))" % value.dtype.spelling)
     return NO_FACT
@@ -121,6 +132,7 @@ def _merge(first: NodeFacts, second: NodeFacts) -> NodeFacts:
         tuple(map(merge, zip(first.inputs, second.inputs))),
         tuple(map(merge, zip(first.outputs, second.outputs))),
         first.node,
+        {name: merge((fact, second.captured[name])) for name, fact in first.captured.items()},
     )
 
 

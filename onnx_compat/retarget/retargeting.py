@@ -1,6 +1,6 @@
 """Bring an onnx.ModelProto to another opset and IR version, node by node, in place."""
 
-from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Set
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Set
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
@@ -16,6 +16,9 @@ from onnx_compat.retarget.targets import check_ir_version, target_opsets
 
 if TYPE_CHECKING:
     import onnx
+
+#: The repeated field `opset_import` of a ModelProto or FunctionProto.
+OpsetImports = Any
 
 __all__ = ["refusal_error", "retarget_in_place"]
 
@@ -66,7 +69,7 @@ def retarget_in_place(
     )
 
 
-def versions_of(imports: "List[onnx.OperatorSetIdProto]") -> Dict[str, int]:
+def versions_of(imports: OpsetImports) -> Dict[str, int]:
     """Return domain -> version. Before IR version 3, a model without imports has version 1 of ai.onnx."""
     return {normalise(entry.domain): entry.version for entry in imports} or {"": 1}
 
@@ -161,12 +164,17 @@ class _Retargeting:
         model.graph.initializer.extend(rewriter.initializers)
         prune(model, rewriter.unread)
         for holder in (model, *model.functions):
-            _set_versions(holder.opset_import, self.target)
+            _set_versions(holder.opset_import, self.target, rewriter.opsets)
         return rewriter.outcomes
 
 
-def _set_versions(imports: "List[onnx.OperatorSetIdProto]", target: Mapping[str, int]) -> None:
-    """Set the version of each domain. A domain that the target lacks is removed: no node has it any more."""
+def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:
+    """Set the version of each domain, and add the domains of composed nodes.
+
+    A domain that the target lacks is removed: no node has it any more.
+    """
+    for domain in composed.keys() - {normalise(entry.domain) for entry in imports}:
+        imports.add(domain=domain, version=composed[domain])
     for position in reversed(range(len(imports))):
         version = target.get(normalise(imports[position].domain), imports[position].version)
         if version:

@@ -18,10 +18,14 @@ __all__ = ["Composed", "Composer", "Rewriter"]
 
 
 class Composed(NamedTuple):
-    """The nodes that compute the results of a composed node, in order, and the initializers that they read."""
+    """The nodes that compute the results of a composed node, in order, and the initializers that they read.
+
+    opsets: domain -> version, of the operators of the nodes.
+    """
 
     nodes: "List[onnx.NodeProto]"
     initializers: "List[onnx.TensorProto]"
+    opsets: Mapping[str, int]
 
 
 #: Composes a node from its facts, with unused names. Raises Inexpressible or an OnnxCompatError if it cannot.
@@ -60,6 +64,8 @@ class Rewriter:
         self.outcomes: List[NodeOutcome] = []
         self.initializers: List[onnx.TensorProto] = []
         self.unread: Dict[str, None] = {}
+        #: Domain -> version, of the operators that composed nodes have.
+        self.opsets: Dict[str, int] = {}
         #: Nodes of a graph or function -> the nodes that replace them.
         self._edits: List[Tuple[NodeList, List[onnx.NodeProto]]] = []
         self._shared: Dict[Tuple[object, ...], str] = {}
@@ -141,6 +147,7 @@ class Rewriter:
         read = {name for new in composed.nodes for name in new.input}
         self.unread.update(dict.fromkeys(set(node.input) - read))
         self._note(node, COMPOSED, reason, len(composed.nodes))
+        self.opsets.update(composed.opsets)
         if self._function:
             return [constant_node(tensor) for tensor in composed.initializers] + composed.nodes
         self.initializers.extend(composed.initializers)
