@@ -18,6 +18,7 @@ from onnx_compat.retarget.draft import Inexpressible
 from onnx_compat.retarget.knowledge import Fact, NodeFacts
 from onnx_compat.retarget.protos import walk
 from onnx_compat.retarget.rewriting import Composed, Composer
+from onnx_compat.retarget.runtime_axes import write_runtime_axes
 from onnx_compat.tracing.interpreter import Interpreter
 
 if TYPE_CHECKING:
@@ -55,7 +56,14 @@ def _compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int)
     try:
         return _emit(traced, node, reads, names, opset, all_known=False)
     except NeedsKnownError:
+        pass
+    try:
         return _emit(traced, node, reads, names, opset, all_known=True)
+    except NeedsKnownError:
+        composed = write_runtime_axes(node, facts, names, opset)
+        if composed is None:
+            raise
+        return composed
 
 
 def _emit(

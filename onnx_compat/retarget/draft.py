@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 import numpy as np
 
 from onnx_compat.ir.dtypes import DType, int64
-from onnx_compat.retarget.knowledge import NO_FACT, Fact, NodeFacts
+from onnx_compat.retarget.knowledge import NO_FACT, Fact, NodeFacts, Shape
 
 if TYPE_CHECKING:
     import onnx
@@ -115,6 +115,10 @@ class Draft:
             learned = dict(zip(self._inputs, self._learn().inputs))
             self._facts = dict(learned, **self._facts)
         return self._facts.get(self.node.input[index], NO_FACT) if index < len(self.node.input) else NO_FACT
+
+    def output_shape(self, index: int) -> Shape:
+        """Return the shape of an output; None if its rank is not known."""
+        return self._learn().output(index).shape
 
     def set_input(self, index: int, name: str) -> None:
         """Set an input. Inputs before it that do not exist become omitted inputs. Omitted inputs at the end vanish."""

@@ -43,6 +43,13 @@ def _require_no_four_bits(draft: Draft) -> None:
         raise Inexpressible("the two versions clip to 4 bits in another way")
 
 
+def _to_cast(draft: Draft) -> None:
+    """Write CastLike, which begins with opset 15, as a Cast to the known type."""
+    draft.set("to", draft.dtype(1).onnx)
+    draft.drop_input(1)
+    draft.node.op_type = "Cast"
+
+
 def _require_one_scale(draft: Draft) -> None:
     """Before opset 13, all elements share a scale."""
     shape = draft.fact(1).shape
@@ -73,6 +80,7 @@ def _drop_dequantized_type(draft: Draft) -> None:
 
 
 register("Cast", 6, _number_of_type, _name_of_type)
+register("CastLike", 15, keep, _to_cast)
 register(_CASTS, 19, keep, _drop_saturation)
 register(_CASTS, 21, keep, keep)
 register(_CASTS, 24, _require_no_four_bits, _drop_rounding)

@@ -1,7 +1,7 @@
 """Rules for pooling and for sampling images."""
 
 from onnx_compat.retarget.draft import Draft, Inexpressible
-from onnx_compat.retarget.steps import register, register_added
+from onnx_compat.retarget.steps import keep, register, register_added
 
 _GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
@@ -43,9 +43,29 @@ def _drop_coordinates(draft: Draft) -> None:
     draft.drop("coordinate_transformation_mode")
 
 
+def _require_whole_windows(draft: Draft) -> None:
+    """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute."""
+    if not draft.get("ceil_mode", 0) or draft.get("auto_pad", "NOTSET") != "NOTSET":
+        return
+    shape, result = draft.fact(0).shape, draft.output_shape(0)
+    kernel = list(draft.get("kernel_shape"))
+    rank = len(kernel)
+    strides, dilations = (list(draft.get(name, [1] * rank)) for name in ("strides", "dilations"))
+    pads = list(draft.get("pads", [0] * (2 * rank)))
+    for axis in range(rank if shape is not None and result is not None else 0):
+        size, wanted = (shape or ())[axis + 2], (result or ())[axis + 2]
+        if size is None or wanted is None:
+            continue
+        rest = size + pads[axis] + pads[axis + rank] - (kernel[axis] - 1) * dilations[axis] - 1
+        if -(-rest // strides[axis]) + 1 != wanted:
+            raise Inexpressible("the other version counts a window that begins in the padding")
+
+
 register_added("AveragePool", 7, {"count_include_pad": 0})
 register_added("AveragePool", 10, {"ceil_mode": 0})
 register_added("AveragePool", 19, {"dilations": ()})
+register("AveragePool", 19, keep, _require_whole_windows)
+register("MaxPool", 22, keep, _require_whole_windows)
 register_added("MaxPool", 8, {"storage_order": 0}, outputs=1)
 register_added("MaxPool", 10, {"ceil_mode": 0, "dilations": ()})
 register(("LpPool", "GlobalLpPool"), 2, _integer_power, _float_power)
