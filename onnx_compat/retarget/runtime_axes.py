@@ -116,7 +116,10 @@ def _write_reduction(builder: _Builder, rank: int) -> None:
         value = builder.call("Log", value)
     if not builder.attributes.get("keepdims", 1):
         value = builder.call("Reshape", value, builder.remaining_shape(value, flags))
-    builder.call("Cast", value, to=dtype.onnx, output=builder.node.output[0])
+    if dtype.kind == "b":  # the reduction of no elements is the lowest or the highest number
+        builder.call("Greater", value, builder.constant(0, computed), output=builder.node.output[0])
+    else:
+        builder.call("Cast", value, to=dtype.onnx, output=builder.node.output[0])
 
 
 class AxisReduction(NamedTuple):
