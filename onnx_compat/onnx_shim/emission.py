@@ -43,6 +43,7 @@ def emit_fragment(
     prefix: str = "",
     taken_names: Collection[str] = (),
     carriers: bool = False,
+    entropy_name: str = "",
 ) -> Fragment:
     """Return the nodes that compute a program on a target. The program was recorded with an `OnnxEmitter`.
 
@@ -50,16 +51,21 @@ def emit_fragment(
     - output_names: the names of the values that the nodes compute. Each is the output of a node.
     - prefix: the beginning of all other names. They differ from `taken_names`, and from the names of ports.
     - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
+    - entropy_name: the name of an int64 scalar, a random number at each run, from which random numbers are computed. By
+      default operators draw them.
 
     Raises UnsupportedError, with the node of the model, for what the target cannot express.
     """
     emitter = OnnxEmitter(offer)
+    emitter.has_entropy = bool(entropy_name)
     carried = [(port, _carrier(port.dtype)) for port in program.inputs]
-    inputs = [Value(kind if carriers else port.dtype, port.shape) for port, kind in carried]
+    inputs = [emitter.placeholder_of(kind if carriers else port.dtype, port.shape) for port, kind in carried]
     handles = [emitter.convert(value, kind) for value, (_, kind) in zip(inputs, carried)]
     results = emit(program.region, emitter, handles)
     if not carriers:
-        results = [_typed(emitter, result, port.dtype) for result, port in zip(results, program.outputs)]
+        results = [_convert_result(emitter, result, port.dtype) for result, port in zip(results, program.outputs)]
+    if entropy_name:
+        inputs, input_names = [*inputs, emitter.entropy()], [*input_names, entropy_name]
     return _write_scope(emitter, inputs, results, input_names, output_names, prefix, taken_names)
 
 
@@ -89,14 +95,18 @@ def _carrier(dtype: DType) -> DType:
     return dtypes.string if dtype.kind == "s" else DType.of(dtype.numpy)
 
 
-def _typed(emitter: OnnxEmitter, value: Value, dtype: DType) -> Value:
+def _convert_result(emitter: OnnxEmitter, value: Value, dtype: DType) -> Value:
     """Return a result in its own dtype, which its values have already."""
     flags = {"saturate": 0} if dtype.bits == 8 and dtype.format is not None else {}
     return emitter.convert(value, dtype, **flags)
 
 
 def _domains(nodes: Sequence[GraphNode]) -> Dict[str, int]:
-    return {inner.domain: inner.opset for node in nodes for inner in [node, *_inner(node)]}
+    return {node.domain: node.opset for node in _all_nodes(nodes)}
+
+
+def _all_nodes(nodes: Sequence[GraphNode]) -> List[GraphNode]:
+    return [inner for node in nodes for inner in [node, *_inner(node)]]
 
 
 def _inner(node: GraphNode) -> List[GraphNode]:
@@ -126,6 +136,7 @@ def write_program(
     ir_version: Optional[int] = None,
     offer: Optional[Offer] = None,
     carriers: bool = False,
+    entropy_name: str = "",
 ) -> ModelProto:
     """Return a program as an onnx.ModelProto. The program was recorded with an `OnnxEmitter`.
 
@@ -133,18 +144,21 @@ def write_program(
     - ir_version: the version of the file format; by default the oldest that the operator sets and dtypes need.
       Before version 4, each initializer is an input too.
     - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
+    - entropy_name: the name of another input, the last one, if random numbers are computed: see `emit_fragment`.
 
     Raises UnsupportedError for what the target cannot express, and for an IR version that is too old.
     """
     if offer is None:
         offer = Offer(newest_opset() if opset is None else opset)
-    names = Names()
+    names = Names([entropy_name])
     inputs, outputs = ([names.fresh(port.name) for port in ports] for ports in (program.inputs, program.outputs))
-    fragment = emit_fragment(program, offer, inputs, outputs, carriers=carriers)
+    fragment = emit_fragment(program, offer, inputs, outputs, "", (), carriers, entropy_name)
     ports = [
         [ValueInfo(name, _type(port, carriers)) for name, port in zip(given, of)]
         for given, of in ((inputs, program.inputs), (outputs, program.outputs))
     ]
+    if entropy_name and any(entropy_name in node.inputs for node in _all_nodes(fragment.nodes)):
+        ports[0].append(ValueInfo(entropy_name, TensorType(dtypes.int64, ())))
     graph = Graph(program.name or "graph", ports[0], ports[1], fragment.nodes, fragment.initializers)
     proto = to_proto(Model(graph, fragment.opsets, 0))
     return proto if ir_version is None else _with_ir_version(proto, ir_version)

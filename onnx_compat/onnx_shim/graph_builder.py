@@ -34,7 +34,9 @@ class Value:
 
     def __init__(self, dtype: DType, shape: Sequence[Any], array: Optional[np.ndarray] = None, wish: str = "") -> None:
         self.dtype = dtype
-        self.shape: Tuple[Optional[int], ...] = tuple(n if isinstance(n, (int, np.integer)) else None for n in shape)
+        self.shape: Tuple[Optional[int], ...] = tuple(
+            int(n) if isinstance(n, (int, np.integer)) else None for n in shape
+        )
         self.array = array
         self.wish = wish
 
@@ -65,14 +67,14 @@ class Scope:
         self.inputs: Tuple[Value, ...] = ()
         self.outputs: Tuple[Value, ...] = ()
         self.calls: List[Call] = []
-        self.made: Dict[Any, Tuple[Value, ...]] = {}
+        self.known_calls: Dict[Any, Tuple[Value, ...]] = {}
 
     def find(self, key: Any) -> Optional[Tuple[Value, ...]]:
         """Return the results of an equal call in this scope or in an outer one; None without such a call."""
         scope: Optional[Scope] = self
         while scope is not None:
-            if key in scope.made:
-                return scope.made[key]
+            if key in scope.known_calls:
+                return scope.known_calls[key]
             scope = scope.outer
         return None
 
@@ -138,11 +140,11 @@ class GraphBuilder:
         call = Call(operator, tuple(inputs), tuple(results), attributes, domain)
         self.scope.calls.append(call)
         if key is not None:
-            self.scope.made[key] = call.outputs
+            self.scope.known_calls[key] = call.outputs
         return call.outputs
 
     @contextmanager
-    def nested(self, inputs: Sequence[Value]) -> Iterator[Scope]:
+    def open_graph(self, inputs: Sequence[Value]) -> Iterator[Scope]:
         """Return a context in which calls are added to a new nested graph with these inputs. Yield its scope."""
         outer, self.scope = self.scope, Scope(self.scope)
         self.scope.inputs = tuple(inputs)

@@ -6,7 +6,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim.signatures import Signature, newest_opset, signature_of
 
-__all__ = ["OLDEST", "Offer"]
+__all__ = ["OLDEST", "Offer", "OperatorOffer"]
 
 #: The oldest operator set for which every primitive has a lowering or a declared gap.
 OLDEST = 9
@@ -14,8 +14,8 @@ OLDEST = 9
 Dtypes = Sequence[Optional[DType]]
 
 
-class Offer:
-    """What a target can do: the operators of an operator set, with their dtypes.
+class OperatorOffer:
+    """The abilities of a target: the operators of an operator set, with their dtypes.
 
     opsets: domain -> version, of ai.onnx ("") and of any other domain that the target has.
     """
@@ -57,8 +57,22 @@ class Offer:
             return False
         return signature.takes(inputs, outputs)
 
+    def has_call(
+        self,
+        operator: str,
+        inputs: Dtypes,
+        outputs: int,
+        attributes: Optional[Mapping[str, Any]] = None,
+        domain: str = "",
+    ) -> bool:
+        """Whether the target has an operator for these dtypes of inputs, with these attributes and this number of outputs."""
+        signature = self.signature(operator, domain)
+        if signature is None or any(name not in signature.attributes for name in attributes or ()):
+            return False
+        return signature.takes(inputs, [None] * outputs)
+
     #: Where the operators come from, for messages.
-    place = ""
+    origin_text = ""
 
     def reliable(self, behaviour: str) -> bool:
         """Whether the target behaves as the specification says. A runtime may not: see `onnx_shim.runtime`."""
@@ -67,3 +81,7 @@ class Offer:
     def holds(self, dtype: DType) -> bool:
         """Whether the target has tensors of a dtype: whether Identity takes them."""
         return self.has("Identity", [dtype], [dtype])
+
+
+#: The short name, which the rest of the package uses.
+Offer = OperatorOffer

@@ -1,4 +1,4 @@
-"""What the installed onnxruntime can do: the newest operator set, the kernels by dtype, and its quirks.
+"""Probe the installed onnxruntime: the newest operator set, the kernels by dtype, and its quirks.
 
 Nothing is concluded from its version. Each question is answered by a trial: a session of a graph with one node, which
 takes a tenth of a millisecond. The answers are kept for the life of the process.
@@ -53,7 +53,7 @@ def open_session(
 def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[str, int]) -> bool:
     """Whether onnxruntime opens a session of one node, whose values have these dtypes and any shape."""
     ports = [
-        [ValueInfo(name, TensorType(dtype)) for name, dtype in zip(names, dtypes) if dtype is not None]
+        [ValueInfo(name, None if dtype is None else TensorType(dtype)) for name, dtype in zip(names, dtypes) if name]
         for names, dtypes in ((node.inputs, inputs), (node.outputs, outputs))
     ]
     graph = Graph("trial", ports[0], ports[1], [node])
@@ -67,7 +67,7 @@ def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[
 class RuntimeOffer(Offer):
     """The operators of an operator set for which the installed onnxruntime has a kernel."""
 
-    place = " in the installed onnxruntime"
+    origin_text = " in the installed onnxruntime"
 
     def __init__(self, opset: int) -> None:
         super().__init__(opset)
@@ -95,9 +95,27 @@ class RuntimeOffer(Offer):
                 self._kernels[key] = self._try(operator, inputs, outputs, attributes, domain)
             return self._kernels[key]
 
+    def has_call(
+        self,
+        operator: str,
+        inputs: Dtypes,
+        outputs: int,
+        attributes: Optional[Mapping[str, Any]] = None,
+        domain: str = "",
+    ) -> bool:
+        """Whether the operator set has an operator for these dtypes of inputs, and onnxruntime a kernel for it."""
+        if not super().has_call(operator, inputs, outputs, attributes, domain):
+            return False
+        key = (domain, operator, _names(inputs), outputs, _summary(attributes or {}))
+        with self._lock:
+            if key not in self._kernels:
+                unknown = [None] * outputs
+                self._kernels[key] = self._try(operator, inputs, unknown, attributes or {}, domain)
+            return self._kernels[key]
+
     def _try(self, operator: str, inputs: Dtypes, outputs: Dtypes, attributes: Mapping[str, Any], domain: str) -> bool:
         names = ["i%d" % k if dtype is not None else "" for k, dtype in enumerate(inputs)]
-        results = ["o%d" % k if dtype is not None else "" for k, dtype in enumerate(outputs)]
+        results = ["o%d" % k for k in range(len(outputs))]
         node = GraphNode(operator, names, results, attributes, domain, self.opsets[domain], "trial")
         return _can_load(node, inputs, outputs, {"": self.opset, domain: self.opsets[domain]})
 
@@ -122,22 +140,24 @@ def _shows(example: Example, opset: int) -> bool:
     emitter = OnnxEmitter(Offer(opset))
     arrays = [(array, DType.of(array)) for array in example.inputs]
     values = [
-        emitter.constant(array, kind) if kind.kind == "i" or not array.ndim else Value(kind, array.shape)
-        for array, kind in arrays
+        emitter.constant(array, kind)
+        if position >= example.fed and (kind.kind == "i" or not array.ndim)
+        else Value(kind, array.shape)
+        for position, (array, kind) in enumerate(arrays)
     ]
     dtype = values[0].dtype
-    results = [(dtype, example.expected.shape), (DType.of("int64"), ())][: example.results]
-    made = emitter.attempts(example.operator, values, results, **example.attributes)
-    if made is None:
+    types = [(dtype, example.expected.shape), (DType.of("int64"), ())][: example.results]
+    results = emitter.attempts(example.operator, values, types, **example.attributes)
+    if results is None:
         return True
     fed = {"i%d" % k: array for k, (array, _) in enumerate(arrays) if values[k].array is None}
     inputs = [value for value in values if value.array is None]
-    proto = write_values(emitter, inputs, [made[0]], list(fed), ["o"])
+    proto = write_values(emitter, inputs, [results[0]], list(fed), ["o"])
     try:
         (result,) = open_session(proto.SerializeToString(), is_trial=True).run(["o"], fed)
     except Exception:  # noqa: BLE001 (its errors have no common base)
         return False
-    if dtype.kind == "s":
+    if dtype.kind != "f":
         return bool(np.array_equal(result, example.expected))
     return bool(np.array_equal(result, example.expected, equal_nan=True))
 

@@ -1,9 +1,12 @@
 """The shim of onnxruntime: a program is written as an ONNX model that the installed onnxruntime can run."""
 
+import os
 from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
+from onnx_compat.discovery.diagnosis import error_line
+from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dtypes import text_carrier
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
@@ -12,6 +15,21 @@ from onnx_compat.shim.emission import check_target
 from onnx_compat.shim.interface import Compiled, Emitter, Probe, Program, Shim
 
 __all__ = ["SHIM", "OnnxShim"]
+
+
+#: The input for a random number, if the program draws random numbers.
+_ENTROPY = "onnx_compat_entropy"
+
+
+#: Kind of device -> execution provider of onnxruntime.
+_PROVIDERS = {"gpu": "CUDAExecutionProvider"}
+
+
+def _available_providers() -> Sequence[str]:
+    import onnxruntime
+
+    names: Sequence[str] = onnxruntime.get_available_providers()
+    return names
 
 
 class SessionProgram(Compiled):
@@ -24,7 +42,8 @@ class SessionProgram(Compiled):
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Run the session on the carrier arrays of the inputs. Return the carrier arrays of the outputs, in order."""
-        results = self.native.run(None, dict(zip(self._names, arrays)))
+        fed = [*arrays, np.asarray(int.from_bytes(os.urandom(7), "little"), np.int64)]
+        results = self.native.run(None, dict(zip(self._names, fed)))
         return [_as_carrier(result, dtype) for result, dtype in zip(results, self._dtypes)]
 
 
@@ -61,9 +80,24 @@ class OnnxShim(Shim):
         another target, and ShimError for an unknown device.
         """
         check_target(program.region, self.emitter())
-        proto = write_program(program, offer=runtime_offer(), carriers=True)
+        proto = write_program(program, offer=runtime_offer(), carriers=True, entropy_name=_ENTROPY)
         dtypes = [port.dtype.numpy for port in program.outputs]
-        return SessionProgram(proto.SerializeToString(), dtypes, ["CPUExecutionProvider"])
+        try:
+            return SessionProgram(proto.SerializeToString(), dtypes, [self._provider(device)])
+        except Exception as error:
+            reason = "onnxruntime does not load the model: %s" % error_line(str(error))
+            raise UnsupportedError(reason, hint="run the model on another shim") from error
+
+    def devices(self) -> Sequence[str]:
+        """Return "cpu", and a device for each kind of execution provider that onnxruntime was built with."""
+        return ["cpu", *(kind for kind in _PROVIDERS if _PROVIDERS[kind] in _available_providers())]
+
+    def _provider(self, device: Optional[str]) -> Any:
+        """Return the execution provider for a device name, with its options. Raises ShimError for an unknown device."""
+        kind, _, number = (self.resolve_device(device) or "cpu").partition(":")
+        if kind == "cpu":
+            return "CPUExecutionProvider"
+        return _PROVIDERS[kind], {"device_id": number or "0"}
 
 
 SHIM = OnnxShim()

@@ -120,8 +120,8 @@ def _at(parameters: Sequence[Parameter], position: int) -> Optional[Parameter]:
 
 def _fit(parameters: Sequence[Parameter], dtypes: Sequence[Optional[DType]], bound: Dict[str, DType]) -> bool:
     """Whether values of these dtypes fit the parameters. `bound` collects type variable -> dtype."""
-    found: List[Optional[Parameter]] = [_at(parameters, position) for position in range(len(dtypes))]
-    for parameter, dtype in zip(found, dtypes):
+    matches: List[Optional[Parameter]] = [_at(parameters, position) for position in range(len(dtypes))]
+    for parameter, dtype in zip(matches, dtypes):
         if parameter is None:
             return False
         if dtype is None:

@@ -1,7 +1,7 @@
 """Spell a call of an operator for another version of it, if only its form differs.
 
-Between versions, attributes became inputs (the axes of Squeeze), attributes were added with a default that has the
-older meaning (`allowzero` of Reshape), and inputs were added. The signatures of both versions tell what is possible.
+Between versions, attributes became inputs, such as the axes of Squeeze. Attributes were added, whose default has the
+older meaning, such as `allowzero` of Reshape. The signatures of both versions tell what is possible.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple

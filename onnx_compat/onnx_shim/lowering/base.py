@@ -1,4 +1,4 @@
-"""What all families share: calls of operators, in the form and the dtypes that the target has."""
+"""The base of all families: calls of operators, in the form and the dtypes that the target has."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -104,22 +104,22 @@ class Calls(Emitter):
         size = broadcast_shape(*[value.shape for value in values]) if shape is None else shape
         for kind in self.kinds(dtype, ladder):
             cast = [self.convert(value, kind) for value in values] if kind != dtype else list(values)
-            made = self.attempts(operator, [*first, *cast, *rest], [(result or kind, size)], **attributes)
-            if made is not None:
-                return made[0] if result is not None else self.convert(made[0], dtype)
+            outputs = self.attempts(operator, [*first, *cast, *rest], [(result or kind, size)], **attributes)
+            if outputs is not None:
+                return outputs[0] if result is not None else self.convert(outputs[0], dtype)
         return None
 
     def call(self, operator: str, values: Sequence[Value], *args: Any, **params: Any) -> Value:
         """Call an operator as `attempt` does. Raises UnsupportedError if the target lacks it for these dtypes."""
-        made = self.attempt(operator, values, *args, **params)
-        if made is None:
+        outputs = self.attempt(operator, values, *args, **params)
+        if outputs is None:
             raise self.refusal(operator, values[0].dtype)
-        return made
+        return outputs
 
     def refusal(self, subject: str, dtype: DType) -> UnsupportedError:
         """Return the error that the target has no operator for a dtype. `subject` is the operator, or what is missing."""
         return UnsupportedError(
-            "opset %d has no %s for %s%s" % (self.offer.opset, subject, dtype.name, self.offer.place),
+            "opset %d has no %s for %s%s" % (self.offer.opset, subject, dtype.name, self.offer.origin_text),
             hint="choose a later opset, or a runtime with this operator",
         )
 
@@ -140,8 +140,8 @@ class Calls(Emitter):
 
         with Trace().active() as trace:
             region = trace.region([Spec(value.dtype, value.shape) for value in open_values], body)
-        made = emit(region, self, open_values)
-        return made[0] if len(made) == 1 else tuple(made)
+        outputs = emit(region, self, open_values)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def kinds(self, dtype: DType, ladder: Dict[str, Tuple[str, ...]]) -> List[DType]:
         """Return the dtypes of a ladder that the target can cast to and back, the dtype itself first."""
@@ -163,10 +163,10 @@ class Calls(Emitter):
         if value.array is not None and dtype.native and value.dtype.native and "s" not in dtype.kind + value.dtype.kind:
             with np.errstate(all="ignore"):
                 return self.builder.constant(value.array.astype(dtype.numpy), dtype)
-        made = self.attempts("Cast", [value], [(dtype, value.shape)], to=dtype.onnx, **attributes)
-        if made is None:
+        outputs = self.attempts("Cast", [value], [(dtype, value.shape)], to=dtype.onnx, **attributes)
+        if outputs is None:
             raise self.refusal("Cast to %s" % dtype.name, value.dtype)
-        return made[0]
+        return outputs[0]
 
     # -- values --------------------------------------------------------------------------------------------------------
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
@@ -208,10 +208,10 @@ class Calls(Emitter):
         self, operator: str, inputs: Sequence[Optional[Value]], kind: DType, shape: Shape, **attributes: Any
     ) -> Value:
         """Call an operator with one result as it is. Raises UnsupportedError if the target lacks it."""
-        made = self.attempts(operator, inputs, [(kind, shape)], **attributes)
-        if made is None:
+        outputs = self.attempts(operator, inputs, [(kind, shape)], **attributes)
+        if outputs is None:
             raise self.refusal(operator, next(value.dtype for value in inputs if value is not None))
-        return made[0]
+        return outputs[0]
 
     def pick(self, vector: Value, index: int) -> Value:
         """Return an element of a vector as a scalar."""
@@ -235,7 +235,7 @@ class Calls(Emitter):
         """Return the elements of a value as a vector."""
         if x.array is not None:
             return self.builder.constant(x.array.reshape(-1), x.dtype)
-        count = int(np.prod(x.shape)) if None not in x.shape else None
+        count = _count(x.shape)
         return self.call("Reshape", [x], [self.vector([-1])], WRAPPING, shape=(count,))
 
     def join(self, vectors: Sequence[Value]) -> Value:
@@ -247,9 +247,13 @@ class Calls(Emitter):
     def placeholder(self, spec: Spec) -> Value:
         """Return a value without a producer. Raises UnsupportedError if the target lacks the dtype."""
         carrier = dtypes.string if spec.dtype.kind == "s" else DType.of(spec.dtype.numpy)
-        if not self.offer.holds(carrier):
-            raise self.refusal("tensor", spec.dtype)
-        return Value(carrier, spec.shape)
+        return self.placeholder_of(carrier, spec.shape)
+
+    def placeholder_of(self, dtype: DType, shape: Shape) -> Value:
+        """Return a value of this dtype without a producer. Raises UnsupportedError if the target lacks the dtype."""
+        if not self.offer.holds(dtype):
+            raise self.refusal("tensors", dtype)
+        return Value(dtype, shape)
 
     def name_value(self, handle: Value, name: str) -> None:
         """Let the value have this name, if it has no wish yet and is no constant."""
@@ -271,6 +275,11 @@ def scope_identity(value: Value, copy: Value) -> Any:
     from onnx_compat.onnx_shim.graph_builder import Call
 
     return Call("Identity", (value,), (copy,), {}, "")
+
+
+def _count(shape: Shape) -> Optional[int]:
+    """Return the number of elements; None if a size is not known."""
+    return None if None in shape else int(np.prod(np.asarray(shape, np.int64)))
 
 
 def _elements(value: Value) -> Optional[np.ndarray]:

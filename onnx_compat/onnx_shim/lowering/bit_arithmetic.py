@@ -87,7 +87,7 @@ def float_to_bits(x: Any) -> Any:
     from onnx_compat.onnx_shim.lowering.functions import is_negative
 
     size: Any = e.where(e.is_nan(x), lift(0.0, x.dtype), e.minimum(e.abs(x), x.dtype.max))
-    scaled, power = _normalized(size, bias)
+    scaled, power = _normalize(size, bias)
     is_subnormal = e.less(size, 2.0 ** (1 - bias))
     fraction: Any = e.where(is_subnormal, _scaled_subnormal(size, bias, mantissa), (scaled - 1) * 2.0**mantissa)
     high: Any = e.where(is_subnormal, lift(0, dtypes.int64), (power + bias) * (1 << mantissa))
@@ -103,7 +103,7 @@ def _scaled_subnormal(size: Any, bias: int, mantissa: int) -> Any:
     return size * 2.0 ** (bias - 1) * 2.0**mantissa
 
 
-def _normalized(size: Any, bias: int) -> Tuple[Any, Any]:
+def _normalize(size: Any, bias: int) -> Tuple[Any, Any]:
     """Return (number of [1, 2), exponent) of positive normal floats, by exact products with powers of 2."""
     power: Any = e.where(e.equal(size, size), lift(0, dtypes.int64), 0)
     step = (bias + 1) // 2

@@ -6,12 +6,12 @@ import numpy as np
 
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering import functions
-from onnx_compat.onnx_shim.lowering.elementwise import Elementwise
+from onnx_compat.onnx_shim.lowering.elementwise import ElementwiseLowering
 
-__all__ = ["Division"]
+__all__ = ["DivisionLowering"]
 
 
-class Division(Elementwise):
+class DivisionLowering(ElementwiseLowering):
     """The primitives div, floordiv, mod and fmod."""
 
     def div(self, x: Value, y: Value) -> Value:
@@ -28,12 +28,12 @@ class Division(Elementwise):
         """Return integers with 1 in place of 0 and -1, and where -1 was; None if there is no -1 for sure."""
         if y.array is not None and not np.any((y.array == 0) | (y.array == -1)):
             return y, None
-        one, is_minus_one = self.scalar(1, y.dtype), None
+        unit, is_minus_one = self.scalar(1, y.dtype), None
         unsafe = self.equal(y, self.scalar(0, y.dtype))
         if y.dtype.kind == "i":
             is_minus_one = self.equal(y, self.scalar(-1, y.dtype))
             unsafe = self.logical_or(unsafe, is_minus_one)
-        return self.where(unsafe, one, y), is_minus_one
+        return self.where(unsafe, unit, y), is_minus_one
 
     def floordiv(self, x: Value, y: Value) -> Value:
         if x.dtype.kind == "f":
@@ -52,8 +52,11 @@ class Division(Elementwise):
         return self.logical_xor(self.less(x, zero), self.less(y, zero))
 
     def mod(self, x: Value, y: Value) -> Value:
-        if x.dtype.kind == "u":
-            return self.fmod(x, y)
+        results = None
+        if x.dtype.kind != "f":
+            results = self.attempt("Mod", [x, self._safe_divisor(y)[0]])
+        if results is not None or x.dtype.kind == "u":
+            return self.fmod(x, y) if results is None else results
         rest = self.fmod(x, y)
         is_other = self.logical_and(self.nonzero_mask(rest), self._differs_in_sign(rest, y))
         wrapped = self.where(is_other, self.add(rest, y), rest)
@@ -71,9 +74,9 @@ class Division(Elementwise):
         if x.dtype.kind != "f":
             safe, _ = self._safe_divisor(y)
             return self.sub(x, self.mul(self.div(x, safe), safe))
-        made = self.attempt("Mod", [x, y], fmod=1)
-        if made is not None:
-            return made
+        results = self.attempt("Mod", [x, y], fmod=1)
+        if results is not None:
+            return results
         composed: Any = self.compose(functions.float_remainder, x, y)
         result: Value = composed
         return result

@@ -1,7 +1,7 @@
 """Elementwise primitives as ONNX operators."""
 
 import math
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
@@ -9,36 +9,44 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering import functions
-from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, Calls, Operand, broadcast_shape
+from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, Calls, broadcast_shape
 
-__all__ = ["Elementwise"]
+__all__ = ["ElementwiseLowering"]
 
 _LEAST = -(2**63)
 
 
-def _unary(operator: str, otherwise: Any = None) -> Any:
+def _unary(operator: str, otherwise: Any = None) -> Callable[[Any, Value], Value]:
     """Return a method for a primitive of one operand: an operator, or a composition where the target lacks it."""
 
-    def apply_unary(self: "Elementwise", x: Value) -> Value:
-        made = self.attempt(operator, [x])
-        if made is None and otherwise is not None:
+    def apply_unary(self: "ElementwiseLowering", x: Value) -> Value:
+        results = self.attempt(operator, [x])
+        if results is None and otherwise is not None:
             composed: Value = self.compose(otherwise, x)
             return composed
-        return self.call(operator, [x]) if made is None else made
+        return self.call(operator, [x]) if results is None else results
 
     return apply_unary
 
 
-def _wrapping(operator: str) -> Any:
+def _wrapping(operator: str) -> Callable[[Any, Value, Value], Value]:
     """Return a method for a binary primitive whose result wraps: an operator in any dtype of the same or more bits."""
-    return lambda self, x, y: self.call(operator, [x, y], ladder=WRAPPING)
+
+    def apply_wrapping(self: "ElementwiseLowering", x: Value, y: Value) -> Value:
+        return self.call(operator, [x, y], ladder=WRAPPING)
+
+    return apply_wrapping
 
 
-def _logical(operator: str) -> Any:
-    return lambda self, x, y: self.call(operator, [x, y])
+def _logical(operator: str) -> Callable[[Any, Value, Value], Value]:
+
+    def apply_logical(self: "ElementwiseLowering", x: Value, y: Value) -> Value:
+        return self.call(operator, [x, y])
+
+    return apply_logical
 
 
-class Elementwise(Calls):
+class ElementwiseLowering(Calls):
     """The primitives of `onnx_compat.primitives.elementwise`, except integer division and bits."""
 
     exp = _unary("Exp")
@@ -71,8 +79,8 @@ class Elementwise(Calls):
     logical_xor = _logical("Xor")
 
     def neg(self, x: Value) -> Value:
-        made = self.attempt("Neg", [x], ladder=WRAPPING)
-        return self.sub(self.scalar(0, x.dtype), x) if made is None else made
+        results = self.attempt("Neg", [x], ladder=WRAPPING)
+        return self.sub(self.scalar(0, x.dtype), x) if results is None else results
 
     def abs(self, x: Value) -> Value:
         return x if x.dtype.kind == "u" else self.call("Abs", [x])
@@ -88,30 +96,30 @@ class Elementwise(Calls):
         return self.logical_not(self.equal(x, self.scalar(0, x.dtype)))
 
     def is_nan(self, x: Value) -> Value:
-        made = self.attempt("IsNaN", [x], result=dtypes.bool_)
-        return self.logical_not(self.equal(x, x)) if made is None else made
+        results = self.attempt("IsNaN", [x], result=dtypes.bool_)
+        return self.logical_not(self.equal(x, x)) if results is None else results
 
     def is_inf(self, x: Value) -> Value:
-        made = self.attempt("IsInf", [x], result=dtypes.bool_)
-        return self.less(self.scalar(x.dtype.max, x.dtype), self.abs(x)) if made is None else made
+        results = self.attempt("IsInf", [x], result=dtypes.bool_)
+        return self.less(self.scalar(x.dtype.max, x.dtype), self.abs(x)) if results is None else results
 
     # -- comparisons ---------------------------------------------------------------------------------------------------
-    def ordered(self, x: Value) -> Value:
+    def to_order(self, x: Value) -> Value:
         """Return integers in the same order, in a dtype that the target compares: uint64 as int64, with an offset."""
         signed = self.convert(x, dtypes.int64)
         return self.add(signed, self.scalar(_LEAST, dtypes.int64))
 
     def compare(self, operator: str, x: Value, y: Value) -> Optional[Value]:
         """Call a comparison. None: the target lacks it for these dtypes."""
-        made = self.attempt(operator, [x, y], result=dtypes.bool_)
-        if made is None and x.dtype is dtypes.uint64:
-            made = self.attempt(operator, [self.ordered(x), self.ordered(y)], result=dtypes.bool_)
-        return made
+        results = self.attempt(operator, [x, y], result=dtypes.bool_)
+        if results is None and x.dtype is dtypes.uint64:
+            results = self.attempt(operator, [self.to_order(x), self.to_order(y)], result=dtypes.bool_)
+        return results
 
     def equal(self, x: Value, y: Value) -> Value:
-        made = self.attempt("Equal", [x, y], ladder=WRAPPING, result=dtypes.bool_)
-        if made is not None:
-            return made
+        results = self.attempt("Equal", [x, y], ladder=WRAPPING, result=dtypes.bool_)
+        if results is not None:
+            return results
         if x.dtype.kind == "f":  # opset 7 compares integers only
             differs = self.logical_or(self.less(x, y), self.less(y, x))
             unordered = self.logical_or(self.call_nan(x), self.call_nan(y))
@@ -129,15 +137,15 @@ class Elementwise(Calls):
         raise NotImplementedError
 
     def less(self, x: Value, y: Value) -> Value:
-        made = self.compare("Less", x, y)
-        if made is None:
+        results = self.compare("Less", x, y)
+        if results is None:
             raise self.refusal("Less", x.dtype)
-        return made
+        return results
 
     def less_equal(self, x: Value, y: Value) -> Value:
-        made = self.compare("LessOrEqual", x, y)
-        if made is not None:
-            return made
+        results = self.compare("LessOrEqual", x, y)
+        if results is not None:
+            return results
         if x.dtype.kind == "f":
             return self.logical_or(self.less(x, y), self.equal(x, y))
         return self.logical_not(self.less(y, x))
@@ -152,9 +160,9 @@ class Elementwise(Calls):
         if x.dtype.kind == "b":
             combined: Value = of_bools(x, y)
             return combined
-        made = self.attempt(operator, [x, y]) if x.dtype.kind != "f" or self.offer.reliable(operator) else None
-        if made is not None:
-            return made
+        results = self.attempt(operator, [x, y]) if x.dtype.kind != "f" or self.offer.reliable(operator) else None
+        if results is not None:
+            return results
         low, high = (y, x) if operator == "Max" else (x, y)
         chosen = self.where(self.less(low, high), x, y)
         return chosen if x.dtype.kind != "f" else self.where(self.is_nan(x), x, self.where(self.is_nan(y), y, chosen))
@@ -167,9 +175,9 @@ class Elementwise(Calls):
 
     def _where_bools(self, condition: Value, x: Value, y: Value) -> Value:
         shape = self.broadcast(condition, x, y)
-        made = self.attempt("Where", [x, y], ladder=WRAPPING, first=[condition], shape=shape)
-        if made is not None:
-            return made
+        results = self.attempt("Where", [x, y], ladder=WRAPPING, first=[condition], shape=shape)
+        if results is not None:
+            return results
         rest = self.logical_and(self.logical_not(condition), y)
         return self.logical_or(self.logical_and(condition, x), rest)
 
@@ -199,7 +207,7 @@ class Elementwise(Calls):
                 return self.call("Relu", [x])
             bounds = [None if bound is None else self.scalar(bound, x.dtype) for bound in (low, high)]
             return self._clip_floats(x, bounds[0], bounds[1])
-        limits: Operand = x
+        limits = x
         if low is not None:
             limits = self.maximum(x, self._bound(x.dtype, low, math.ceil))
         return limits if high is None else self.minimum(limits, self._bound(x.dtype, high, math.floor))
@@ -209,9 +217,9 @@ class Elementwise(Calls):
             bounds = [None if bound is None else self.convert(bound, kind) for bound in (low, high)]
             while bounds and bounds[-1] is None:
                 bounds.pop()
-            made = self.attempts("Clip", [self.convert(x, kind), *bounds], [(kind, x.shape)])
-            if made is not None:
-                return self.convert(made[0], x.dtype)
+            results = self.attempts("Clip", [self.convert(x, kind), *bounds], [(kind, x.shape)])
+            if results is not None:
+                return self.convert(results[0], x.dtype)
         bounded = x if low is None else self.maximum(x, low)
         return bounded if high is None else self.minimum(bounded, high)
 

@@ -159,8 +159,8 @@ def atan2(y: Any, x: Any) -> Tensor:
     """Return the angle of the point (x, y), with the signs of zeros and the diagonals of infinities."""
     height, width = e.abs(y), e.abs(x)  # type: Any, Any
     large, small = e.maximum(height, width), e.minimum(height, width)  # type: Any, Any
-    one, zero = lift(1.0, x.dtype), lift(0.0, x.dtype)
-    ratio: Any = e.where(e.equal(large, 0), zero, e.where(e.is_inf(small), one, small / large))
+    unit, zero = lift(1.0, x.dtype), lift(0.0, x.dtype)
+    ratio: Any = e.where(e.equal(large, 0), zero, e.where(e.is_inf(small), unit, small / large))
     angle: Any = e.atan(ratio)
     angle = e.where(e.less(width, height), math.pi / 2 - angle, angle)
     angle = e.where(is_negative(x), math.pi - angle, angle)
@@ -169,13 +169,13 @@ def atan2(y: Any, x: Any) -> Tensor:
 
 def integer_power(x: Any, y: Any) -> Tensor:
     """Return the power of integers by repeated squaring, which wraps; 1 / x^-y truncated for a negative exponent."""
-    one, zero = lift(1, x.dtype), lift(0, x.dtype)
+    unit, zero = lift(1, x.dtype), lift(0, x.dtype)
     if y.known and y.value.size == 1 and 0 <= int(y.value.reshape(())) <= 4:
         return _small_power(x, int(y.value.reshape(())), y)
     exponent: Any = y if y.dtype.kind == "u" else e.maximum(y, 0)
     base: Any = x + exponent * 0
     exponent = exponent + x * 0
-    start = e.where(e.equal(base, base), one, one)
+    start = e.where(e.equal(base, base), unit, unit)
 
     def has_bits(_: Tensor, __: Tensor, rest: Tensor) -> Tensor:
         return reduce_max(e.less(lift(0, rest.dtype), rest))
@@ -189,12 +189,12 @@ def integer_power(x: Any, y: Any) -> Tensor:
     if y.dtype.kind == "u":
         return power
     half: Any = y / 2
-    odd = e.where(e.equal(half * 2, y), one, x)
+    odd = e.where(e.equal(half * 2, y), unit, x)
     unit = e.logical_or(e.equal(x, 1), e.equal(x, -1))
     return e.where(y < 0, e.where(unit, odd, zero), power)
 
 
-def _small_power(x: Any, exponent: int, y: Any) -> Tensor:
+def _small_power(x: Any, exponent: int, y: Any) -> Any:
     total: Any = e.where(e.equal(y, y), lift(1, x.dtype), 1) + x * 0
     for _ in range(exponent):
         total = total * x
@@ -217,7 +217,7 @@ def unsigned_quotient(x: Any, y: Any) -> Tensor:
     return e.cast(e.where(divisor < 0, e.cast(is_reached, int64), small), dtypes.uint64)
 
 
-def float_remainder(x: Any, y: Any) -> Tensor:
+def float_remainder(x: Any, y: Any) -> Any:
     """Return the exact remainder of floats with the sign of x, by long division: y times a power of 2 is subtracted.
 
     Each round subtracts the largest y * 2^n that is not above the rest, for each element, so that nothing is rounded.

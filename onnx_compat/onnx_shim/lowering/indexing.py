@@ -1,21 +1,19 @@
 """Primitives that select, scatter and sort elements as ONNX operators."""
 
-from typing import Any, List, Optional, Sequence, Tuple
-
-import numpy as np
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from onnx_compat.ir import dtypes
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, without_axes
-from onnx_compat.onnx_shim.lowering.shape import Shapes
+from onnx_compat.onnx_shim.lowering.shape import ShapeLowering
 from onnx_compat.shim.emission import Sizes
 
-__all__ = ["Indexing"]
+__all__ = ["IndexingLowering"]
 
 _COMBINED = {"add": "add", "mul": "mul", "max": "maximum", "min": "minimum"}
 
 
-class Indexing(Shapes):
+class IndexingLowering(ShapeLowering):
     """The primitives of `onnx_compat.primitives.indexing`."""
 
     def take(self, x: Value, indices: Value, axis: int) -> Value:
@@ -27,8 +25,8 @@ class Indexing(Shapes):
 
     def take_along(self, x: Value, indices: Value, axis: int) -> Value:
         rest = [self.as_index(indices)]
-        made = self.attempt("GatherElements", [x], rest, WRAPPING, shape=indices.shape, axis=axis)
-        return self._take_along_flat(x, indices, axis) if made is None else made
+        results = self.attempt("GatherElements", [x], rest, WRAPPING, shape=indices.shape, axis=axis)
+        return self._take_along_flat(x, indices, axis) if results is None else results
 
     def _take_along_flat(self, x: Value, indices: Value, axis: int) -> Value:
         """Select from the flat elements, for opset 9: the index of an element is computed from that of each axis."""
@@ -63,9 +61,9 @@ class Indexing(Shapes):
         shape = (*indices.shape[:-1], *x.shape[batch_dims + depth :])
         if depth:
             rest = [self.convert(indices, dtypes.int64)]
-            made = self.attempt("GatherND", [x], rest, WRAPPING, shape=shape, batch_dims=batch_dims)
-            if made is not None:
-                return made
+            results = self.attempt("GatherND", [x], rest, WRAPPING, shape=shape, batch_dims=batch_dims)
+            if results is not None:
+                return results
         return self._gather_nd_flat(x, indices, batch_dims, shape)
 
     def _gather_nd_flat(self, x: Value, indices: Value, batch_dims: int, shape: Sequence[Any]) -> Value:
@@ -74,9 +72,9 @@ class Indexing(Shapes):
         total = self._flat_index(x, indices, batch_dims)
         sizes = [self.dim(x, axis) for axis in range(batch_dims + depth, x.rank)]
         rows = self._rows(x, batch_dims + depth)
-        taken = self.gather(rows, self.flat(total), 0)
+        selected_rows = self.gather(rows, self.flat(total), 0)
         lead = [self.dim(indices, axis) for axis in range(indices.rank - 1)]
-        return self._reshaped(taken, [*lead, *sizes], shape)
+        return self.with_sizes(selected_rows, [*lead, *sizes], shape)
 
     def _flat_index(self, x: Value, indices: Value, batch_dims: int) -> Value:
         """Return the number of the row that each coordinate selects, where rows are numbered over the first axes."""
@@ -84,15 +82,15 @@ class Indexing(Shapes):
         depth = indices.shape[-1] or 0
         sizes = [self.scalar(self.dim(x, axis), dtypes.int64) for axis in range(batch_dims + depth)]
         lead = indices.rank - 1
-        total = self._reshaped(self.expand(self.scalar(0, dtypes.int64), [1] * lead), [1] * lead, [1] * lead)
+        total = self.with_sizes(self.expand(self.scalar(0, dtypes.int64), [1] * lead), [1] * lead, [1] * lead)
         stride = self.scalar(1, dtypes.int64)
         for axis in range(batch_dims + depth - 1, -1, -1):
             if axis >= batch_dims:
                 column = self.gather(index, self.vector(axis - batch_dims), lead)
             else:
                 positions = self.iota(self.scalar(self.dim(indices, axis), dtypes.int64))
-                ones = [-1 if k == axis else 1 for k in range(lead)]
-                column = self.result("Reshape", [positions, self.vector(ones)], dtypes.int64, _only(ones))
+                units = [-1 if k == axis else 1 for k in range(lead)]
+                column = self.result("Reshape", [positions, self.vector(units)], dtypes.int64, _only(units))
             total = self.add(total, self.mul(column, stride))
             stride = self.multiply(stride, sizes[axis])
         sides = [self.dim(indices, axis) for axis in range(lead)]
@@ -105,18 +103,7 @@ class Indexing(Shapes):
         for axis in range(count):
             first = self.multiply(first, self.scalar(self.dim(x, axis), dtypes.int64))
         number = int(first.array) if first.array is not None else None
-        return self._reshaped(x, [first if number is None else number, *sizes], [number, *x.shape[count:]])
-
-    def _reshaped(self, x: Value, sizes: Sequence[Any], shape: Sequence[Any]) -> Value:
-        """Return x reshaped to sizes, which are ints and int64 scalars; `shape` has None for those that are not known."""
-        vector = self.shape_vector(sizes)
-        if vector.array is not None and 0 in vector.array:
-            return self.builder.constant(np.zeros(vector.array, x.dtype.numpy), x.dtype)
-        if vector.array is None:
-            made = self.attempt("Reshape", [x], [vector], WRAPPING, shape=shape, allowzero=1)
-            if made is not None:
-                return made
-        return self.call("Reshape", [x], [vector], WRAPPING, shape=shape)
+        return self.with_sizes(x, [first if number is None else number, *sizes], [number, *x.shape[count:]])
 
     def scatter_nd(self, x: Value, indices: Value, updates: Value, reduction: str) -> Value:
         if x.dtype.kind == "b" and reduction != "none":
@@ -124,9 +111,9 @@ class Indexing(Shapes):
         index = self.convert(indices, dtypes.int64)
         if indices.shape[-1] != 0:
             ladder = WRAPPING if reduction in ("none", "add", "mul") else EXACT
-            made = self._scatter_by_operator(x, index, updates, reduction, ladder)
-            if made is not None:
-                return made
+            results = self._scatter_by_operator(x, index, updates, reduction, ladder)
+            if results is not None:
+                return results
         return self._scatter_rows(x, index, updates, reduction)
 
     def _scatter_bools(self, x: Value, indices: Value, updates: Value, reduction: str) -> Value:
@@ -140,10 +127,12 @@ class Indexing(Shapes):
         if reduction != "none" and not self.offer.reliable("ScatterND of " + reduction):
             return None
         for kind in self.kinds(x.dtype, ladder):
+            if kind is dtypes.float16 and reduction != "none":  # onnxruntime loads it, and fails in the run
+                continue
             values = [self.convert(x, kind), index, self.convert(updates, kind)]
-            made = self.attempts("ScatterND", values, [(kind, x.shape)], reduction=reduction)
-            if made is not None:
-                return self.convert(made[0], x.dtype)
+            results = self.attempts("ScatterND", values, [(kind, x.shape)], reduction=reduction)
+            if results is not None:
+                return self.convert(results[0], x.dtype)
         return None
 
     def _scatter_rows(self, x: Value, index: Value, updates: Value, reduction: str) -> Value:
@@ -154,7 +143,7 @@ class Indexing(Shapes):
         rows = self._rows(x, depth)
         sizes = [self.dim(x, axis) for axis in range(depth, x.rank)]
         numbers = self.flat(self._flat_index(x, index, 0))
-        replacements = self._reshaped(
+        replacements = self.with_sizes(
             updates,
             [-1, *sizes] if None not in x.shape[depth:] else [self._count(numbers), *sizes],
             [None, *x.shape[depth:]],
@@ -165,12 +154,12 @@ class Indexing(Shapes):
             if reduction != "none":
                 row = getattr(self, _COMBINED[reduction])(self.gather(state[0], number, 0), row)
             positions = self.iota(self.scalar(self.dim(rows, 0), dtypes.int64))
-            ones = [-1] + [1] * (rows.rank - 1)
-            column = self.result("Reshape", [positions, self.vector(ones)], dtypes.int64, _only(ones))
+            units = [-1] + [1] * (rows.rank - 1)
+            column = self.result("Reshape", [positions, self.vector(units)], dtypes.int64, _only(units))
             return [self.where(self.equal(column, number), row, state[0])], []
 
         (final,), _ = self.loop_over(scatter, [rows], [numbers, replacements])
-        return self._reshaped(final, [self.dim(x, axis) for axis in range(x.rank)], x.shape)
+        return self.with_sizes(final, [self.dim(x, axis) for axis in range(x.rank)], x.shape)
 
     def _count(self, vector: Value) -> Any:
         return self.dim(vector, 0)
@@ -183,29 +172,32 @@ class Indexing(Shapes):
     def nonzero(self, x: Value) -> Value:
         mask = x if x.dtype.kind == "b" else self.nonzero_mask(x)
         if not x.rank:
-            found = self.call("NonZero", [self.flat(mask)], result=dtypes.int64, shape=(1, None))
-            return self.gather(found, self.vector([]), 0)
+            matches = self.call("NonZero", [self.flat(mask)], result=dtypes.int64, shape=(1, None))
+            return self.gather(matches, self.vector([]), 0)
         return self.call("NonZero", [mask], result=dtypes.int64, shape=(x.rank, None))
 
     def top_k(self, x: Value, k: Sizes, axis: int, largest: bool) -> Tuple[Value, Value]:
+        return self.first_in_order(x, self.sizes_value(k), axis, largest)
+
+    def first_in_order(self, x: Value, count: Value, axis: int, largest: bool) -> Tuple[Value, Value]:
+        """Return the largest or smallest elements along an axis, and their indices. `count` is a vector of one size."""
         shape = list(x.shape)
-        shape[axis] = k.known[0] if k.known is not None else None
-        count = self.sizes_value(k)
+        shape[axis] = int(count.array[0]) if count.array is not None else None
         keys = self._sortable(x)
         for kind in self.kinds(keys.dtype, EXACT):
-            results = [(kind, shape), (dtypes.int64, shape)]
+            types = [(kind, shape), (dtypes.int64, shape)]
             wide = self.convert(keys, kind)
-            made = self.attempts("TopK", [wide, count], results, axis=axis, largest=int(largest))
-            if made is None and not largest:
+            results = self.attempts("TopK", [wide, count], types, axis=axis, largest=int(largest))
+            if results is None and not largest:
                 flipped = self.neg(wide) if kind.kind == "f" else self.sub(self.scalar(-1, kind), wide)
-                made = self.attempts("TopK", [flipped, count], results, axis=axis)
-            if made is not None:
-                return self.take_along(x, made[1], axis), made[1]
+                results = self.attempts("TopK", [flipped, count], types, axis=axis)
+            if results is not None:
+                return self.take_along(x, results[1], axis), results[1]
         raise self.refusal("TopK", x.dtype)
 
     def _sortable(self, x: Value) -> Value:
         """Return integers of the same order that the target can sort: uint64 as int64, with an offset."""
-        return self.ordered(x) if x.dtype is dtypes.uint64 else x
+        return self.to_order(x) if x.dtype is dtypes.uint64 else x
 
     def argmax(self, x: Value, axis: int) -> Value:
         return self._arg("ArgMax", x, axis)
@@ -219,9 +211,9 @@ class Indexing(Shapes):
         return self.call(operator, [keys], result=dtypes.int64, shape=shape, axis=axis, keepdims=0)
 
     def cumsum(self, x: Value, axis: int, exclusive: bool, reverse: bool) -> Value:
-        flags = {"exclusive": int(exclusive), "reverse": int(reverse)}
-        made = self.attempt("CumSum", [x], [self.vector(axis)], WRAPPING, shape=x.shape, **flags)
-        return self._cumsum_by_scan(x, axis, exclusive, reverse) if made is None else made
+        flags: Dict[str, Any] = {"exclusive": int(exclusive), "reverse": int(reverse)}
+        results = self.attempt("CumSum", [x], [self.vector(axis)], WRAPPING, shape=x.shape, **flags)
+        return self._cumsum_by_scan(x, axis, exclusive, reverse) if results is None else results
 
     def _cumsum_by_scan(self, x: Value, axis: int, exclusive: bool, reverse: bool) -> Value:
         order = [axis, *(k for k in range(x.rank) if k != axis)]

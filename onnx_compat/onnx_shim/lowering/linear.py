@@ -8,12 +8,12 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.window import Window
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import EXACT, WRAPPING, broadcast_shape
-from onnx_compat.onnx_shim.lowering.reduction import Reductions
+from onnx_compat.onnx_shim.lowering.reduction import ReductionLowering
 
-__all__ = ["Linear"]
+__all__ = ["LinearLowering"]
 
 
-class Linear(Reductions):
+class LinearLowering(ReductionLowering):
     """The primitives of `onnx_compat.primitives.linear`."""
 
     def matmul(
@@ -23,31 +23,31 @@ class Linear(Reductions):
         shape = (*broadcast_shape(x.shape[:-2], y.shape[:-2]), rows, columns)
         if x.rank == y.rank == 2 and (transpose_x or transpose_y or bias is not None) and x.dtype.kind == "f":
             return self._gemm(x, y, bias, transpose_x, transpose_y, shape)
-        left = self._swapped(x) if transpose_x else x
-        right = self._swapped(y) if transpose_y else y
+        left = self._swap_axes(x) if transpose_x else x
+        right = self._swap_axes(y) if transpose_y else y
         product = self._product(left, right, shape)
         return product if bias is None else self.add(product, bias)
 
     def _gemm(
         self, x: Value, y: Value, bias: Optional[Value], transpose_x: bool, transpose_y: bool, shape: Sequence[Any]
     ) -> Value:
-        flags = {"transA": int(transpose_x), "transB": int(transpose_y)}
+        flags: Dict[str, Any] = {"transA": int(transpose_x), "transB": int(transpose_y)}
         for kind in self.kinds(x.dtype, EXACT):
             zero = self.scalar(0, kind) if bias is None and self.offer.opset < 11 else None
             addend = zero if bias is None else self.convert(bias, kind)
             inputs = [self.convert(x, kind), self.convert(y, kind)] + ([] if addend is None else [addend])
-            made = self.attempts("Gemm", inputs, [(kind, shape)], **flags)
-            if made is not None:
-                return self.convert(made[0], x.dtype)
+            results = self.attempts("Gemm", inputs, [(kind, shape)], **flags)
+            if results is not None:
+                return self.convert(results[0], x.dtype)
         raise self.refusal("Gemm", x.dtype)
 
     def _product(self, x: Value, y: Value, shape: Sequence[Any]) -> Value:
         if x.dtype.kind == "u":  # onnxruntime 1.31 loads MatMul of uint32 and uint64, and fails in the run
             signed = dtypes.int64 if x.dtype.bits == 64 else dtypes.int32
             return self.convert(self._product(self.convert(x, signed), self.convert(y, signed), shape), x.dtype)
-        made = self.attempt("MatMul", [x, y], ladder=WRAPPING, shape=shape)
-        if made is not None:
-            return made
+        results = self.attempt("MatMul", [x, y], ladder=WRAPPING, shape=shape)
+        if results is not None:
+            return results
         left = self.call("Unsqueeze", [x], [self.vector([x.rank])], WRAPPING, shape=(*x.shape, 1))
         axis = y.rank - 2
         right = self.call(
@@ -56,7 +56,7 @@ class Linear(Reductions):
         products = self.mul(left, right)
         return self.reduce_sum(products, [products.rank - 2], False)
 
-    def _swapped(self, x: Value) -> Value:
+    def _swap_axes(self, x: Value) -> Value:
         return self.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
     # -- convolutions --------------------------------------------------------------------------------------------------
@@ -65,10 +65,10 @@ class Linear(Reductions):
         attributes = {**_strides(window), "pads": pads, "group": groups}
         if None not in w.shape[2:]:
             attributes["kernel_shape"] = list(w.shape[2:])
-        made = self._windowed("Conv", [x, w], bias, attributes)
-        if made is None:
+        results = self._call_windowed("Conv", [x, w], bias, attributes)
+        if results is None:
             raise self.refusal("Conv", x.dtype)
-        return made
+        return results
 
     def conv_transpose(
         self, x: Value, w: Value, bias: Optional[Value] = None, *, window: Window, groups: int = 1
@@ -77,12 +77,12 @@ class Linear(Reductions):
         attributes = {**_strides(window), "group": groups}
         if None not in w.shape[2:]:
             attributes["kernel_shape"] = list(w.shape[2:])
-        made = self._windowed("ConvTranspose", [x, filters], bias, attributes)
-        if made is None:
+        results = self._call_windowed("ConvTranspose", [x, filters], bias, attributes)
+        if results is None:
             raise self.refusal("ConvTranspose", x.dtype)
-        return made
+        return results
 
-    def _windowed(
+    def _call_windowed(
         self, operator: str, operands: List[Value], bias: Optional[Value], attributes: Dict[str, Any]
     ) -> Optional[Value]:
         shape = self.node.outputs[0].spec.shape
@@ -100,12 +100,12 @@ class Linear(Reductions):
         ):
             pads = [*(low for low, _ in window.pads), *(high for _, high in window.pads)]
             attributes = {"kernel_shape": list(window.kernel), **_strides(window), "pads": pads}
-            made = self.attempt("MaxPool", [x], shape=self.node.outputs[0].spec.shape, **attributes)
-            if made is not None:
-                return made
-        return self._pool(self.maximum, self._padded(x, window, least), window)
+            results = self.attempt("MaxPool", [x], shape=self.node.outputs[0].spec.shape, **attributes)
+            if results is not None:
+                return results
+        return self._pool(self.maximum, self._pad_window(x, window, least), window)
 
-    def _padded(self, x: Value, window: Window, value: float) -> Value:
+    def _pad_window(self, x: Value, window: Window, value: float) -> Value:
         if not window.is_padded:
             return x
         padding = self.scalar(value, x.dtype)
@@ -116,11 +116,11 @@ class Linear(Reductions):
 
     def avg_pool(self, x: Value, window: Window) -> Value:
         attributes = {"kernel_shape": list(window.kernel), **_strides(window)}
-        made = self.attempt(
+        results = self.attempt(
             "AveragePool", [x], ladder={"float16": ("float32",)}, shape=self.node.outputs[0].spec.shape, **attributes
         )
-        if made is not None:
-            return made
+        if results is not None:
+            return results
         count = self.scalar(float(np.prod(window.kernel)), x.dtype)
         return self.div(self._pool(self.add, x, window), count)
 

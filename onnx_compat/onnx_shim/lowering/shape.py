@@ -10,13 +10,13 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.initializer import Constant
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import WRAPPING
-from onnx_compat.onnx_shim.lowering.division import Division
+from onnx_compat.onnx_shim.lowering.division import DivisionLowering
 from onnx_compat.shim.emission import Sizes
 
-__all__ = ["Shapes", "constant_of"]
+__all__ = ["ShapeLowering", "constant_of"]
 
 
-class Shapes(Division):
+class ShapeLowering(DivisionLowering):
     """The primitives of `onnx_compat.primitives.shape`."""
 
     def reshape(self, x: Value, shape: Sizes) -> Value:
@@ -28,8 +28,23 @@ class Shapes(Division):
         if shape.known is not None:  # without elements: a size of 0 would stand for the size of x
             return self.builder.constant(np.zeros(shape.known, x.dtype.numpy), x.dtype)
         sizes = self.sizes_value(shape)
-        made = self.attempt("Reshape", [x], [sizes], WRAPPING, shape=shape.dims, allowzero=1)
-        return self.call("Reshape", [x], [sizes], WRAPPING, shape=shape.dims) if made is None else made
+        results = self.attempt("Reshape", [x], [sizes], WRAPPING, shape=shape.dims, allowzero=1)
+        return self.call("Reshape", [x], [sizes], WRAPPING, shape=shape.dims) if results is None else results
+
+    def with_sizes(self, x: Value, sizes: Sequence[Any], shape: Sequence[Any]) -> Value:
+        """Return x reshaped to sizes, which are ints and int64 scalars; `shape` has None for those that are not known."""
+        vector = self.shape_vector(sizes)
+        if vector.array is not None and 0 in vector.array:
+            return self.builder.constant(np.zeros(vector.array, x.dtype.numpy), x.dtype)
+        if vector.array is None:
+            results = self.attempt("Reshape", [x], [vector], WRAPPING, shape=shape, allowzero=1)
+            if results is not None:
+                return results
+        return self.call("Reshape", [x], [vector], WRAPPING, shape=shape)
+
+    def shaped_like(self, flat: Value, x: Value) -> Value:
+        """Return the elements of a vector in the shape of another value."""
+        return self.with_sizes(flat, [self.dim(x, axis) for axis in range(x.rank)], x.shape)
 
     def transpose(self, x: Value, perm: Sequence[int]) -> Value:
         if x.array is not None:
@@ -64,8 +79,8 @@ class Shapes(Division):
         first, last = map(self.sizes_value, bounds)
         strides = [steps[axis] for axis in axes]
         rest = [first, last, self.vector(axes), self.vector(strides)]
-        made = self.attempt("Slice", [x], rest, WRAPPING, shape=shape)
-        return self._take_slices(x, starts, ends, steps, axes) if made is None else made
+        results = self.attempt("Slice", [x], rest, WRAPPING, shape=shape)
+        return self._take_slices(x, starts, ends, steps, axes) if results is None else results
 
     @staticmethod
     def _is_whole(x: Value, starts: Sizes, ends: Sizes, steps: Sequence[int], axis: int) -> bool:
@@ -82,8 +97,8 @@ class Shapes(Division):
 
     def _indices_of_slice(self, length: Value, first: Value, last: Value, step: int) -> Value:
         """Return the indices that a slice of an axis selects, by Python's rules."""
-        zero, one = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
-        low, high = (zero, length) if step > 0 else (self.neg(one), self.sub(length, one))
+        zero, unit = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
+        low, high = (zero, length) if step > 0 else (self.neg(unit), self.sub(length, unit))
         bounds = []
         for bound in (first, last):
             shifted = self.where(self.less(bound, zero), self.add(bound, length), bound)
@@ -105,7 +120,7 @@ class Shapes(Division):
         """Return the position of each element of x among its flat elements, in the shape of x."""
         count = self.dim(self.flat(x), 0)
         positions = self.iota(self.scalar(count, dtypes.int64))
-        return self.call("Reshape", [positions], [self.shape_value(x)], shape=x.shape)
+        return self.shaped_like(positions, x)
 
     def reverse(self, x: Value, axes: Sequence[int]) -> Value:
         count = len(axes)
@@ -113,9 +128,9 @@ class Shapes(Division):
             return x
         bounds = [self.vector([number] * count) for number in (-1, -(2**31))]
         rest = [*bounds, self.vector(list(axes)), self.vector([-1] * count)]
-        made = self.attempt("Slice", [x], rest, WRAPPING, shape=x.shape)
-        if made is not None:
-            return made
+        results = self.attempt("Slice", [x], rest, WRAPPING, shape=x.shape)
+        if results is not None:
+            return results
         for axis in axes:
             length = self.scalar(self.dim(x, axis), dtypes.int64)
             last = self.sub(length, self.scalar(1, dtypes.int64))
@@ -131,8 +146,8 @@ class Shapes(Division):
         shape = [_total(n, low, high) for n, low, high in zip(x.shape, before.dims, after.dims)]
         if mode == "constant":
             pads = self.sizes_value(before.also([*before.dims, *after.dims]))
-            made = self._pad_numbers(x, pads, value, shape)
-            return self._pad_by_joining(x, before, after, value) if made is None else made
+            results = self._pad_numbers(x, pads, value, shape)
+            return self._pad_by_joining(x, before, after, value) if results is None else results
         for axis in range(x.rank):
             if not (is_equal(before.dims[axis], 0) and is_equal(after.dims[axis], 0)):
                 low, high = (self.scalar(sizes.scalars[axis], dtypes.int64) for sizes in (before, after))
@@ -144,9 +159,9 @@ class Shapes(Division):
             return None
         for kind in self.kinds(x.dtype, WRAPPING):
             cast = [self.convert(x, kind), pads, self.convert(value, kind)]
-            made = self.attempts("Pad", cast, [(kind, shape)], mode="constant")
-            if made is not None:
-                return self.convert(made[0], x.dtype)
+            results = self.attempts("Pad", cast, [(kind, shape)], mode="constant")
+            if results is not None:
+                return self.convert(results[0], x.dtype)
         return None
 
     def _pad_by_joining(self, x: Value, before: Sizes, after: Sizes, value: Value) -> Value:
@@ -163,45 +178,45 @@ class Shapes(Division):
     def _source_indices(self, x: Value, axis: int, low: Value, high: Value, mode: str) -> Value:
         """Return the index of the element of x for each position of a padded axis."""
         length = self.scalar(self.dim(x, axis), dtypes.int64)
-        zero, one = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
+        zero, unit = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
         positions = self.sub(self.iota(self.add(self.add(low, length), high)), low)
-        last = self.sub(length, one)
+        last = self.sub(length, unit)
         if mode == "edge":
             return self.minimum(self.maximum(positions, zero), last)
         if mode == "wrap":
             return self.mod(positions, length)
-        period = self.maximum(self.mul(last, self.scalar(2, dtypes.int64)), one)
+        period = self.maximum(self.mul(last, self.scalar(2, dtypes.int64)), unit)
         folded = self.abs(self.sub(last, self.mod(positions, period)))
         return self.sub(last, folded)
 
     # -- ranges --------------------------------------------------------------------------------------------------------
     def iota(self, count: Value) -> Value:
         """Return the int64 vector 0, 1, … count - 1; the scalar `count` is not negative."""
-        zero, one = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
+        zero, unit = self.scalar(0, dtypes.int64), self.scalar(1, dtypes.int64)
         size = None if count.array is None else int(count.array)
         if size is not None:
             return self.vector(np.arange(size))
-        made = self.attempt("Range", [zero, count, one], shape=(None,))
-        if made is not None:
-            return made
-        ones = self.result(
+        results = self.attempt("Range", [zero, count, unit], shape=(None,))
+        if results is not None:
+            return results
+        units = self.result(
             "ConstantOfShape", [self.flat(count)], dtypes.float32, (None,), value=constant_of(1, dtypes.float32)
         )
-        return self.flat(self.result("NonZero", [ones], dtypes.int64, (1, None)))
+        return self.flat(self.result("NonZero", [units], dtypes.int64, (1, None)))
 
     def arange(self, start: Value, stop: Value, step: Value) -> Value:
         kind = dtypes.float64 if start.dtype.kind == "f" else dtypes.int64
         first, last, stride = (self.convert(value, kind) for value in (start, stop, step))
-        made = self.attempt("Range", [first, last, stride], shape=(None,))
-        if made is None:
+        results = self.attempt("Range", [first, last, stride], shape=(None,))
+        if results is None:
             distance = self.sub(last, first)
             if kind is dtypes.float64:
                 count = self.convert(self.ceil(self.div(distance, stride)), dtypes.int64)
             else:
                 count = self.neg(self.floordiv(self.neg(distance), stride))
             indices = self.iota(self.maximum(count, self.scalar(0, dtypes.int64)))
-            made = self.add(first, self.mul(self.convert(indices, kind), stride))
-        return self.convert(made, start.dtype)
+            results = self.add(first, self.mul(self.convert(indices, kind), stride))
+        return self.convert(results, start.dtype)
 
 
 def constant_of(number: float, dtype: DType) -> Constant:

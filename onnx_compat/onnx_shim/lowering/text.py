@@ -6,29 +6,25 @@ from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.base import WRAPPING
-from onnx_compat.onnx_shim.lowering.random import Random
+from onnx_compat.onnx_shim.lowering.random import RandomLowering
 
-__all__ = ["Text"]
+__all__ = ["TextLowering"]
 
 
-class Text(Random):
+class TextLowering(RandomLowering):
     """The primitives of `onnx_compat.primitives.text` and of `onnx_compat.primitives.images`."""
 
     def string_lower(self, x: Value) -> Value:
-        return self._normalized(x, "LOWER")
+        return self._normalize_case(x, "LOWER")
 
     def string_upper(self, x: Value) -> Value:
-        return self._normalized(x, "UPPER")
+        return self._normalize_case(x, "UPPER")
 
-    def _normalized(self, x: Value, case: str) -> Value:
+    def _normalize_case(self, x: Value, case: str) -> Value:
         """Change the case of texts by StringNormalizer, which takes vectors."""
         flat = self.flat(x)
         changed = self.call("StringNormalizer", [flat], shape=flat.shape, case_change_action=case)
-        return self.with_shape_of(changed, x)
-
-    def with_shape_of(self, flat: Value, x: Value) -> Value:
-        """Return the elements of a vector in the shape of another value."""
-        return self.call("Reshape", [flat], [self.shape_value(x)], WRAPPING, shape=x.shape)
+        return self.shaped_like(changed, x)
 
     def string_concat(self, x: Value, y: Value) -> Value:
         return self.call("StringConcat", [x, y])
@@ -42,23 +38,23 @@ class Text(Random):
         attributes: Dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
         if limit is not None:
             attributes["maxsplit"] = limit
-        results = [(dtypes.string, (*x.shape, None)), (dtypes.int64, x.shape)]
-        made = self.attempts("StringSplit", [x], results, **attributes)
-        if made is None:
+        types = [(dtypes.string, (*x.shape, None)), (dtypes.int64, x.shape)]
+        results = self.attempts("StringSplit", [x], types, **attributes)
+        if results is None:
             raise self.refusal("StringSplit", x.dtype)
-        return made[0], made[1]
+        return results[0], results[1]
 
     def string_rank(self, x: Value) -> Value:
-        return self.with_shape_of(self._ranks(self.flat(x)), x)
+        return self.shaped_like(self._ranks(self.flat(x)), x)
 
     def _ranks(self, flat: Value) -> Value:
         """Return the rank of each text of a vector among the distinct texts."""
         indices = [(dtypes.int64, (None,))] * 3
-        made = self.attempts("Unique", [flat], [(dtypes.string, (None,)), *indices], sorted=1)
-        if made is None:
+        results = self.attempts("Unique", [flat], [(dtypes.string, (None,)), *indices], sorted=1)
+        if results is None:
             raise self.refusal("Unique", flat.dtype)
-        made[2].shape = flat.shape
-        return made[2]
+        results[2].shape = flat.shape
+        return results[2]
 
     def equal_texts(self, x: Value, y: Value) -> Value:
         """Return whether texts are equal, by their ranks: opset 18 compares no texts."""
@@ -70,7 +66,7 @@ class Text(Random):
         first = self.gather(ranks, self.iota(count), 0)
         rest = self.iota(self.sub(total, count))
         second = self.gather(ranks, self.add(rest, count), 0)
-        parts = [self.with_shape_of(part, value) for part, value in ((first, x), (second, y))]
+        parts = [self.shaped_like(part, value) for part, value in ((first, x), (second, y))]
         return self.call("Equal", parts, ladder=WRAPPING, result=dtypes.bool_, shape=shape)
 
     def to_text(self, x: Value, dtype: DType) -> Value:
@@ -90,12 +86,12 @@ class Text(Random):
         return self.convert(self.where(is_plain, whole, self.convert(number, wide)), dtype)
 
     def image_decode(self, data: Value, channels: int) -> Value:
-        made = self.attempts(
+        results = self.attempts(
             "ImageDecoder",
             [data],
             [(dtypes.uint8, (None, None, channels))],
             pixel_format="RGB" if channels == 3 else "Grayscale",
         )
-        if made is None:
+        if results is None:
             raise self.refusal("ImageDecoder", data.dtype)
-        return made[0]
+        return results[0]
