@@ -10,7 +10,7 @@ from onnx_compat.retarget.protos import all_graphs, constant_node, graphs_of, va
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["FUNCTIONS", "adapt_to_ir", "check_types", "element_types", "ignored_parts", "ir_version_for"]
+__all__ = ["FUNCTIONS", "adapt_to_ir", "check_types", "declare_outputs", "element_types", "ignored_parts", "ir_version_for"]
 
 #: The first IR versions that have functions, overloads of functions, and sparse initializers.
 FUNCTIONS, OVERLOADS, SPARSE = 8, 10, 5
@@ -127,6 +127,32 @@ def _declare_initializers(model: "onnx.ModelProto") -> int:
                 del graph.node[:]
                 graph.node.extend(copies)
     return count
+
+
+def declare_outputs(model: "onnx.ModelProto") -> List[str]:
+    """Give outputs without a declared shape the type that onnx infers, in place: onnx.checker demands one.
+
+    Return a note if types are added. `model`: with or without its weights.
+    """
+    import onnx
+
+    untyped = [port.name for port in model.graph.output if not _is_declared(port.type)]
+    if not untyped:
+        return []
+    try:
+        inferred = {port.name: port.type for port in onnx.shape_inference.infer_shapes(model).graph.output}
+    except Exception:  # noqa: BLE001 (its errors have no common base)
+        return []
+    names = [name for name in untyped if _is_declared(inferred[name])]
+    for port in model.graph.output:
+        if port.name in names:
+            port.type.CopyFrom(inferred[port.name])
+    return ["the types of these outputs are declared now: %s" % ", ".join(names)] if names else []
+
+
+def _is_declared(kind: "onnx.TypeProto") -> bool:
+    name = kind.WhichOneof("value")
+    return name is not None and (name != "tensor_type" or kind.tensor_type.HasField("shape"))
 
 
 def ignored_parts(model: "onnx.ModelProto", ir_version: int) -> List[str]:

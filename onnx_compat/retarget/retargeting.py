@@ -62,6 +62,8 @@ def retarget_in_place(
     if fixed and source_ir >= 4:  # before, an initializer has to be an input
         notes.append("no inputs any more, but fixed to their defaults: %s" % ", ".join(fixed))
     notes += formats.adapt_to_ir(model, ir)
+    if opset is not None:
+        notes += formats.declare_outputs(model)
     notes += formats.ignored_parts(model, ir)
     domains = sorted(domain for domain in source if domain in NEWEST)
     return RetargetPlan(

@@ -177,7 +177,7 @@ def test_a_rule_keeps_the_numbers(example: Example) -> None:
     assert sorted(attribute.name for attribute in written.attribute) == sorted(example.attributes)
     assert len(written.input) == example.inputs
     assert {(entry.domain, entry.version) for entry in target.opset_import} == {("", example.target)}
-    onnx.checker.check_model(onnx.shape_inference.infer_shapes(target))
+    onnx.checker.check_model(target)
     feed = {"x": example.feed}
     for got, want in zip(*(onnx_compat.run(proto, feed, shim="reference") for proto in (target, source))):
         np.testing.assert_allclose(got, want, 1e-6)
