@@ -35,12 +35,14 @@ class Draft:
     - node: the NodeProto, a copy that the rules edit.
     - facts: returns the types, shapes and known values of the inputs and outputs of the original node.
     - constants: the constants that the new form reads. An input has the placeholder of its constant as its name.
+    - caveats: where the new form may differ, as texts for the plan.
     """
 
     def __init__(self, node: "onnx.NodeProto", facts: Callable[[], NodeFacts]) -> None:
         self.node = type(node)()
         self.node.CopyFrom(node)
         self.constants: List[NewConstant] = []
+        self.caveats: List[str] = []
         self._learn = facts
         self._inputs = list(node.input)
         self._facts: Dict[str, Fact] = {}

@@ -8,7 +8,7 @@ from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
 from onnx_compat.retarget.knowledge import Knowledge, NodeFacts, learn
-from onnx_compat.retarget.outcomes import REFUSED, NodeOutcome, RetargetPlan
+from onnx_compat.retarget.outcomes import REFUSED, RESPELLED, NodeOutcome, RetargetPlan
 from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
 from onnx_compat.retarget.rewriting import Composer, Rewriter
@@ -61,6 +61,8 @@ def retarget_in_place(
     fixed = [name for name in ports if name not in {port.name for port in model.graph.input}]
     if fixed and source_ir >= 4:  # before, an initializer has to be an input
         notes.append("no inputs any more, but fixed to their defaults: %s" % ", ".join(fixed))
+    caveats = [entry for entry in outcomes if entry.outcome == RESPELLED and entry.reason]
+    notes += ["'%s' (%s): %s" % (entry.node, entry.operator, entry.reason) for entry in caveats]
     notes += formats.adapt_to_ir(model, ir)
     if opset is not None:
         notes += formats.declare_outputs(model)

@@ -111,7 +111,7 @@ class Rewriter:
             draft = self._respell(node, key)
         except Inexpressible as why:
             return self._replace(node, key, str(why))
-        self._note(node, KEPT if draft is None else RESPELLED)
+        self._note(node, KEPT if draft is None else RESPELLED, "" if draft is None else "; ".join(draft.caveats))
         new = node if draft is None else draft.node
         for graph in subgraphs_of(new):
             self._nodes(graph.node)
