@@ -53,9 +53,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
                         }
                     )
             print(line(converter, opset, counted), flush=True)
+            RESULTS.parent.mkdir(exist_ok=True)
+            RESULTS.write_text(json.dumps(details, indent=1), encoding="utf-8")
     child.end()
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(details, indent=1), encoding="utf-8")
     return 1 if any(counted[WRONG] for (name, _), counted in counts.items() if name == "onnx-compat") else 0
 
 

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.errors import NeedsKnownError
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.execution.plan import Specialisation, trace_model
 from onnx_compat.execution.support import declared_structures
 from onnx_compat.ir.dims import is_static
+from onnx_compat.ir.dtypes import int64
 from onnx_compat.model import Graph, GraphNode, Model, TensorType, ValueInfo
 from onnx_compat.model.initializer import Initializer
 from onnx_compat.model.names import Names
@@ -18,7 +19,7 @@ from onnx_compat.retarget.draft import Inexpressible
 from onnx_compat.retarget.knowledge import Fact, NodeFacts
 from onnx_compat.retarget.protos import walk
 from onnx_compat.retarget.rewriting import Composed, Composer
-from onnx_compat.retarget.runtime_axes import write_runtime_axes
+from onnx_compat.retarget.runtime_axes import NodeWriter, write_runtime_axes
 from onnx_compat.tracing.interpreter import Interpreter
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["composer_for"]
 
+#: Operator -> the number of its input that names an axis.
+_AXIS_INPUTS = {"CumProd": 1, "CumSum": 1, "DFT": 2}
 #: Name in the trace -> (name in the model, fact), for each value that a node reads.
 Reads = Dict[str, Tuple[str, Fact]]
 
@@ -60,10 +63,42 @@ def _compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int)
     try:
         return _emit(traced, node, reads, names, opset, all_known=True)
     except NeedsKnownError:
-        composed = write_runtime_axes(node, facts, names, opset)
+        composed = write_runtime_axes(node, facts, names, opset) or _choose_axis(node, facts, names, opset)
         if composed is None:
             raise
         return composed
+
+
+def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
+    """Compose a node for each axis that its axis input can name, and choose one by If at run time.
+
+    None: the operator has no such input, or the rank of its data is not known.
+    """
+    position = _AXIS_INPUTS.get(node.op_type)
+    rank = facts.input(0).rank
+    if position is None or rank is None or node.domain:
+        return None
+    writer = NodeWriter(node, facts, names, opset)
+    axis = facts.input(position)
+    parts: List[Tuple[int, "onnx.GraphProto"]] = []
+    for number in range(rank):
+        known = axis._replace(value=np.full(axis.shape or (), number, np.int64))
+        inputs = (*facts.inputs[:position], known, *facts.inputs[position + 1 :])
+        copy = type(node)()
+        copy.CopyFrom(node)
+        copy.output[0] = names.fresh("%s/axis_%d" % (node.output[0], number))
+        try:
+            composed = _compose(copy, facts._replace(inputs=inputs), names, opset)
+        except InvalidModelError:  # no axis for this operator: the last axis of a DFT
+            continue
+        writer.initializers.extend(composed.initializers)
+        parts.append((number, writer.branch(composed.nodes, copy.output[0])))
+    if not parts:
+        return None
+    flag = writer.call("Reshape", node.input[position], writer.constant(np.zeros(0)))
+    flag = writer.call("Cast", flag, to=int64.onnx)
+    writer.choose(flag, parts, rank)
+    return Composed(writer.nodes, writer.initializers, {"": opset})
 
 
 def _emit(

@@ -10,7 +10,15 @@ from onnx_compat.retarget.protos import all_graphs, constant_node, graphs_of, va
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["FUNCTIONS", "adapt_to_ir", "check_types", "declare_outputs", "element_types", "ignored_parts", "ir_version_for"]
+__all__ = [
+    "FUNCTIONS",
+    "adapt_to_ir",
+    "check_types",
+    "declare_outputs",
+    "element_types",
+    "ignored_parts",
+    "ir_version_for",
+]
 
 #: The first IR versions that have functions, overloads of functions, and sparse initializers.
 FUNCTIONS, OVERLOADS, SPARSE = 8, 10, 5

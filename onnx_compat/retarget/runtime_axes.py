@@ -4,7 +4,7 @@ The rank of the data is known. So a Reduce becomes a conditional reduction of ea
 of a shape are removed from it by Compress.
 """
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from onnx_compat.retarget.schemas import find_schema, type_problem
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["write_runtime_axes"]
+__all__ = ["NodeWriter", "write_runtime_axes"]
 
 #: A number that is no axis.
 _NO_AXIS = -(1 << 20)
@@ -38,12 +38,12 @@ def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, o
     shape = facts.input(0).shape
     if shape is None:
         raise Inexpressible("the rank of '%s' is not known" % node.input[0])
-    builder = _Builder(node, facts, names, opset)
+    builder = NodeWriter(node, facts, names, opset)
     writer(builder, len(shape))
     return Composed(builder.nodes, builder.initializers, {"": opset})
 
 
-class _Builder:
+class NodeWriter:
     """Collects the nodes of an operator, with unused names."""
 
     def __init__(self, node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> None:
@@ -72,6 +72,30 @@ class _Builder:
         self.initializers.append(tensor_of(name, np.asarray(value, dtype.numpy), dtype))
         return name
 
+    def branch(self, nodes: "List[onnx.NodeProto]", output: str) -> "onnx.GraphProto":
+        """Return nodes as a branch of an If. Its output has the type of the first input of the operator."""
+        from onnx import helper
+
+        dtype = self.facts.input(0).dtype
+        if dtype is None:
+            raise Inexpressible("the type of '%s' is not known" % self.node.input[0])
+        port = helper.make_tensor_value_info(output, dtype.onnx, None)
+        port.type.tensor_type.ClearField("shape")
+        return helper.make_graph(nodes, "branch", [], [port])
+
+    def choose(self, axis: str, parts: "Sequence[Tuple[int, onnx.GraphProto]]", rank: int) -> None:
+        """Add an If for each part but the last, which computes the output of the operator if the axis is the part's."""
+        outer = self.nodes
+        rest = parts[-1][1]
+        for number, branch in reversed(parts[:-1]):
+            self.nodes = []
+            equals = [self.call("Equal", axis, self.constant(value)) for value in (number, number - rank)]
+            flag = self.call("Or", *equals)
+            result = self.call("If", flag, then_branch=branch, else_branch=rest)
+            rest = self.branch(self.nodes, result)
+        self.nodes = [*outer, *rest.node]
+        self.call("Identity", rest.output[0].name, output=self.node.output[0])
+
     def selected(self, rank: int) -> List[str]:
         """Return for each axis the name of a bool vector of size 1: whether the axes of the node have it."""
         axes = self.call("Concat", self.node.input[1], self.constant([_NO_AXIS]), axis=0)
@@ -90,7 +114,7 @@ class _Builder:
         return self.call("Compress", self.call("Shape", value), kept, axis=0)
 
 
-def _write_reduction(builder: _Builder, rank: int) -> None:
+def _write_reduction(builder: NodeWriter, rank: int) -> None:
     operator = builder.node.op_type
     value = builder.node.input[0]
     dtype = builder.facts.input(0).dtype
@@ -130,7 +154,7 @@ class AxisReduction(NamedTuple):
     rank: int
 
 
-def _reduce_if(builder: _Builder, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
+def _reduce_if(builder: NodeWriter, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
     """Add an If that reduces an axis of a value where the flag is set. Return its output."""
     from onnx import helper
 
@@ -149,7 +173,7 @@ def _reduce_if(builder: _Builder, value: str, axis: int, flag: str, reduction: A
     return builder.call("If", condition, **branches)
 
 
-def _reduce_and_gather(builder: _Builder, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
+def _reduce_and_gather(builder: NodeWriter, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
     """Reduce an axis of a value where the flag is set, without If: before opset 11, its branches must have one shape.
 
     The reduced element is put before the others; then it is gathered, or all others.
@@ -164,12 +188,12 @@ def _reduce_and_gather(builder: _Builder, value: str, axis: int, flag: str, redu
     return builder.call("Gather", both, positions, axis=axis)
 
 
-def _write_squeeze(builder: _Builder, rank: int) -> None:
+def _write_squeeze(builder: NodeWriter, rank: int) -> None:
     shape = builder.remaining_shape(builder.node.input[0], builder.selected(rank))
     builder.call("Reshape", builder.node.input[0], shape, output=builder.node.output[0])
 
 
-def _write_unsqueeze(builder: _Builder, rank: int) -> None:
+def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
     """Gather each size of the result: 1 for a new axis, else the next size of the data."""
     count = (builder.facts.input(1).shape or (None,))[0]
     if count is None:
@@ -185,7 +209,7 @@ def _write_unsqueeze(builder: _Builder, rank: int) -> None:
     builder.call("Reshape", builder.node.input[0], shape, output=builder.node.output[0])
 
 
-def _write_pad(builder: _Builder, rank: int) -> None:
+def _write_pad(builder: NodeWriter, rank: int) -> None:
     """Scatter the pads of the given axes into pads of all axes."""
     if builder.opset < 11 or len(builder.node.input) < 4:
         raise Inexpressible("its pads are not known")
@@ -198,7 +222,7 @@ def _write_pad(builder: _Builder, rank: int) -> None:
     builder.call("Pad", *inputs, output=builder.node.output[0], **builder.attributes)
 
 
-def _write_split(builder: _Builder, rank: int) -> None:
+def _write_split(builder: NodeWriter, rank: int) -> None:
     """Slice each part out of the data."""
     if builder.opset < 10:
         raise Inexpressible("its sizes are not known")
@@ -212,7 +236,7 @@ def _write_split(builder: _Builder, rank: int) -> None:
         start = stop
 
 
-_WRITERS: Dict[str, Callable[[_Builder, int], None]] = {
+_WRITERS: Dict[str, Callable[[NodeWriter, int], None]] = {
     "Pad": _write_pad,
     "Reduce": _write_reduction,
     "Split": _write_split,
