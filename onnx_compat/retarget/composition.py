@@ -80,7 +80,7 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
         return None
     writer = NodeWriter(node, facts, names, opset)
     axis = facts.input(position)
-    parts: List[Tuple[int, "onnx.GraphProto"]] = []
+    parts: List[Tuple[int, onnx.GraphProto]] = []
     for number in range(rank):
         known = axis._replace(value=np.full(axis.shape or (), number, np.int64))
         inputs = (*facts.inputs[:position], known, *facts.inputs[position + 1 :])

@@ -1,7 +1,7 @@
 """Write nodes whose axes or sizes are only known when the model runs, for versions that have them as attributes.
 
-The rank of the data is known. So a Reduce becomes a conditional reduction of each axis, and the axes that are left out
-of a shape are removed from it by Compress.
+The rank of the data is known. So a Reduce becomes a conditional reduction of each axis. Compress removes sizes from a
+shape.
 """
 
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -28,7 +28,7 @@ _BY_SUM = {"ReduceSumSquare": "ReduceSum", "ReduceLogSum": "ReduceSum"}
 
 
 def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Return the nodes that compute a node with unknown axes. None: the operator is none of those that are known here.
+    """Return the nodes that compute a node with unknown axes. None: another operator than Reduce, Pad, Split, (Un)squeeze.
 
     Raises Inexpressible if the rank of the data is not known, or the target lacks an operator.
     """
@@ -54,8 +54,8 @@ class NodeWriter:
         self.names = names
         self.opset = opset
         self.attributes = {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}
-        self.nodes: "List[onnx.NodeProto]" = []
-        self.initializers: "List[onnx.TensorProto]" = []
+        self.nodes: List[onnx.NodeProto] = []
+        self.initializers: List[onnx.TensorProto] = []
         self.prefix = node.name or node.output[0]
 
     def call(self, operator: str, *inputs: str, output: Optional[str] = None, **attributes: Any) -> str:
@@ -96,7 +96,7 @@ class NodeWriter:
         self.nodes = [*outer, *rest.node]
         self.call("Identity", rest.output[0].name, output=self.node.output[0])
 
-    def selected(self, rank: int) -> List[str]:
+    def select_flags(self, rank: int) -> List[str]:
         """Return for each axis the name of a bool vector of size 1: whether the axes of the node have it."""
         axes = self.call("Concat", self.node.input[1], self.constant([_NO_AXIS]), axis=0)
         flags: List[str] = []
@@ -129,7 +129,7 @@ def _write_reduction(builder: NodeWriter, rank: int) -> None:
         value = builder.call("Abs", value)
     elif operator == "ReduceSumSquare":
         value = builder.call("Mul", value, value)
-    flags = builder.selected(rank)
+    flags = builder.select_flags(rank)
     if not builder.attributes.get("noop_with_empty_axes", 0):
         is_empty = builder.call("Equal", builder.call("Shape", builder.node.input[1]), builder.constant([0]))
         flags = [builder.call("Or", flag, is_empty) for flag in flags]
@@ -189,7 +189,7 @@ def _reduce_and_gather(builder: NodeWriter, value: str, axis: int, flag: str, re
 
 
 def _write_squeeze(builder: NodeWriter, rank: int) -> None:
-    shape = builder.remaining_shape(builder.node.input[0], builder.selected(rank))
+    shape = builder.remaining_shape(builder.node.input[0], builder.select_flags(rank))
     builder.call("Reshape", builder.node.input[0], shape, output=builder.node.output[0])
 
 
@@ -200,7 +200,7 @@ def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
         raise Inexpressible("the number of its axes is not known")
     sizes = builder.call("Concat", builder.call("Shape", builder.node.input[0]), builder.constant([1]), axis=0)
     position, parts = builder.constant([0]), []
-    for flag in builder.selected(rank + count):
+    for flag in builder.select_flags(rank + count):
         size = builder.call("Gather", sizes, position, axis=0)
         parts.append(builder.call("Where", flag, builder.constant([1]), size))
         step = builder.call("Cast", builder.call("Not", flag), to=7)
