@@ -120,7 +120,20 @@ def run(case: Case, result: Model) -> Tuple[str, str]:
         problem = differences(case, lambda feed: evaluator.run(None, feed))
     except Exception as error:  # noqa: BLE001 (the evaluator raises anything)
         return NOT_RUN, "%s; reference evaluator: %s" % (refusal[:200], error)
+    if problem is not None and not runs_by_reference(case):
+        return UNTYPED, "nothing runs the source right"
     return (BY_REFERENCE, refusal) if problem is None else (WRONG, problem)
+
+
+def runs_by_reference(case: Case) -> bool:
+    """Whether the reference evaluator of onnx runs a source right."""
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        evaluator = ReferenceEvaluator(onnx.load(str(case.model)))
+        return differences(case, lambda feed: evaluator.run(None, feed)) is None
+    except Exception:  # noqa: BLE001 (the evaluator raises anything)
+        return False
 
 
 def has_same_outputs(case: Case, result: Model) -> bool:

@@ -43,6 +43,8 @@ class Draft:
         self.node.CopyFrom(node)
         self.constants: List[NewConstant] = []
         self.caveats: List[str] = []
+        #: Whether the node comes from Upsample, whose scales are at least 1 by its specification.
+        self.only_enlarges = False
         self._learn = facts
         self._inputs = list(node.input)
         self._facts: Dict[str, Fact] = {}

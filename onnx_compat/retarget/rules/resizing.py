@@ -43,6 +43,7 @@ def _to_resize(draft: Draft) -> None:
     if value is not None and (value < 1).any():
         raise Inexpressible("its scales are below 1")
     draft.node.op_type = "Resize"
+    draft.only_enlarges = True
 
 
 def _to_upsample(draft: Draft) -> None:
@@ -54,7 +55,7 @@ def _to_upsample(draft: Draft) -> None:
 def _name_simple_sampling(draft: Draft) -> None:
     """Write out how Resize of opset 10 samples: nearest rounds down, and up where the scale is below 1."""
     rounding = "floor"
-    if draft.get("mode", "nearest") == "nearest":
+    if draft.get("mode", "nearest") == "nearest" and not draft.only_enlarges:
         scales = draft.array_of(1)
         if (scales < 1).any():
             rounding = "ceil"
