@@ -52,10 +52,14 @@ def _as_carrier(result: Any, dtype: np.dtype) -> np.ndarray:
 
 
 class OnnxShim(Shim):
-    """The shim of onnxruntime."""
+    """The shim of onnxruntime. `opset`: the operator set to write; None: the newest that onnxruntime can use."""
 
     name = "onnx"
     modules = ("onnxruntime",)
+    threads_start = "compile"
+
+    def __init__(self, opset: Optional[int] = None) -> None:
+        self._opset = opset
 
     def probe(self) -> Probe:
         """Import onnxruntime, and return its version and the newest operator set that it can use."""
@@ -64,14 +68,14 @@ class OnnxShim(Shim):
         except ImportError as error:
             return Probe(False, str(error), "onnxruntime")
         try:
-            offer = runtime_offer()
+            offer = runtime_offer(self._opset)
         except RuntimeError as error:
             return Probe(False, str(error), "onnxruntime", onnxruntime.__version__)
         return Probe(True, "it runs models", "onnxruntime", onnxruntime.__version__, {"opset": offer.opset})
 
     def emitter(self) -> Emitter:
         """Return an emitter for the operators that the installed onnxruntime has."""
-        return OnnxEmitter(runtime_offer())
+        return OnnxEmitter(runtime_offer(self._opset))
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
         """Write the program as a model, and open a session for it. The ports have the dtypes of carriers.
@@ -80,7 +84,7 @@ class OnnxShim(Shim):
         another target, and ShimError for an unknown device.
         """
         check_target(program.region, self.emitter())
-        proto = write_program(program, offer=runtime_offer(), carriers=True, entropy_name=_ENTROPY)
+        proto = write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
         dtypes = [port.dtype.numpy for port in program.outputs]
         try:
             return SessionProgram(proto.SerializeToString(), dtypes, [self._provider(device)])
