@@ -32,7 +32,7 @@ OPERATORS: Dict[str, Tuple[str, ...]] = {
         GlobalLpPool GlobalMaxPool GridSample GroupNormalization HardSigmoid HardSwish Hardmax
         InstanceNormalization LRN LSTM LayerNormalization LeakyRelu LpNormalization LpPool MatMulInteger MaxPool
         MaxRoiPool MeanVarianceNormalization MelWeightMatrix Mish NegativeLogLikelihoodLoss
-        NonMaxSuppression PRelu QLinearConv QLinearMatMul QuantizeLinear RMSNormalization RNN Resize ReverseSequence
+        NonMaxSuppression PRelu QLinearConv QLinearMatMul QuantizeLinear RMSNormalization RNN Resize
         RoiAlign RotaryEmbedding Selu Shrink SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Swish
         TfIdfVectorizer ThresholdedRelu Trilu Unique
         """.split()
