@@ -183,8 +183,9 @@ _OFFERS: Dict[Optional[int], RuntimeOffer] = {}
 def runtime_offer(opset: Optional[int] = None) -> RuntimeOffer:
     """Return what the installed onnxruntime offers at an operator set, by default the newest that it can use.
 
-    Raises ImportError without onnxruntime, RuntimeError if it runs no model of a known operator set, and UnsupportedError
-    for an operator set that the installed onnx does not know.
+    - Raises ImportError without onnxruntime.
+    - Raises RuntimeError if onnxruntime runs no model of a known operator set.
+    - Raises UnsupportedError for an operator set that the installed onnx does not know.
     """
     if opset not in _OFFERS:
         import onnxruntime  # noqa: F401 (without it, each trial would fail)
