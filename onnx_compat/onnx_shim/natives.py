@@ -1,8 +1,8 @@
 """Operators that are emitted as a whole: the node itself, in the form of the target's version of the operator.
 
-A node is emitted so if the target has the operator for its dtypes, and its meaning is the same at the node's version and
-at the target's. The operators are those that several primitives make up. An operator that is a single primitive needs
-no native, and a primitive avoids what a runtime computes wrongly.
+A node is emitted as a whole if the target has the operator for its dtypes, and if both versions have one meaning. The
+operators are those that several primitives make up. An operator that is a single primitive needs no native, and a
+primitive avoids the kernels that a runtime computes wrongly.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -32,7 +32,7 @@ OPERATORS: Dict[str, Tuple[str, ...]] = {
         GlobalLpPool GlobalMaxPool GridSample GroupNormalization HardSigmoid HardSwish Hardmax
         InstanceNormalization LRN LSTM LayerNormalization LeakyRelu LpNormalization LpPool MatMulInteger MaxPool
         MaxRoiPool MeanVarianceNormalization MelWeightMatrix Mish NegativeLogLikelihoodLoss
-        NonMaxSuppression PRelu QLinearConv QLinearMatMul QuantizeLinear RMSNormalization RNN Resize ReverseSequence
+        NonMaxSuppression PRelu QLinearConv QLinearMatMul QuantizeLinear RMSNormalization RNN Resize
         RoiAlign RotaryEmbedding Selu Shrink SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Swish
         TfIdfVectorizer ThresholdedRelu Trilu Unique
         """.split()
@@ -126,11 +126,11 @@ def respelled_call(
     target = offer.signature(operator, domain)
     if source is None or target is None:
         return None
-    stored = {name: _stored(value) for name, value in attributes.items()}
+    stored = {name: _to_stored(value) for name, value in attributes.items()}
     return respell(Spelling(tuple(inputs), stored), source, target, known, constant)
 
 
-def _stored(value: Any) -> Any:
+def _to_stored(value: Any) -> Any:
     """Return the value of an attribute in the form that graphs have: a known Tensor becomes a `Constant`."""
     return Constant(value.value, value.dtype) if isinstance(value, Tensor) else value
 

@@ -5,7 +5,7 @@ takes a tenth of a millisecond. The answers are kept for the life of the process
 """
 
 import threading
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -177,25 +177,29 @@ def _essence(value: Any) -> str:
     return "list of %d" % len(value) if isinstance(value, (list, tuple)) else repr(value)
 
 
-_OFFER: List[RuntimeOffer] = []
+_OFFERS: Dict[Optional[int], RuntimeOffer] = {}
 
 
-def runtime_offer() -> RuntimeOffer:
-    """Return what the installed onnxruntime offers at the newest operator set that it can use.
+def runtime_offer(opset: Optional[int] = None) -> RuntimeOffer:
+    """Return what the installed onnxruntime offers at an operator set, by default the newest that it can use.
 
-    Raises ImportError without onnxruntime, and RuntimeError if it runs no model of a known operator set.
+    - Raises ImportError without onnxruntime.
+    - Raises RuntimeError if onnxruntime runs no model of a known operator set.
+    - Raises UnsupportedError for an operator set that the installed onnx does not know.
     """
-    if not _OFFER:
+    if opset not in _OFFERS:
         import onnxruntime  # noqa: F401 (without it, each trial would fail)
 
-        for opset in range(min(newest_opset(), NEWEST[""]), OLDEST - 1, -1):
-            offer = RuntimeOffer(opset)
-            if all(_has_common(offer, operator) for operator in _COMMON):
-                _OFFER.append(offer)
-                break
-        else:
-            raise RuntimeError("onnxruntime runs no model of opset %d or later" % OLDEST)
-    return _OFFER[0]
+        _OFFERS[opset] = _newest_offer() if opset is None else RuntimeOffer(opset)
+    return _OFFERS[opset]
+
+
+def _newest_offer() -> RuntimeOffer:
+    for opset in range(min(newest_opset(), NEWEST[""]), OLDEST - 1, -1):
+        offer = RuntimeOffer(opset)
+        if all(_has_common(offer, operator) for operator in _COMMON):
+            return offer
+    raise RuntimeError("onnxruntime runs no model of opset %d or later" % OLDEST)
 
 
 def _has_common(offer: RuntimeOffer, operator: str) -> bool:

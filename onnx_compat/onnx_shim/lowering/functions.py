@@ -167,7 +167,7 @@ def atan2(y: Any, x: Any) -> Tensor:
     return _with_sign(angle, y)
 
 
-def integer_power(x: Any, y: Any) -> Tensor:
+def integer_power(x: Any, y: Any) -> Any:
     """Return the power of integers by repeated squaring, which wraps; 1 / x^-y truncated for a negative exponent."""
     unit, zero = lift(1, x.dtype), lift(0, x.dtype)
     if y.known and y.value.size == 1 and 0 <= int(y.value.reshape(())) <= 4:
