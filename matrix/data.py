@@ -27,7 +27,8 @@ TIERS = ("gate", "merge", "nightly", "manual")
 RUNNERS = ("cpu", "gpu")
 RELEASES = ("all", "newest")
 REFERENCE = "reference"
-"""The shim inside the core: it has cells, but no distribution of its own."""
+CORE_SHIMS = (REFERENCE, "onnx")
+"""The shims inside the core: they have cells, but no distribution of their own."""
 
 
 class MatrixError(Exception):
@@ -188,7 +189,7 @@ class Matrix:
         Raises MatrixError if there is no distribution for the shim.
         """
         distributions: dict[str, Distribution] = {}
-        key = "core" if shim == REFERENCE else shim
+        key = "core" if shim in CORE_SHIMS else shim
         if key not in self.distributions:
             raise MatrixError(f"There is no distribution for the shim {shim!r}; add [distributions.{shim}].")
         waiting = [self.distributions[key]]
@@ -241,7 +242,10 @@ class Matrix:
         """Return the pins of a cell that are frameworks of its shim, in their order. Empty for the reference.
 
         A framework is the first requirement of an extra of the shim, or the package with the shim's own name (keras).
+        The framework of the shim `onnx` is onnxruntime, its first pin.
         """
+        if cell.shim in CORE_SHIMS:
+            return [] if cell.shim == REFERENCE else [Requirement(cell.pins[0])]
         if cell.shim not in self.distributions:
             return []
         names = {cell.shim, *(_requirement_name(extra[0]) for extra in self.distributions[cell.shim].extras.values())}

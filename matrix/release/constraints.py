@@ -7,7 +7,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from matrix.branches import CPU, PROBABILITY, TFP, branch_extras, branch_of
-from matrix.data import REFERENCE, Cell, Matrix
+from matrix.data import CORE_SHIMS, REFERENCE, Cell, Matrix
 
 __all__ = ["files", "install_command", "pinned_build"]
 
@@ -44,6 +44,8 @@ def _requirements(matrix: Matrix, cell: Cell) -> list[str]:
     core = matrix.distributions["core"].name
     if cell.shim == REFERENCE:
         return [f"{core}=={matrix.version}"]
+    if cell.shim in CORE_SHIMS:
+        return [f"{core}[onnxruntime]=={matrix.version}"]
     extra, proving = pinned_build(matrix, cell), branch_of(matrix, cell)
     if extra is None or proving is None:
         ours, brought = f"{matrix.distributions[cell.shim].name}=={matrix.version}", set()

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from matrix.branches import CPU
-from matrix.data import REFERENCE, Cell, Matrix
+from matrix.data import CORE_SHIMS, REFERENCE, Cell, Matrix
 from matrix.render.text import replace, replace_in
 from matrix.results import FOUND, OUTCOMES, load_results
 
@@ -38,6 +38,7 @@ _NAMES = {
     "jax": "JAX",
     "torch": "PyTorch",
     REFERENCE: "numpy, with onnx",
+    "onnx": "onnxruntime",
 }
 _ON = ("keras",)
 """The shims whose framework runs on another framework, so that they have a row for each of these."""
@@ -88,7 +89,7 @@ def table(matrix: Matrix, results: dict[str, Any]) -> list[str]:
 
 
 def _row(matrix: Matrix, cell: Cell) -> Row:
-    if cell.shim == REFERENCE:
+    if cell.shim in CORE_SHIMS:
         return Row(cell.shim, "")
     offered = {_plain_name(extra[0]) for extra in matrix.distributions[cell.shim].extras.values()}
     if len(offered) == 1:
@@ -130,7 +131,7 @@ def _installs_row(matrix: Matrix, requirement: str, row: Row) -> bool:
     """Whether a requirement installs the framework of a row, as an extra of its shim or as a branch."""
     own = matrix.own(requirement)
     if own is None:
-        return False
+        return row.shim in CORE_SHIMS and _plain_name(requirement) == _NAMES[row.shim]
     for extra in Requirement(requirement).extras:
         proving = [_row(matrix, cell) for cell in matrix.cells.values() if cell.branch == extra]
         if row in proving or (own.key == row.shim and row.framework in ("", _plain_name(own.extras[extra][0]))):

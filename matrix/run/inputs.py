@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from matrix.data import REFERENCE, ROOT, Cell, Matrix, MatrixError
+from matrix.data import CORE_SHIMS, REFERENCE, ROOT, Cell, Matrix, MatrixError
 from matrix.page_cells import page_cell
 
 if sys.version_info >= (3, 11):
@@ -150,7 +150,9 @@ def _owner(matrix: Matrix, path: str) -> str | None:
         gaps = (f"tests/gaps/{key}.toml", f"tests/gaps/primitives-{key}.toml")
         if distribution.path.startswith("shims/") and _matches_any(path, (*tests, *gaps)):
             return key
-    return REFERENCE if path == f"tests/gaps/{REFERENCE}.toml" else None
+    owned = (f"tests/gaps/{shim}.toml" for shim in CORE_SHIMS)
+    named = (f"tests/gaps/primitives-{shim}.toml" for shim in CORE_SHIMS)
+    return next((shim for shim, *paths in zip(CORE_SHIMS, owned, named) if path in paths), None)
 
 
 def _matches_any(path: str, patterns: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from packaging.version import InvalidVersion, Version
 
-from matrix.data import REFERENCE, Matrix
+from matrix.data import CORE_SHIMS, REFERENCE, Matrix
 from matrix.results import FOUND, PEER
 from matrix.scoreboard.gather import Run
 
@@ -79,7 +79,7 @@ def parse_cell(matrix: Matrix, run: Run) -> CellName:
 
 def list_lines(matrix: Matrix, runs: Iterable[Run]) -> list[Line]:
     """Return the lines of these runs: shims and peers in the order of matrix.toml, with the reference between them."""
-    order = [*matrix.distributions, REFERENCE, PEERS]
+    order = [*matrix.distributions, *CORE_SHIMS, PEERS]
     lines: dict[tuple[str, str], list[tuple[CellName, Run]]] = {}
     for run in runs:
         cell_name = parse_cell(matrix, run)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Union
 
 import click
 
+from onnx_compat.cli import onnx_options as onnx_format
 from onnx_compat.cli import options, quantize_options
 from onnx_compat.cli.exit_codes import NEGATIVE, OK
 from onnx_compat.cli.output import emit, emit_json, table
@@ -38,12 +39,15 @@ __all__ = ["convert"]
 )
 @click.option("--force", is_flag=True, help="Replace a folder at PATH that is not a SavedModel, with every file in it.")
 @quantize_options.options
+@onnx_format.options
 @options.float64_as_float32
 @options.portable
 @click.option("--explain", is_flag=True, help="List the passes, with the number of their rewrites.")
 @click.option(
-    "--verify", "check", is_flag=True, help="Run the written file, and compare its outputs with those of onnxruntime."
-)
+    "--verify/--no-verify", "check", default=None,
+    help="Run the written file, and compare its outputs with those of onnxruntime. Default: an .onnx file is run beside"
+    " MODEL, other files are not run.",
+)  # fmt: skip
 @options.page
 @options.inputs
 @options.tolerance
@@ -68,8 +72,9 @@ def convert(
     output_type: Optional[str],
     float64_as_float32: bool,
     portable: bool,
+    onnx_options: Dict[str, Any],
     explain: bool,
-    check: bool,
+    check: Optional[bool],
     page: Optional[str],
     inputs: Optional[str],
     seed: int,
@@ -77,7 +82,7 @@ def convert(
     rtol: Optional[float],
     atol: Optional[float],
 ) -> int:
-    """Convert MODEL to PATH: a .tflite, .keras or .pb file, or a SavedModel folder.
+    """Convert MODEL to PATH: a .tflite, .keras, .pb or .onnx file, or a SavedModel folder.
 
     If the format cannot hold a node, the error names the node and the reason, and no file is written. With --allow-fallback,
     a bundle is written instead.
@@ -85,11 +90,23 @@ def convert(
     The options for inputs and tolerance need --verify. --report implies --verify.
     """
     import onnx_compat
-    from onnx_compat.conversion.bundle import SUFFIX
+    from onnx_compat.conversion.bundle import SUFFIX, is_bundle
+    from onnx_compat.conversion.convert import ONNX, check_onnx_options
     from onnx_compat.passes import recording
     from onnx_compat.verification.html import write_html
 
-    _check_suffix(path, to)
+    if _check_suffix(path, to) == ONNX:
+        check_onnx_options(
+            is_bundle(path), shim=shim, allow_fallback=allow_fallback, quantize=quantize, calibrate=calibrate,
+            block_size=block_size, channels_last=channels_last, portable=portable, force=force, input_type=input_type,
+            output_type=output_type, float64_as_float32=float64_as_float32, explain=explain, report=page, inputs=inputs,
+            dim=dims, rtol=rtol, atol=atol,
+        )  # fmt: skip
+        path = output_file(path, ".onnx" if to else None, settings.json, "PATH") or path
+        return onnx_format.convert_to_onnx(model, path, onnx_options, check is not False, shapes, values, settings.json)
+    if onnx_options:
+        name = "--" + next(iter(onnx_options)).replace("_", "-")
+        raise click.UsageError("%s is for .onnx files: leave it out, or write a PATH that ends in .onnx" % name)
     suffix = {"tflite": ".tflite", "keras": ".keras", "graphdef": ".pb"}.get(to or "")
     path = output_file(path, suffix, settings.json, "PATH") or path
     if page is None and not check:
@@ -139,14 +156,14 @@ def convert(
     return OK if ok else NEGATIVE
 
 
-def _check_suffix(path: str, to: Optional[str]) -> None:
-    """Raise a UsageError if neither --to nor the suffix of PATH names a format."""
+def _check_suffix(path: str, to: Optional[str]) -> str:
+    """Return the format that --to or the suffix of PATH names. Raise a UsageError if neither names one."""
     from onnx_compat.conversion.bundle import is_bundle
     from onnx_compat.conversion.convert import format_of_path
     from onnx_compat.errors import ConversionError
 
     try:
-        format_of_path(os.path.splitext(path)[0] if is_bundle(path) else path, to)
+        return format_of_path(os.path.splitext(path)[0] if is_bundle(path) else path, to)
     except ConversionError as error:
         raise click.UsageError("%s\nhint: %s" % (error.reason, error.hint)) from error
 

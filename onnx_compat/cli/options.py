@@ -158,7 +158,7 @@ def fixed_inputs(command: _F) -> _F:
 
 
 #: The formats of `convert`.
-FORMATS = ("tflite", "keras", "saved_model", "graphdef")
+FORMATS = ("tflite", "keras", "saved_model", "graphdef", "onnx")
 
 float64_as_float32 = click.option(
     "--float64-as-float32", is_flag=True, help="Convert float64 to float32, for formats without operators on float64."

@@ -26,11 +26,23 @@ from onnx_compat.shim.interface import Quantization, Shim
 if TYPE_CHECKING:
     from onnx_compat.conversion.bundle import Bundle
     from onnx_compat.verification.converted_file import ConvertedFile
+    from onnx_compat.verification.onnx_file import OnnxFile
 
-__all__ = ["convert", "find_writer", "formats", "load_bundle", "load_converted", "writer_of"]
+__all__ = [
+    "ONNX",
+    "check_onnx_options",
+    "convert",
+    "find_writer",
+    "formats",
+    "load_bundle",
+    "load_converted",
+    "writer_of",
+]
 
 #: Format -> the shim that writes the format. The hint of an error for a format without writer says how to get it.
 _WRITERS = {"tflite": "tflite", "keras": "keras", "saved_model": "tf2", "graphdef": "tf1"}
+#: The format that the core writes itself, without a shim.
+ONNX = "onnx"
 _BUNDLE = ".zip"
 _ALLOW_FALLBACK = "allow_fallback=True (--allow-fallback)"
 _NARROW_HINT = "float64_as_float32=True (--float64-as-float32) computes with fewer digits"
@@ -38,7 +50,7 @@ _WHOLE_HINT = "take a model that the format can hold as a whole"
 _NO_SUFFIX = "'%s' has no suffix, so it means a SavedModel folder. For a .tflite file write '%s.tflite'"
 #: Suffixes that users write for a format -> its suffix.
 _SIMILAR = {".tfl": ".tflite", ".lite": ".tflite", ".h5": ".keras", ".hdf5": ".keras", ".pbtxt": ".pb"}
-_SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", "": "saved_model"}
+_SUFFIXES = {".tflite": "tflite", ".keras": "keras", ".pb": "graphdef", ".onnx": ONNX, "": "saved_model"}
 
 
 def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
@@ -67,8 +79,8 @@ def formats(shim: Optional[str] = None) -> Dict[str, Tuple[str, str]]:
 def format_of_path(path: str, to: Optional[str] = None) -> str:
     """Return `to`, unchecked, if given; else the format of the path's suffix.
 
-    ".tflite" -> "tflite", ".keras" -> "keras", ".pb" -> "graphdef", no suffix -> "saved_model", in any case. Raises
-    ConversionError for any other suffix.
+    ".tflite" -> "tflite", ".keras" -> "keras", ".pb" -> "graphdef", ".onnx" -> "onnx", no suffix -> "saved_model", in
+    any case. Raises ConversionError for any other suffix.
     """
     if to is not None:
         return to
@@ -76,7 +88,7 @@ def format_of_path(path: str, to: Optional[str] = None) -> str:
     if suffix not in _SUFFIXES:
         known = [known_suffix for known_suffix in _SUFFIXES if known_suffix]
         close = [_SIMILAR[suffix]] if suffix in _SIMILAR else difflib.get_close_matches(suffix, known, 1)
-        hint = "name the format with `to` (--to): 'tflite', 'keras', 'saved_model' or 'graphdef'"
+        hint = "name the format with `to` (--to): 'tflite', 'keras', 'saved_model', 'graphdef' or 'onnx'"
         raise ConversionError(
             "'%s' is no suffix of a format; the known suffixes are %s" % (suffix, ", ".join(map(repr, known))),
             hint="did you mean '%s'? If not, %s" % (close[0], hint) if close else hint,
@@ -136,8 +148,14 @@ def convert(
     input_type: Optional[str] = None,
     output_type: Optional[str] = None,
     float64_as_float32: bool = False,
+    opset: Optional[int] = None,
+    ir_version: Optional[int] = None,
+    inline_functions: bool = False,
+    external_data: Optional[str] = None,
+    simplify: bool = False,
+    verify: bool = True,
 ) -> Path:
-    """Write a model as a file or folder of a framework.
+    """Write a model as a file or folder of a framework, or as ONNX at another opset.
 
     A file at the path is replaced. A folder is replaced if it is empty or a SavedModel. No file that is read is
     overwritten. A conversion that fails leaves nothing behind, and what was at the path before stays as it was.
@@ -147,8 +165,9 @@ def convert(
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
-        path: The path to write. Its suffix selects the format: .tflite, .keras, .pb; no suffix is a SavedModel folder.
-        to: The format: "tflite", "keras", "saved_model" or "graphdef". None: the format of the suffix.
+        path: The path to write. Its suffix selects the format: .tflite, .keras, .pb, .onnx; no suffix is a SavedModel
+            folder.
+        to: The format: "tflite", "keras", "saved_model", "graphdef" or "onnx". None: the format of the suffix.
         shim: The shim that writes it. None selects the first installed shim that works and writes the format.
         shapes: Shapes of inputs in the file: {"image": (1, 3, 224, 224)}. None leaves a size as it is.
         values: Values in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
@@ -171,6 +190,14 @@ def convert(
             "int16x8". None: float32. The scale and zero point are in the file.
         output_type: The type of outputs, likewise.
         float64_as_float32: Whether float64 of the model becomes float32, also in inputs and outputs.
+        opset: The version of ai.onnx in an .onnx file, from 7 on. None: that of the model.
+        ir_version: The version of the file format of an .onnx file. None: it follows from the opset and the types.
+        inline_functions: Whether functions of the model are inlined in an .onnx file. They are in any case where the
+            format is too old for them.
+        external_data: Where an .onnx file has its weights: a file name beside it, "safetensors" for a file of that
+            format, or "keep" to use the data files of the source. None: inside, or in data files as the source has them.
+        simplify: Whether an .onnx file is simplified.
+        verify: Whether an .onnx file is run beside its source before it is put there.
 
     Returns:
         The path that was written.
@@ -190,10 +217,20 @@ def convert(
         (2, 10)
     """
     from onnx_compat.calibration import paths_of
+    from onnx_compat.retarget.conversion import OnnxOptions, write_onnx
 
+    onnx_options = OnnxOptions(opset, ir_version, inline_functions, external_data, simplify, verify)
     target = absolute_path(path)
     bundled = target.lower().endswith(_BUNDLE)
     file_format = format_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
+    if file_format == ONNX:
+        check_onnx_options(
+            bundled, shim=shim, allow_fallback=allow_fallback, quantize=quantize, calibrate=calibrate,
+            block_size=block_size, channels_last=channels_last, portable=portable, force=force, input_type=input_type,
+            output_type=output_type, float64_as_float32=float64_as_float32,
+        )  # fmt: skip
+        return Path(write_onnx(model, path, onnx_options, shapes, values)[0])
+    _reject_onnx_options(onnx_options.given, file_format)
     is_bare = to is None and file_format == "saved_model"
     writer = find_writer(file_format, shim, _NO_SUFFIX % (path, path) if is_bare else None)
     writer = writer.portable() if portable else writer
@@ -253,6 +290,23 @@ def convert(
             try_written_file(writer, result_path, file_format, source)
         destination.put(result_path)
     return Path(destination.path)
+
+
+def _reject_onnx_options(given: Sequence[str], file_format: str) -> None:
+    """Raise ConversionError if an option of .onnx files is given for another format."""
+    if given:
+        reason = "the option '%s' is for .onnx files, not for the format '%s'" % (given[0], file_format)
+        raise ConversionError(reason, hint="leave it out, or write a path that ends in .onnx")
+
+
+def check_onnx_options(bundled: bool, **framework_options: Any) -> None:
+    """Raise ConversionError if an option is given that an .onnx file does not have."""
+    if bundled:
+        raise ConversionError("an .onnx file holds every model: there is no bundle of it", hint="leave the .zip out")
+    given = [name for name, value in framework_options.items() if value not in (None, False, ()) and value != []]
+    if given:
+        reason = "the option '%s' is for files of frameworks, not for .onnx files" % given[0]
+        raise ConversionError(reason, hint="leave it out")
 
 
 def _export_to(path: str, writer: Shim, file_format: str) -> Emit:
@@ -334,7 +388,7 @@ def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantizat
 @typed_errors
 def load_converted(
     path: StrPath, shim: Optional[str] = None, signature: Optional[str] = None
-) -> "Union[ConvertedFile, Bundle]":
+) -> "Union[ConvertedFile, Bundle, OnnxFile]":
     """Load a converted file or a bundle, to run it by `run`.
 
     A SavedModel and a `.pb` file are programs, which can read and write files: load them from trusted sources only.

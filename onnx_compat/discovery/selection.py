@@ -1,7 +1,7 @@
 """Selection: list the installed shims, probe them, and decide which of them is used.
 
 The first of these decides: the name from the caller; `ONNX_COMPAT_SHIM`; the shim of an imported framework; the first
-installed shim whose probe succeeds; the reference. `decide` returns the reason with the choice.
+installed shim whose probe succeeds; the shim `onnx`, if onnxruntime is installed; the reference. `decide` returns the reason with the choice.
 """
 
 import difflib
@@ -21,6 +21,7 @@ __all__ = ["Decision", "ShimInfo", "decide", "find", "hint", "installed_shims", 
 
 GROUP = "onnx_compat.shims"
 REFERENCE = "reference"
+ONNX = "onnx"
 #: The order of the shims. Shims of third parties follow, sorted by name; the reference is the last.
 _PREFERENCE = ("tf2", "tf1", "keras", "tflite")
 
@@ -81,6 +82,16 @@ def installed_shims() -> Dict[str, Any]:
     return {name: by_name[name] for name in preferred + sorted(set(by_name) - set(preferred))}
 
 
+def core_shims() -> List[str]:
+    """Return the shims that are part of the core, the preferred one first: `onnx` if onnxruntime is installed, the reference."""
+    return [ONNX, REFERENCE] if environment.find_module("onnxruntime") is not None else [REFERENCE]
+
+
+def all_shims() -> List[str]:
+    """Return the names of all shims that are present, in the order of preference."""
+    return [*installed_shims(), *core_shims()]
+
+
 def find(name: str) -> Shim:
     """Load a shim by its name, without importing its framework. A loaded shim is cached for the life of the process.
 
@@ -91,6 +102,10 @@ def find(name: str) -> Shim:
             from onnx_compat.reference.shim import SHIM
 
             _LOADED[name] = SHIM
+        elif name == ONNX:
+            from onnx_compat.onnx_shim.shim import SHIM as ONNX_SHIM
+
+            _LOADED[name] = ONNX_SHIM
         else:
             _LOADED[name] = _load(name)
     return _LOADED[name]
@@ -106,10 +121,10 @@ def _load(name: str) -> Shim:
     points = installed_shims()
     if name not in points:
         install_hint = environment.install_command(name) or environment.other_python_hint(name)
-        close = difflib.get_close_matches(name, [*points, REFERENCE, *_PREFERENCE], 1)
+        close = difflib.get_close_matches(name, [*all_shims(), *_PREFERENCE], 1)
         suggestion = "did you mean '%s'?" % close[0] if close else None
         raise ShimError(
-            "there is no shim '%s'; installed are %s" % (name, ", ".join([*points, REFERENCE])),
+            "there is no shim '%s'; installed are %s" % (name, ", ".join(all_shims())),
             hint=install_hint if name in _PREFERENCE else suggestion,
             shim=name,
         )
@@ -230,6 +245,7 @@ def decide(name: Optional[str] = None) -> Decision:
 
     - the shims whose framework the user has imported already
     - the other installed shims
+    - the shim `onnx`, if onnxruntime is installed
     - the reference
 
     A RuntimeWarning names each shim in this order that is not used because its installed framework is broken. A shim is
@@ -258,6 +274,11 @@ def decide(name: Optional[str] = None) -> Decision:
             return Decision(candidate, "%s is imported already" % imported[candidate], passed)
         else:
             return Decision(candidate, "the first installed shim that works", passed)
+    for candidate in core_shims()[:-1]:
+        result = probe(candidate)
+        if result.available:
+            return Decision(candidate, "no installed shim works here, and onnxruntime does", passed)
+        passed[candidate] = result.reason
     return Decision(REFERENCE, "no installed shim works here", passed)
 
 
@@ -333,5 +354,5 @@ def shims() -> List[ShimInfo]:
             name == chosen,
             hint(name),
         )
-        for name, result in ((name, probe(name)) for name in [*installed_shims(), REFERENCE])
+        for name, result in ((name, probe(name)) for name in all_shims())
     ]

@@ -1,6 +1,6 @@
 """Names: collect the names that a model uses, and generate unused names."""
 
-from typing import Dict, Iterable, Set
+from typing import AbstractSet, Dict, Iterable, Set
 
 from onnx_compat.model.graph import Graph
 
@@ -16,6 +16,15 @@ class Names:
     def __init__(self, used: Iterable[str] = ()) -> None:
         self._used: Set[str] = set(used)
         self._next: Dict[str, int] = {}
+
+    @property
+    def used(self) -> AbstractSet[str]:
+        """The names in use."""
+        return self._used
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Mark names as used."""
+        self._used.update(names)
 
     def fresh(self, wish: str) -> str:
         """Return an unused name and mark it as used: `wish`, or the first unused of "wish_1", "wish_2", ….

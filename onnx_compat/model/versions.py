@@ -16,6 +16,7 @@ __all__ = [
     "Release",
     "check_versions",
     "ir_for",
+    "ir_of_type",
     "normalise",
     "reader_of",
     "release_of",
@@ -113,14 +114,19 @@ def reader_of(opsets: Mapping[str, int], ir: int) -> Optional[Release]:
     return max(releases, key=RELEASES.index) if len(releases) == len(needed) else None
 
 
-def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = ()) -> int:
-    """Return the oldest IR version that supports these opsets and element types: 4 or later.
+def ir_of_type(dtype: DType) -> int:
+    """Return the IR version that introduced an element type: 3 or later."""
+    return _TYPE_IR.get(dtype.name, 3)
+
+
+def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = (), floor: int = 4) -> int:
+    """Return the oldest IR version that supports these opsets and element types: `floor` or later.
 
     IR 4 is the first version in which initializers need not be inputs. Raises UnsupportedError for a version of a
     standard domain that is below 1 or newer than all releases. Other domains are ignored.
     """
-    needed: List[int] = [4]
-    needed += [_TYPE_IR.get(dtype.name, 3) for dtype in dtypes]
+    needed: List[int] = [floor]
+    needed += [ir_of_type(dtype) for dtype in dtypes]
     for domain, version in opsets.items():
         release = release_of(domain, version)
         if release is not None:

@@ -26,7 +26,7 @@ from onnx_compat.model.types import (
 )
 from onnx_compat.model.versions import ir_for
 
-__all__ = ["extract", "tensor_proto", "to_proto"]
+__all__ = ["extract", "node_proto", "tensor_proto", "to_proto"]
 
 #: The field of a single value -> the field of a list.
 _LISTS = {"f": "floats", "i": "ints", "s": "strings", "t": "tensors", "g": "graphs", "tp": "type_protos"}
@@ -74,6 +74,11 @@ def extract(model: Model, nodes: Sequence[GraphNode], inputs: Sequence[ValueInfo
     for domain, version in versions.items():
         proto.opset_import.add(domain=domain, version=version)
     return proto
+
+
+def node_proto(node: GraphNode) -> Proto:
+    """Return a node as an onnx.NodeProto. Raises UnsupportedError and ConversionError as `extract` does."""
+    return _Writer().node(node)
 
 
 def _opsets(graph: Graph, imported: Dict[str, int]) -> Dict[str, int]:

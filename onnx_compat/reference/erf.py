@@ -6,13 +6,13 @@ Their derivatives follow from erf'(x) = 2 / sqrt(pi) * exp(-x^2).
 
 import functools
 import math
-from typing import Any, List
+from typing import Any, List, Tuple
 
 import numpy as np
 
 from onnx_compat.reference.arrays import Array
 
-__all__ = ["erf"]
+__all__ = ["erf", "taylor_series"]
 
 _STEPS = 16  # grid points between two integers
 _END = 6  # erf is 1 in float64 from here on
@@ -33,6 +33,14 @@ def erf(x: Array) -> Any:
     for coefficients in series[-2::-1]:
         total = total * offset + coefficients.take(index)
     return np.where(np.isnan(x), x, np.copysign(total, x)).astype(x.dtype, copy=False)
+
+
+def taylor_series(dtype: np.dtype) -> Tuple[int, int, List[Any]]:
+    """Return the grid points between two integers, the last integer, and the coefficients of the Taylor series.
+
+    The coefficients are in ascending order of the power, each an array of the float `dtype` over all grid points.
+    """
+    return _STEPS, _END, _series(dtype.char)
 
 
 @functools.lru_cache(maxsize=None)

@@ -73,6 +73,8 @@ class Interpreter:
     - tolerant: whether to go on after a node that raises an OnnxCompatError. An InvalidModelError, a LimitError and an
       unexpected error of a custom operator are raised in any case.
     - watch: called with the name and the value of each input and each named node output of the outermost graph.
+    - observe: called with each node, also of subgraphs, its input values and its results, each time that its meaning is
+      applied. A value that could not be computed is neither a Tensor nor another traced value.
 
     A tolerant interpreter fills `failed` (node name -> error) and `unseen`. `unseen` has the names of the nodes that
     were skipped, because they depend on a failed node or on an input without a value.
@@ -83,10 +85,12 @@ class Interpreter:
         natives: Optional[Natives] = None,
         tolerant: bool = False,
         watch: Optional[Callable[[str, Any], None]] = None,
+        observe: Optional[Callable[[GraphNode, Sequence[Any], Sequence[Any]], None]] = None,
     ) -> None:
         self.natives: Natives = natives or {}
         self.tolerant = tolerant
         self.watch = watch
+        self.observe = observe
         #: Node name -> "native" or "composed".
         self.done: Dict[str, str] = {}
         self.failed: Dict[str, OnnxCompatError] = {}
@@ -169,6 +173,12 @@ class Interpreter:
         return expiring
 
     def _apply(self, node: GraphNode, scope: Scope, graph: Graph) -> Sequence[Any]:
+        results = self._compute(node, scope, graph)
+        if self.observe is not None:
+            self.observe(node, [scope.get(name) for name in node.inputs], results)
+        return results
+
+    def _compute(self, node: GraphNode, scope: Scope, graph: Graph) -> Sequence[Any]:
         trace = current_trace()
         outer, trace.origin = trace.origin, Origin(node.name, node.operator, node.opset)
         try:

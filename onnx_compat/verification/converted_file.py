@@ -23,6 +23,7 @@ from onnx_compat.model import TensorType, ValueInfo
 from onnx_compat.model.first_bytes import ONNX, check_suffix, kind_of_file
 from onnx_compat.shim.forks import ForkGuard
 from onnx_compat.shim.interface import Compiled, Port, Shim
+from onnx_compat.verification.onnx_file import OnnxFile, open_onnx
 
 __all__ = ["ConvertedFile", "flatten_sequences", "match_format", "no_reader_error", "open_converted"]
 
@@ -95,8 +96,8 @@ class ConvertedFile:
 @typed_errors
 def open_converted(
     path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None, signature: Optional[str] = None
-) -> Union[ConvertedFile, Bundle]:
-    """Open a converted file on a shim. Return a `ConvertedFile`, or a `Bundle` if the file is a bundle.
+) -> Union[ConvertedFile, Bundle, OnnxFile]:
+    """Open a converted file on a shim. Return a `ConvertedFile`, a `Bundle` or an `OnnxFile`, by its suffix.
 
     - shim: the name of a shim. None selects the first installed shim that reads the format and works.
     - signature: the signature to run; None: the default signature.
@@ -123,8 +124,10 @@ def open_converted(
         if signature is not None:
             raise InputError("the bundle '%s' has no signatures" % target, hint="leave the signature out")
         return load_bundle(target, shim)
+    if target.suffix.lower() == ".onnx":
+        return open_onnx(target, shim, signature)
     refusals: List[str] = []
-    for name in [shim] if shim else [*selection.installed_shims(), selection.REFERENCE]:
+    for name in [shim] if shim else selection.all_shims():
         try:
             reader = selection.find(name)
         except ShimError as error:

@@ -28,6 +28,7 @@ from onnx_compat.verification.generate import generate
 from onnx_compat.verification.intermediate_values import InBundle, InFile, OnShim
 from onnx_compat.verification.layers import Subject, examine_layers
 from onnx_compat.verification.npz import load_inputs
+from onnx_compat.verification.onnx_file import OnnxFile
 from onnx_compat.verification.oracle import REFERENCE, Answer, optimised_outputs, run_oracle
 from onnx_compat.verification.quantizing_nodes import quantizing_nodes
 from onnx_compat.verification.report import FedInput, Report
@@ -104,6 +105,8 @@ def verify(
         subject = "shim %s" % runnable.shim
     else:
         runnable = open_converted(converted, shim, signature)
+        if layers and isinstance(runnable, OnnxFile):
+            raise InputError("the values of nodes of an .onnx file are not compared", hint="verify it without layers")
         subject = "%s on shim %s" % (os.path.basename(os.path.normpath(os.fspath(converted))), runnable.shim)
     names = [spec.name for spec in loaded.outputs]
     asks_oracle_first = feeds.seed is not None and not all(map(_is_fixed, loaded.inputs))
@@ -233,7 +236,7 @@ def _check_signature(signature: Optional[str], converted: Union[str, "os.PathLik
 
 
 def _run_subject(
-    runnable: Union[Runnable, ConvertedFile, Bundle],
+    runnable: Union[Runnable, ConvertedFile, Bundle, OnnxFile],
     model: Model,
     feeds: "_Feeds",
     channels_last: Sequence[str],

@@ -40,7 +40,10 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(selection, "_WARNED", set())
         monkeypatch.setattr(selection, "_OURS", set())
         monkeypatch.setattr(selection, "_LOADED", dict(selection._LOADED, **fakes_by_name))
-        monkeypatch.setattr(selection, "installed_shims", lambda: dict.fromkeys(fakes_by_name))
+        core = [name for name in fakes_by_name if name == "onnx"]
+        monkeypatch.setattr(selection, "core_shims", lambda: [*core, "reference"])
+        frameworks = [name for name in fakes_by_name if name != "onnx"]
+        monkeypatch.setattr(selection, "installed_shims", lambda: dict.fromkeys(frameworks))
 
     yield environment
     for fake in fakes_by_name.values():
@@ -50,6 +53,22 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_without_shims_the_reference_is_selected(environment: Any) -> None:
     environment()
     assert decide() == ("reference", "no installed shim works here", {})
+
+
+def test_onnxruntime_comes_after_the_frameworks_and_before_the_reference(environment: Any) -> None:
+    environment(Fake("onnx"), Fake("one"))
+    assert decide()[0] == "one"
+    environment(Fake("one", works=False))
+    assert decide()[:2] == ("onnx", "no installed shim works here, and onnxruntime does")
+    environment(Fake("onnx", works=False))
+    assert decide()[0] == "reference"
+    assert [info.name for info in shims()] == ["one", "onnx", "reference"]
+
+
+def test_an_imported_onnxruntime_does_not_come_before_a_framework(environment: Any) -> None:
+    environment(Fake("onnx"), Fake("one"))
+    sys.modules["framework_onnx"] = types.ModuleType("framework_onnx")
+    assert decide()[0] == "one"
 
 
 def test_the_first_shim_that_works_is_used_each_time(environment: Any) -> None:

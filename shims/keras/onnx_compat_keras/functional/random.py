@@ -32,7 +32,9 @@ class Random(Shape):
         drawn, steps = self._draw("uniform", shape, dtype, seed), 2.0 ** _DIGITS[dtype.name]
         if isinstance(drawn, Known):
             return Known((np.floor(drawn.array * steps) / steps).astype(dtype.numpy), dtype)
-        return self.ops.cast(self.ops.multiply(self.ops.floor(self.ops.multiply(drawn, steps)), 1 / steps), storage(dtype))
+        return self.ops.cast(
+            self.ops.multiply(self.ops.floor(self.ops.multiply(drawn, steps)), 1 / steps), storage(dtype)
+        )
 
     def random_normal(self, shape: Sizes, dtype: DType, seed: Optional[float] = None) -> Handle:
         drawn = self._draw("normal", shape, dtype, seed)

@@ -1,0 +1,1 @@
+"""Measure how many recorded cases converters of opsets write right, for several targets: `nox -s retarget`."""

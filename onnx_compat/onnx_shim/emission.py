@@ -1,0 +1,183 @@
+"""Write programs as ONNX: as the nodes of a fragment, or as a whole model."""
+
+from typing import Any, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import dtypes
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
+from onnx_compat.model.initializer import Initializer
+from onnx_compat.model.names import Names
+from onnx_compat.model.types import TensorType
+from onnx_compat.model.write import to_proto
+from onnx_compat.onnx_shim.emitter import OnnxEmitter
+from onnx_compat.onnx_shim.graph_builder import Value, Writing
+from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.signatures import newest_opset
+from onnx_compat.shim.emission import emit
+from onnx_compat.shim.interface import Port, Program
+
+__all__ = ["Fragment", "emit_fragment", "write_program", "write_values"]
+
+#: An onnx.ModelProto: `onnx` is imported late.
+ModelProto = Any
+
+
+class Fragment(NamedTuple):
+    """A part of a graph: nodes in topological order, and the constants that they read.
+
+    - initializers: name -> initializer.
+    - opsets: domain -> version, of the operators of the nodes.
+    """
+
+    nodes: Tuple[GraphNode, ...]
+    initializers: Dict[str, Initializer]
+    opsets: Dict[str, int]
+
+
+def emit_fragment(
+    program: Program,
+    offer: Offer,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    prefix: str = "",
+    taken_names: Collection[str] = (),
+    carriers: bool = False,
+    entropy_name: str = "",
+) -> Fragment:
+    """Return the nodes that compute a program on a target. The program was recorded with an `OnnxEmitter`.
+
+    - input_names: the names of the values that the nodes read as the inputs of the program. They may repeat.
+    - output_names: the names of the values that the nodes compute. Each is the output of a node.
+    - prefix: the beginning of all other names. They differ from `taken_names`, and from the names of ports.
+    - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
+    - entropy_name: the name of an int64 scalar, a random number at each run, from which random numbers are computed. By
+      default operators draw them.
+
+    Raises UnsupportedError, with the node of the model, for what the target cannot express.
+    """
+    emitter = OnnxEmitter(offer)
+    emitter.has_entropy = bool(entropy_name)
+    carried = [(port, _carrier(port.dtype)) for port in program.inputs]
+    inputs = [emitter.placeholder_of(kind if carriers else port.dtype, port.shape) for port, kind in carried]
+    handles = [emitter.convert(value, kind) for value, (_, kind) in zip(inputs, carried)]
+    results = emit(program.region, emitter, handles)
+    if not carriers:
+        results = [_convert_result(emitter, result, port.dtype) for result, port in zip(results, program.outputs)]
+    if entropy_name:
+        inputs, input_names = [*inputs, emitter.entropy()], [*input_names, entropy_name]
+    return _write_scope(emitter, inputs, results, input_names, output_names, prefix, taken_names)
+
+
+def _write_scope(
+    emitter: OnnxEmitter,
+    inputs: Sequence[Value],
+    results: Sequence[Value],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    prefix: str = "",
+    taken_names: Collection[str] = (),
+) -> Fragment:
+    """Return the calls of an emitter that `results` depend on as nodes. Other arguments: see `emit_fragment`."""
+    scope = emitter.builder.scope
+    scope.inputs = tuple(inputs)
+    for result in results:
+        scope.outputs += (emitter.graph_output(result),)
+    offer = emitter.offer
+    writing = Writing(Names({*taken_names, *input_names, *output_names}), prefix, offer.opsets)
+    for value, name in [*zip(inputs, input_names), *zip(scope.outputs, output_names)]:
+        writing.name(value, name)
+    nodes = writing.nodes(scope)
+    return Fragment(tuple(nodes), writing.initializers, {"": offer.opset, **_domains(nodes)})
+
+
+def _carrier(dtype: DType) -> DType:
+    return dtypes.string if dtype.kind == "s" else DType.of(dtype.numpy)
+
+
+def _convert_result(emitter: OnnxEmitter, value: Value, dtype: DType) -> Value:
+    """Return a result in its own dtype, which its values have already."""
+    flags = {"saturate": 0} if dtype.bits == 8 and dtype.format is not None else {}
+    return emitter.convert(value, dtype, **flags)
+
+
+def _domains(nodes: Sequence[GraphNode]) -> Dict[str, int]:
+    return {node.domain: node.opset for node in _all_nodes(nodes)}
+
+
+def _all_nodes(nodes: Sequence[GraphNode]) -> List[GraphNode]:
+    return [inner for node in nodes for inner in [node, *_inner(node)]]
+
+
+def _inner(node: GraphNode) -> List[GraphNode]:
+    return [inner for graph in node.subgraphs() for inner in graph.walk()]
+
+
+def write_values(
+    emitter: OnnxEmitter,
+    inputs: Sequence[Value],
+    results: Sequence[Value],
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+) -> ModelProto:
+    """Return a model of the calls of an emitter that compute `results` from `inputs`."""
+    fragment = _write_scope(emitter, inputs, results, input_names, output_names)
+    ports = [
+        [ValueInfo(name, TensorType(value.dtype, value.shape)) for name, value in zip(names, values)]
+        for names, values in ((input_names, inputs), (output_names, results))
+    ]
+    graph = Graph("graph", ports[0], ports[1], fragment.nodes, fragment.initializers)
+    return to_proto(Model(graph, fragment.opsets, 0))
+
+
+def write_program(
+    program: Program,
+    opset: Optional[int] = None,
+    ir_version: Optional[int] = None,
+    offer: Optional[Offer] = None,
+    carriers: bool = False,
+    entropy_name: str = "",
+) -> ModelProto:
+    """Return a program as an onnx.ModelProto. The program was recorded with an `OnnxEmitter`.
+
+    - opset: the version of ai.onnx. `offer` replaces it: a target that has only some operators of its operator set.
+    - ir_version: the version of the file format; by default the oldest that the operator sets and dtypes need.
+      Before version 4, each initializer is an input too.
+    - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
+    - entropy_name: the name of another input, the last one, if random numbers are computed: see `emit_fragment`.
+
+    Raises UnsupportedError for what the target cannot express, and for an IR version that is too old.
+    """
+    if offer is None:
+        offer = Offer(newest_opset() if opset is None else opset)
+    names = Names([entropy_name])
+    inputs, outputs = ([names.fresh(port.name) for port in ports] for ports in (program.inputs, program.outputs))
+    fragment = emit_fragment(program, offer, inputs, outputs, "", (), carriers, entropy_name)
+    ports = [
+        [ValueInfo(name, _type(port, carriers)) for name, port in zip(given, of)]
+        for given, of in ((inputs, program.inputs), (outputs, program.outputs))
+    ]
+    if entropy_name and any(entropy_name in node.inputs for node in _all_nodes(fragment.nodes)):
+        ports[0].append(ValueInfo(entropy_name, TensorType(dtypes.int64, ())))
+    graph = Graph(program.name or "graph", ports[0], ports[1], fragment.nodes, fragment.initializers)
+    proto = to_proto(Model(graph, fragment.opsets, 0))
+    return proto if ir_version is None else _with_ir_version(proto, ir_version)
+
+
+def _type(port: Port, carriers: bool) -> TensorType:
+    return TensorType(_carrier(port.dtype) if carriers else port.dtype, port.shape)
+
+
+def _with_ir_version(proto: ModelProto, version: int) -> ModelProto:
+    """Set the IR version of a model, in place. Raises UnsupportedError if the model needs a later one."""
+    needed = proto.ir_version if proto.ir_version > 4 else 3
+    if version < needed:
+        raise UnsupportedError("the model needs IR version %d, not %d" % (needed, version))
+    proto.ir_version = version
+    if version < 4:
+        for tensor in proto.graph.initializer:
+            port = proto.graph.input.add(name=tensor.name)
+            port.type.tensor_type.elem_type = tensor.data_type
+            for size in tensor.dims:
+                port.type.tensor_type.shape.dim.add(dim_value=size)
+    return proto

@@ -1,0 +1,286 @@
+"""The base of all families: calls of operators, in the form and the dtypes that the target has."""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir import Spec, dtypes
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.onnx_shim import dtype_ladders
+from onnx_compat.onnx_shim.dtype_ladders import EXACT, WRAPPING
+from onnx_compat.onnx_shim.graph_builder import GraphBuilder, Scope, Value
+from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.signatures import newest_opset, signature_of
+from onnx_compat.onnx_shim.spelling import Spelling, respell
+from onnx_compat.shim.emission import Sizes, emit
+from onnx_compat.shim.interface import Emitter
+from onnx_compat.tracing.values import Tensor
+
+__all__ = ["EXACT", "WRAPPING", "Calls", "Shape", "broadcast_shape", "without_axes"]
+
+Shape = Sequence[Any]
+Operand = Union[Value, float, bool, str]
+
+
+def broadcast_shape(*shapes: Shape) -> Tuple[Optional[int], ...]:
+    """Return the shape to which shapes broadcast; None for a size that is not known. A size of 1 gives way."""
+    rank = max(map(len, shapes))
+    merged: List[Optional[int]] = []
+    for axis in range(-rank, 0):
+        sizes = [shape[axis] for shape in shapes if -axis <= len(shape)]
+        fixed = [size for size in sizes if size is not None and size != 1]
+        merged.append(fixed[0] if fixed else None if None in sizes else 1)
+    return tuple(merged)
+
+
+def without_axes(shape: Shape, axes: Sequence[int]) -> Tuple[Any, ...]:
+    """Return a shape without some of its axes."""
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+
+
+class Calls(Emitter):
+    """Calls operators of the target, for the primitives of the families.
+
+    A call is given in the form of the newest version of the operator that the installed onnx knows. It is spelled for
+    the version of the target.
+    """
+
+    layout = "channels_first"
+    filter_layout = "OIHW"
+
+    def __init__(self, offer: Offer) -> None:
+        self.offer = offer
+        self.builder = GraphBuilder()
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+    def attempts(
+        self,
+        operator: str,
+        inputs: Sequence[Optional[Value]],
+        results: Sequence[Tuple[DType, Shape]],
+        domain: str = "",
+        **attributes: Any,
+    ) -> Optional[Tuple[Value, ...]]:
+        """Call an operator as it is. Return its results, whose dtypes and shapes are given. None: the target lacks it."""
+        target = self.offer.signature(operator, domain)
+        newest = signature_of(domain, operator, self.newest(domain))
+        if target is None or newest is None:
+            return None
+        spelled = respell(Spelling(tuple(inputs), attributes), newest, target, _elements, self.vector)
+        if spelled is None:
+            return None
+        arguments, attributes = spelled
+        kinds = [None if value is None else value.dtype for value in arguments]
+        if not self.offer.has(operator, kinds, [dtype for dtype, _ in results], attributes, domain):
+            return None
+        values = [Value(dtype, shape) for dtype, shape in results]
+        return self.builder.call(operator, arguments, values, attributes, domain)
+
+    def newest(self, domain: str) -> int:
+        """Return the version of a domain in whose form calls are given."""
+        return newest_opset() if not domain else self.offer.opsets.get(domain, 1)
+
+    def attempt(
+        self,
+        operator: str,
+        values: Sequence[Value],
+        rest: Sequence[Optional[Value]] = (),
+        ladder: Dict[str, Tuple[str, ...]] = EXACT,
+        result: Optional[DType] = None,
+        shape: Optional[Shape] = None,
+        first: Sequence[Optional[Value]] = (),
+        **attributes: Any,
+    ) -> Optional[Value]:
+        """Call an operator with one result, in the first dtype of a ladder that the target's operator takes.
+
+        - values: the inputs of one dtype, which are cast. `first` are the inputs before them, `rest` those after.
+        - result: the dtype of the result. By default it has the dtype of `values`, and is cast back.
+        - shape: the shape of the result, by default that to which `values` broadcast.
+
+        None: the target has no such operator for these dtypes.
+        """
+        dtype = values[0].dtype
+        size = broadcast_shape(*[value.shape for value in values]) if shape is None else shape
+        for kind in self.kinds(dtype, ladder):
+            cast = [self.convert(value, kind) for value in values] if kind != dtype else list(values)
+            outputs = self.attempts(operator, [*first, *cast, *rest], [(result or kind, size)], **attributes)
+            if outputs is not None:
+                return outputs[0] if result is not None else self.convert(outputs[0], dtype)
+        return None
+
+    def call(self, operator: str, values: Sequence[Value], *args: Any, **params: Any) -> Value:
+        """Call an operator as `attempt` does. Raises UnsupportedError if the target lacks it for these dtypes."""
+        outputs = self.attempt(operator, values, *args, **params)
+        if outputs is None:
+            raise self.refusal(operator, values[0].dtype)
+        return outputs
+
+    def refusal(self, subject: str, dtype: DType) -> UnsupportedError:
+        """Return the error that the target has no operator for a dtype. `subject` is the operator, or what is missing."""
+        return UnsupportedError(
+            "opset %d has no %s for %s%s" % (self.offer.opset, subject, dtype.name, self.offer.origin_text),
+            hint="choose a later opset, or a runtime with this operator",
+        )
+
+    def compose(self, function: Callable[..., Any], *values: Value) -> Any:
+        """Emit a function over Tensors: what the target lacks, made of other primitives.
+
+        Return the results of `function` as values: a single one, or a tuple. Constants are known Tensors in it.
+        """
+        from onnx_compat.tracing.trace import Trace
+
+        open_values = [value for value in values if value.array is None]
+
+        def body(*tensors: Tensor) -> List[Tensor]:
+            rest = list(tensors)
+            given = [rest.pop(0) if v.array is None else Tensor(v.dtype, v.array.shape, v.array) for v in values]
+            results = function(*given)
+            return list(results) if isinstance(results, (list, tuple)) else [results]
+
+        with Trace().active() as trace:
+            region = trace.region([Spec(value.dtype, value.shape) for value in open_values], body)
+        outputs = emit(region, self, open_values)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def kinds(self, dtype: DType, ladder: Dict[str, Tuple[str, ...]]) -> List[DType]:
+        """Return the dtypes of a ladder that the target can cast to and back, the dtype itself first."""
+        wider = dtype_ladders.candidates(dtype, ladder)
+        return [kind for kind in wider if self.has_cast(dtype, kind) and self.has_cast(kind, dtype)]
+
+    # -- dtypes --------------------------------------------------------------------------------------------------------
+    def has_cast(self, source: DType, target: DType) -> bool:
+        """Whether the target can cast between two dtypes, or they are the same."""
+        return source == target or self.offer.has("Cast", [source], [target], {"to": target.onnx})
+
+    def convert(self, value: Value, dtype: DType, **attributes: Any) -> Value:
+        """Return a value cast to another dtype, as Cast does it; a constant of native dtypes is cast at once.
+
+        Raises UnsupportedError if the target cannot cast between the dtypes.
+        """
+        if value.dtype == dtype:
+            return value
+        if value.array is not None and dtype.native and value.dtype.native and "s" not in dtype.kind + value.dtype.kind:
+            with np.errstate(all="ignore"):
+                return self.builder.constant(value.array.astype(dtype.numpy), dtype)
+        outputs = self.attempts("Cast", [value], [(dtype, value.shape)], to=dtype.onnx, **attributes)
+        if outputs is None:
+            raise self.refusal("Cast to %s" % dtype.name, value.dtype)
+        return outputs[0]
+
+    # -- values --------------------------------------------------------------------------------------------------------
+    def constant(self, array: np.ndarray, dtype: DType) -> Value:
+        """Return the constant with these elements, as a value of its carrier."""
+        carrier = dtypes.string if dtype.kind == "s" else DType.of(dtype.numpy)
+        return self.builder.constant(np.asarray(array), carrier)
+
+    def vector(self, elements: Any) -> Value:
+        """Return a constant of integers, as int64, or of floats, with their own dtype."""
+        array = np.asarray(elements)
+        array = array if array.dtype.kind == "f" and array.size else array.astype(np.int64)
+        return self.builder.constant(array, DType.of(array.dtype))
+
+    def scalar(self, number: Operand, dtype: DType) -> Value:
+        """Return a constant without axes. A value is returned unchanged."""
+        if isinstance(number, Value):
+            return number
+        with np.errstate(all="ignore"):
+            return self.builder.constant(np.asarray(number).astype(dtype.numpy), dtype)
+
+    def sizes_value(self, sizes: Sizes) -> Value:
+        """Return sizes as an int64 vector: a constant if they are known."""
+        known = sizes.known
+        value: Value = sizes.tensor if known is None else self.vector(list(known))
+        return value
+
+    def dim(self, handle: Value, axis: int) -> Any:
+        """Return the length of an axis: an int if it is known, else a scalar."""
+        size = handle.shape[axis]
+        return int(size) if size is not None else self.pick(self.shape_value(handle), axis)
+
+    def shape_value(self, handle: Value) -> Value:
+        """Return the shape of a value as an int64 vector; a constant if it is known."""
+        if None not in handle.shape:
+            return self.vector(list(handle.shape))
+        return self.result("Shape", [handle], dtypes.int64, (handle.rank,))
+
+    def result(
+        self, operator: str, inputs: Sequence[Optional[Value]], kind: DType, shape: Shape, **attributes: Any
+    ) -> Value:
+        """Call an operator with one result as it is. Raises UnsupportedError if the target lacks it."""
+        outputs = self.attempts(operator, inputs, [(kind, shape)], **attributes)
+        if outputs is None:
+            raise self.refusal(operator, next(value.dtype for value in inputs if value is not None))
+        return outputs[0]
+
+    def pick(self, vector: Value, index: int) -> Value:
+        """Return an element of a vector as a scalar."""
+        return self.result("Gather", [vector, self.vector(index)], vector.dtype, (), axis=0)
+
+    def element(self, handle: Value, index: Optional[int]) -> Any:
+        """Return an element of an integer vector, or a scalar itself: an int if it is known, else an int64 scalar."""
+        if handle.array is not None:
+            return int(handle.array.reshape(-1)[index or 0])
+        value = self.convert(handle, dtypes.int64)
+        return value if index is None else self.pick(value, index)
+
+    def stack(self, scalars: Sequence[Value]) -> Value:
+        """Return the vector of int64 scalars."""
+        if all(scalar.array is not None for scalar in scalars):
+            return self.vector([int(scalar.array.reshape(())) for scalar in scalars if scalar.array is not None])
+        vectors = [self.flat(scalar) for scalar in scalars]
+        return vectors[0] if len(vectors) == 1 else self.join(vectors)
+
+    def flat(self, x: Value) -> Value:
+        """Return the elements of a value as a vector."""
+        if x.array is not None:
+            return self.builder.constant(x.array.reshape(-1), x.dtype)
+        count = _count(x.shape)
+        return self.call("Reshape", [x], [self.vector([-1])], WRAPPING, shape=(count,))
+
+    def join(self, vectors: Sequence[Value]) -> Value:
+        """Return vectors of one dtype as one vector."""
+        sizes = [vector.shape[0] for vector in vectors]
+        count = None if None in sizes else sum(size or 0 for size in sizes)
+        return self.call("Concat", list(vectors), ladder=WRAPPING, shape=(count,), axis=0)
+
+    def placeholder(self, spec: Spec) -> Value:
+        """Return a value without a producer. Raises UnsupportedError if the target lacks the dtype."""
+        carrier = dtypes.string if spec.dtype.kind == "s" else DType.of(spec.dtype.numpy)
+        return self.placeholder_of(carrier, spec.shape)
+
+    def placeholder_of(self, dtype: DType, shape: Shape) -> Value:
+        """Return a value of this dtype without a producer. Raises UnsupportedError if the target lacks the dtype."""
+        if not self.offer.holds(dtype):
+            raise self.refusal("tensors", dtype)
+        return Value(dtype, shape)
+
+    def name_value(self, handle: Value, name: str) -> None:
+        """Let the value have this name, if it has no wish yet and is no constant."""
+        if handle.array is None and not handle.wish:
+            handle.wish = name
+
+    def graph_output(self, value: Value) -> Value:
+        """Return a value that a call of the innermost scope computes: the value itself, or a copy by Identity."""
+        scope: Scope = self.builder.scope
+        if scope.defines(value) and not any(value is output for output in scope.outputs):
+            return value
+        copy = Value(value.dtype, value.shape)
+        scope.calls.append(scope_identity(value, copy))
+        return copy
+
+
+def scope_identity(value: Value, copy: Value) -> Any:
+    """Return a call of Identity."""
+    from onnx_compat.onnx_shim.graph_builder import Call
+
+    return Call("Identity", (value,), (copy,), {}, "")
+
+
+def _count(shape: Shape) -> Optional[int]:
+    """Return the number of elements; None if a size is not known."""
+    return None if None in shape else int(np.prod(np.asarray(shape, np.int64)))
+
+
+def _elements(value: Value) -> Optional[np.ndarray]:
+    return value.array

@@ -1,0 +1,87 @@
+"""The operators that a target offers: an operator set of ONNX, as far as the installed onnx knows it."""
+
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.onnx_shim.signatures import Signature, newest_opset, signature_of
+
+__all__ = ["OLDEST", "Offer", "OperatorOffer"]
+
+#: The oldest operator set for which every primitive has a lowering or a declared gap.
+OLDEST = 9
+
+Dtypes = Sequence[Optional[DType]]
+
+
+class OperatorOffer:
+    """The abilities of a target: the operators of an operator set, with their dtypes.
+
+    opsets: domain -> version, of ai.onnx ("") and of any other domain that the target has.
+    """
+
+    def __init__(self, opset: int, opsets: Optional[Mapping[str, int]] = None) -> None:
+        """Raises UnsupportedError for an operator set below the oldest, or newer than the installed onnx knows."""
+        newest = newest_opset()
+        if not OLDEST <= opset <= newest:
+            raise UnsupportedError(
+                "there is no writer for opset %s" % opset,
+                hint="choose an opset from %d to %d; a later onnx knows newer ones" % (OLDEST, newest),
+            )
+        self.opsets: Dict[str, int] = {"": opset, **(opsets or {})}
+
+    @property
+    def opset(self) -> int:
+        """The version of ai.onnx."""
+        return self.opsets[""]
+
+    def signature(self, operator: str, domain: str = "") -> Optional[Signature]:
+        """Return the signature of an operator at the target's version. None: the target lacks the operator."""
+        version = self.opsets.get(domain)
+        return None if version is None else signature_of(domain, operator, version)
+
+    def has(
+        self,
+        operator: str,
+        inputs: Dtypes,
+        outputs: Dtypes,
+        attributes: Optional[Mapping[str, Any]] = None,
+        domain: str = "",
+    ) -> bool:
+        """Whether the target has an operator for these dtypes of inputs and outputs, with these attributes.
+
+        A dtype of None is an omitted value.
+        """
+        signature = self.signature(operator, domain)
+        if signature is None or any(name not in signature.attributes for name in attributes or ()):
+            return False
+        return signature.takes(inputs, outputs)
+
+    def has_call(
+        self,
+        operator: str,
+        inputs: Dtypes,
+        outputs: int,
+        attributes: Optional[Mapping[str, Any]] = None,
+        domain: str = "",
+    ) -> bool:
+        """Whether the target has an operator for these dtypes of inputs, with these attributes and this number of outputs."""
+        signature = self.signature(operator, domain)
+        if signature is None or any(name not in signature.attributes for name in attributes or ()):
+            return False
+        return signature.takes(inputs, [None] * outputs)
+
+    #: Where the operators come from, for messages.
+    origin_text = ""
+
+    def reliable(self, behaviour: str) -> bool:
+        """Whether the target behaves as the specification says. A runtime may not: see `onnx_shim.runtime`."""
+        return True
+
+    def holds(self, dtype: DType) -> bool:
+        """Whether the target has tensors of a dtype: whether Identity takes them."""
+        return self.has("Identity", [dtype], [dtype])
+
+
+#: The short name, which the rest of the package uses.
+Offer = OperatorOffer

@@ -1,0 +1,209 @@
+"""Probe the installed onnxruntime: the newest operator set, the kernels by dtype, and its quirks.
+
+Nothing is concluded from its version. Each question is answered by a trial: a session of a graph with one node, which
+takes a tenth of a millisecond. The answers are kept for the life of the process.
+"""
+
+import threading
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
+from onnx_compat.model.initializer import Constant
+from onnx_compat.model.types import TensorType
+from onnx_compat.model.versions import NEWEST
+from onnx_compat.model.write import to_proto
+from onnx_compat.onnx_shim.behaviours import BEHAVIOURS, Example
+from onnx_compat.onnx_shim.emission import write_values
+from onnx_compat.onnx_shim.emitter import OnnxEmitter
+from onnx_compat.onnx_shim.graph_builder import Scope, Value
+from onnx_compat.onnx_shim.operator_sets import OLDEST, Offer
+from onnx_compat.onnx_shim.signatures import newest_opset
+
+__all__ = ["RuntimeOffer", "open_session", "runtime_offer"]
+
+#: The optional module `onnxruntime` has no types.
+Session = Any
+
+Dtypes = Sequence[Optional[DType]]
+
+#: Operators that every release of onnx gives a new version: an operator set without kernels for them is of no use.
+_COMMON = ("Identity", "Reshape", "Transpose", "Shape", "Cast")
+
+
+def open_session(
+    content: bytes, providers: Sequence[Any] = ("CPUExecutionProvider",), is_trial: bool = False
+) -> Session:
+    """Return an InferenceSession that logs nothing. Errors of onnxruntime pass.
+
+    is_trial: whether onnxruntime neither optimises the model nor starts threads.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if is_trial:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(content, options, providers=list(providers))
+
+
+def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[str, int]) -> bool:
+    """Whether onnxruntime opens a session of one node, whose values have these dtypes and any shape."""
+    ports = [
+        [ValueInfo(name, None if dtype is None else TensorType(dtype)) for name, dtype in zip(names, dtypes) if name]
+        for names, dtypes in ((node.inputs, inputs), (node.outputs, outputs))
+    ]
+    graph = Graph("trial", ports[0], ports[1], [node])
+    try:
+        open_session(to_proto(Model(graph, opsets, 0)).SerializeToString(), is_trial=True)
+    except Exception:  # noqa: BLE001 (its errors have no common base)
+        return False
+    return True
+
+
+class RuntimeOffer(Offer):
+    """The operators of an operator set for which the installed onnxruntime has a kernel."""
+
+    origin_text = " in the installed onnxruntime"
+
+    def __init__(self, opset: int) -> None:
+        super().__init__(opset)
+        self._kernels: Dict[Any, bool] = {}
+        self._behaviours: Dict[str, bool] = {}
+        self._lock = threading.Lock()
+
+    def has(
+        self,
+        operator: str,
+        inputs: Dtypes,
+        outputs: Dtypes,
+        attributes: Optional[Mapping[str, Any]] = None,
+        domain: str = "",
+    ) -> bool:
+        """Whether the operator set has an operator for these dtypes, and onnxruntime a kernel for it."""
+        if not super().has(operator, inputs, outputs, attributes, domain):
+            return False
+        attributes = attributes or {}
+        if any(isinstance(value, (Scope, Graph)) for value in attributes.values()):
+            return True  # If, Loop and Scan, which take every dtype
+        key = (domain, operator, _names(inputs), _names(outputs), _summary(attributes))
+        with self._lock:
+            if key not in self._kernels:
+                self._kernels[key] = self._try(operator, inputs, outputs, attributes, domain)
+            return self._kernels[key]
+
+    def has_call(
+        self,
+        operator: str,
+        inputs: Dtypes,
+        outputs: int,
+        attributes: Optional[Mapping[str, Any]] = None,
+        domain: str = "",
+    ) -> bool:
+        """Whether the operator set has an operator for these dtypes of inputs, and onnxruntime a kernel for it."""
+        if not super().has_call(operator, inputs, outputs, attributes, domain):
+            return False
+        key = (domain, operator, _names(inputs), outputs, _summary(attributes or {}))
+        with self._lock:
+            if key not in self._kernels:
+                unknown = [None] * outputs
+                self._kernels[key] = self._try(operator, inputs, unknown, attributes or {}, domain)
+            return self._kernels[key]
+
+    def _try(self, operator: str, inputs: Dtypes, outputs: Dtypes, attributes: Mapping[str, Any], domain: str) -> bool:
+        names = ["i%d" % k if dtype is not None else "" for k, dtype in enumerate(inputs)]
+        results = ["o%d" % k for k in range(len(outputs))]
+        node = GraphNode(operator, names, results, attributes, domain, self.opsets[domain], "trial")
+        return _can_load(node, inputs, outputs, {"": self.opset, domain: self.opsets[domain]})
+
+    def reliable(self, behaviour: str) -> bool:
+        """Whether onnxruntime computes a small example as the specification says: see `behaviours`.
+
+        True for a behaviour without an example, and for an operator that onnxruntime lacks: `has` tells this.
+        """
+        if behaviour not in BEHAVIOURS:
+            return True
+        with self._lock:
+            if behaviour not in self._behaviours:
+                self._behaviours[behaviour] = _shows(BEHAVIOURS[behaviour], self.opset)
+            return self._behaviours[behaviour]
+
+
+def _shows(example: Example, opset: int) -> bool:
+    """Whether onnxruntime gives the expected result of an example. An error counts as another result.
+
+    True if the operator set lacks the operator, or has no form for the example.
+    """
+    emitter = OnnxEmitter(Offer(opset))
+    arrays = [(array, DType.of(array)) for array in example.inputs]
+    values = [
+        emitter.constant(array, kind)
+        if position >= example.fed and (kind.kind == "i" or not array.ndim)
+        else Value(kind, array.shape)
+        for position, (array, kind) in enumerate(arrays)
+    ]
+    dtype = values[0].dtype
+    types = [(dtype, example.expected.shape), (DType.of("int64"), ())][: example.results]
+    results = emitter.attempts(example.operator, values, types, **example.attributes)
+    if results is None:
+        return True
+    fed = {"i%d" % k: array for k, (array, _) in enumerate(arrays) if values[k].array is None}
+    inputs = [value for value in values if value.array is None]
+    proto = write_values(emitter, inputs, [results[0]], list(fed), ["o"])
+    try:
+        (result,) = open_session(proto.SerializeToString(), is_trial=True).run(["o"], fed)
+    except Exception:  # noqa: BLE001 (its errors have no common base)
+        return False
+    if dtype.kind != "f":
+        return bool(np.array_equal(result, example.expected))
+    return bool(np.array_equal(result, example.expected, equal_nan=True))
+
+
+def _names(dtypes: Dtypes) -> Tuple[Optional[str], ...]:
+    return tuple(None if dtype is None else dtype.name for dtype in dtypes)
+
+
+def _summary(attributes: Mapping[str, Any]) -> Tuple[Any, ...]:
+    """Return the attributes as far as a kernel may depend on them: numbers in lists and tensors are left out."""
+    return tuple(sorted((name, _essence(value)) for name, value in attributes.items()))
+
+
+def _essence(value: Any) -> str:
+    if isinstance(value, Constant):
+        return value.dtype.name
+    return "list of %d" % len(value) if isinstance(value, (list, tuple)) else repr(value)
+
+
+_OFFERS: Dict[Optional[int], RuntimeOffer] = {}
+
+
+def runtime_offer(opset: Optional[int] = None) -> RuntimeOffer:
+    """Return what the installed onnxruntime offers at an operator set, by default the newest that it can use.
+
+    - Raises ImportError without onnxruntime.
+    - Raises RuntimeError if onnxruntime runs no model of a known operator set.
+    - Raises UnsupportedError for an operator set that the installed onnx does not know.
+    """
+    if opset not in _OFFERS:
+        import onnxruntime  # noqa: F401 (without it, each trial would fail)
+
+        _OFFERS[opset] = _newest_offer() if opset is None else RuntimeOffer(opset)
+    return _OFFERS[opset]
+
+
+def _newest_offer() -> RuntimeOffer:
+    for opset in range(min(newest_opset(), NEWEST[""]), OLDEST - 1, -1):
+        offer = RuntimeOffer(opset)
+        if all(_has_common(offer, operator) for operator in _COMMON):
+            return offer
+    raise RuntimeError("onnxruntime runs no model of opset %d or later" % OLDEST)
+
+
+def _has_common(offer: RuntimeOffer, operator: str) -> bool:
+    float32, int64 = DType.of("float32"), DType.of("int64")
+    inputs = [float32, int64] if operator == "Reshape" else [float32]
+    output = int64 if operator in ("Shape", "Cast") else float32
+    return offer.has(operator, inputs, [output], {"to": int64.onnx} if operator == "Cast" else {})

@@ -1,0 +1,136 @@
+"""The shim of onnxruntime: a program is written as an ONNX model that the installed onnxruntime can run."""
+
+import os
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.discovery.diagnosis import error_line
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dtypes import text_carrier
+from onnx_compat.model.graph import ValueInfo
+from onnx_compat.model.types import TensorType
+from onnx_compat.onnx_shim.emission import write_program
+from onnx_compat.onnx_shim.emitter import OnnxEmitter
+from onnx_compat.onnx_shim.runtime import open_session, runtime_offer
+from onnx_compat.shim.emission import check_target
+from onnx_compat.shim.interface import Compiled, Emitter, Port, Probe, Program, Shim
+
+__all__ = ["SHIM", "OnnxShim"]
+
+
+#: The input for a random number, if the program draws random numbers.
+_ENTROPY = "onnx_compat_entropy"
+
+
+#: Kind of device -> execution provider of onnxruntime.
+_PROVIDERS = {"gpu": "CUDAExecutionProvider"}
+
+
+def _available_providers() -> Sequence[str]:
+    import onnxruntime
+
+    names: Sequence[str] = onnxruntime.get_available_providers()
+    return names
+
+
+class SessionProgram(Compiled):
+    """A program in a session of onnxruntime. `native` is the session."""
+
+    def __init__(self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[Any]) -> None:
+        self.native = open_session(content, providers)
+        self._names = [port.name for port in self.native.get_inputs()]
+        self._dtypes = list(dtypes)
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        """Run the session on the carrier arrays of the inputs. Return the carrier arrays of the outputs, in order."""
+        fed = [*arrays, np.asarray(int.from_bytes(os.urandom(7), "little"), np.int64)]
+        results = self.native.run(None, dict(zip(self._names, fed)))
+        return [_as_carrier(result, dtype) for result, dtype in zip(results, self._dtypes)]
+
+
+def _as_carrier(result: Any, dtype: np.dtype) -> np.ndarray:
+    return text_carrier(np.asarray(result)) if dtype.kind == "O" else np.asarray(result)
+
+
+def _port(info: ValueInfo) -> Port:
+    """Return a port of a file as a `Port`. Raises UnsupportedError for a value that is no tensor."""
+    if not isinstance(info.type, TensorType) or info.type.dtype is None or info.type.shape is None:
+        raise UnsupportedError("the value '%s' is no tensor of a declared type" % info.name)
+    return Port(info.name, info.type.dtype, info.type.shape)
+
+
+class OnnxShim(Shim):
+    """The shim of onnxruntime. `opset`: the operator set to write; None: the newest that onnxruntime can use."""
+
+    name = "onnx"
+    modules = ("onnxruntime",)
+    formats: Mapping[str, Tuple[str, str]] = {"onnx": (".onnx", "ONNX model")}
+    threads_start = "compile"
+
+    def __init__(self, opset: Optional[int] = None) -> None:
+        self._opset = opset
+
+    def probe(self) -> Probe:
+        """Import onnxruntime, and return its version and the newest operator set that it can use."""
+        try:
+            import onnxruntime
+        except ImportError as error:
+            return Probe(False, str(error), "onnxruntime")
+        try:
+            offer = runtime_offer(self._opset)
+        except RuntimeError as error:
+            return Probe(False, str(error), "onnxruntime", onnxruntime.__version__)
+        return Probe(True, "it runs models", "onnxruntime", onnxruntime.__version__, {"opset": offer.opset})
+
+    def emitter(self) -> Emitter:
+        """Return an emitter for the operators that the installed onnxruntime has."""
+        return OnnxEmitter(runtime_offer(self._opset))
+
+    def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
+        """Write the program as a model, and open a session for it. The ports have the dtypes of carriers.
+
+        Raises UnsupportedError for a node that onnxruntime cannot run, TargetError if the program was recorded for
+        another target, and ShimError for an unknown device.
+        """
+        check_target(program.region, self.emitter())
+        proto = write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
+        dtypes = [port.dtype.numpy for port in program.outputs]
+        try:
+            return SessionProgram(proto.SerializeToString(), dtypes, [self._provider(device)])
+        except Exception as error:
+            reason = "onnxruntime does not load the model: %s" % error_line(str(error))
+            raise UnsupportedError(reason, hint="run the model on another shim") from error
+
+    def export(self, program: Program, path: str, form: str) -> None:
+        """Write the program to a file, as a model that the installed onnxruntime can run.
+
+        Raises UnsupportedError for a node that onnxruntime cannot run.
+        """
+        proto = write_program(program, offer=runtime_offer(self._opset))
+        with open(path, "wb") as file:
+            file.write(proto.SerializeToString())
+
+    def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
+        """Load a file of `export`. Return (runnable program, inputs, outputs)."""
+        from onnx_compat.model import load
+
+        graph = load(path).graph
+        inputs, outputs = (tuple(map(_port, ports)) for ports in (graph.required, graph.outputs))
+        with open(path, "rb") as file:
+            compiled = SessionProgram(file.read(), [port.dtype.numpy for port in outputs], ["CPUExecutionProvider"])
+        return compiled, inputs, outputs
+
+    def devices(self) -> Sequence[str]:
+        """Return "cpu", and a device for each kind of execution provider that onnxruntime was built with."""
+        return ["cpu", *(kind for kind in _PROVIDERS if _PROVIDERS[kind] in _available_providers())]
+
+    def _provider(self, device: Optional[str]) -> Any:
+        """Return the execution provider for a device name, with its options. Raises ShimError for an unknown device."""
+        kind, _, number = (self.resolve_device(device) or "cpu").partition(":")
+        if kind == "cpu":
+            return "CPUExecutionProvider"
+        return _PROVIDERS[kind], {"device_id": number or "0"}
+
+
+SHIM = OnnxShim()

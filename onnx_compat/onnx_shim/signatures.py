@@ -1,0 +1,133 @@
+"""The signatures of operators, as the installed onnx knows them: their inputs, outputs, dtypes and attributes."""
+
+import re
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from onnx_compat.ir.dtypes import DType
+
+__all__ = ["Attribute", "Parameter", "Signature", "newest_opset", "signature_of"]
+
+_TENSOR = re.compile(r"tensor\(([a-z0-9]+)\)$")
+
+
+class Parameter(NamedTuple):
+    """An input or an output of an operator.
+
+    - dtypes: the spelling of each dtype that it can have, in tensors.
+    - variable: the name of its type; values with one variable have one dtype. None: a variadic value of any dtypes.
+    - is_variadic: whether it stands for any number of values; then it is the last one.
+    """
+
+    name: str
+    dtypes: FrozenSet[str]
+    variable: Optional[str]
+    is_variadic: bool
+
+
+class Attribute(NamedTuple):
+    """An attribute of an operator: whether it is a list, and its default; None without one."""
+
+    is_list: bool
+    default: Any
+
+
+class Signature(NamedTuple):
+    """A version of an operator. `since` is the operator set in which this version begins."""
+
+    since: int
+    inputs: Tuple[Parameter, ...]
+    outputs: Tuple[Parameter, ...]
+    attributes: Mapping[str, Attribute]
+
+    def input_at(self, position: int) -> Optional[Parameter]:
+        """Return the input at a position among the values of a call. None: the operator has fewer inputs."""
+        return _at(self.inputs, position)
+
+    def takes(self, inputs: Sequence[Optional[DType]], outputs: Sequence[Optional[DType]]) -> bool:
+        """Whether values of these dtypes fit. None stands for an omitted value."""
+        bound: Dict[str, DType] = {}
+        return _fit(self.inputs, inputs, bound) and _fit(self.outputs, outputs, bound)
+
+
+def newest_opset() -> int:
+    """Return the newest operator set of ai.onnx that the installed onnx knows."""
+    import onnx
+
+    return int(onnx.defs.onnx_opset_version())
+
+
+_SIGNATURES: Dict[Tuple[str, str, int], Optional[Signature]] = {}
+
+
+def signature_of(domain: str, operator: str, opset: int) -> Optional[Signature]:
+    """Return the signature of an operator in an operator set.
+
+    None: the set lacks or deprecates the operator, or the installed onnx does not know it.
+    """
+    key = (domain, operator, opset)
+    if key not in _SIGNATURES:
+        _SIGNATURES[key] = _read(*key)
+    return _SIGNATURES[key]
+
+
+def _read(domain: str, operator: str, opset: int) -> Optional[Signature]:
+    import onnx
+
+    try:
+        schema = onnx.defs.get_schema(operator, opset, domain)
+    except Exception:  # noqa: BLE001 (onnx.defs.SchemaError, a class that moves between releases)
+        return None
+    if schema.deprecated:
+        return None
+    attributes = {name: Attribute(_is_list(item), _default(item)) for name, item in schema.attributes.items()}
+    inputs, outputs = (tuple(map(_parameter, formal)) for formal in (schema.inputs, schema.outputs))
+    return Signature(schema.since_version, inputs, outputs, attributes)
+
+
+def _parameter(formal: Any) -> Parameter:
+    """Return a parameter of a schema. Names of its fields differ between releases of onnx."""
+    matches = [_TENSOR.match(spelled) for spelled in formal.types]
+    is_variadic = "Variadic" in str(formal.option)
+    is_uniform = getattr(formal, "is_homogeneous", None)
+    is_uniform = getattr(formal, "isHomogeneous", True) if is_uniform is None else is_uniform
+    variable = getattr(formal, "type_str", None) or getattr(formal, "typeStr", "")
+    return Parameter(
+        str(formal.name),
+        frozenset(match.group(1) for match in matches if match),
+        str(variable) if is_uniform or not is_variadic else None,
+        is_variadic,
+    )
+
+
+def _is_list(attribute: Any) -> bool:
+    return str(attribute.type).endswith("S")
+
+
+def _default(attribute: Any) -> Any:
+    import onnx
+
+    if not attribute.default_value.type:
+        return None
+    value = onnx.helper.get_attribute_value(attribute.default_value)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _at(parameters: Sequence[Parameter], position: int) -> Optional[Parameter]:
+    if position < len(parameters):
+        return parameters[position]
+    return parameters[-1] if parameters and parameters[-1].is_variadic else None
+
+
+def _fit(parameters: Sequence[Parameter], dtypes: Sequence[Optional[DType]], bound: Dict[str, DType]) -> bool:
+    """Whether values of these dtypes fit the parameters. `bound` collects type variable -> dtype."""
+    matches: List[Optional[Parameter]] = [_at(parameters, position) for position in range(len(dtypes))]
+    for parameter, dtype in zip(matches, dtypes):
+        if parameter is None:
+            return False
+        if dtype is None:
+            continue
+        if dtype.spelling not in parameter.dtypes:
+            return False
+        if parameter.variable is not None and bound.setdefault(parameter.variable, dtype) != dtype:
+            return False
+    return True

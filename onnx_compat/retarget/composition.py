@@ -1,0 +1,173 @@
+"""Compose a node: record its meaning over primitives, and write the primitives with the operators of the target."""
+
+import functools
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
+from onnx_compat.execution.plan import Specialisation, trace_model
+from onnx_compat.execution.support import declared_structures
+from onnx_compat.ir.dims import is_static
+from onnx_compat.ir.dtypes import int64
+from onnx_compat.model import Graph, GraphNode, Model, TensorType, ValueInfo
+from onnx_compat.model.initializer import Initializer
+from onnx_compat.model.names import Names
+from onnx_compat.model.types import Type
+from onnx_compat.model.write import node_proto, tensor_proto
+from onnx_compat.retarget.draft import Inexpressible
+from onnx_compat.retarget.knowledge import Fact, NodeFacts
+from onnx_compat.retarget.protos import walk
+from onnx_compat.retarget.rewriting import Composed, Composer
+from onnx_compat.retarget.runtime_axes import NodeWriter, write_runtime_axes
+from onnx_compat.tracing.interpreter import Interpreter
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["composer_for"]
+
+#: Operator -> the number of its input that names an axis.
+_AXIS_INPUTS = {"CumProd": 1, "CumSum": 1, "DFT": 2}
+#: Name in the trace -> (name in the model, fact), for each value that a node reads.
+Reads = Dict[str, Tuple[str, Fact]]
+
+
+def composer_for(opset: Optional[int]) -> Optional[Composer]:
+    """Return the composer for an opset; None without an opset, because no node changes then."""
+    if opset is None:
+        return None
+    version = opset
+
+    def compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names) -> Composed:
+        return _compose(node, facts, names, version)
+
+    return compose
+
+
+def _compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Composed:
+    """Return the nodes that compute a node's results. Raises Inexpressible or an OnnxCompatError if that fails."""
+    traced = facts.node
+    if traced is None:
+        raise Inexpressible("its types are not known")
+    if any(attribute.ref_attr_name for inner in walk([node]) for attribute in inner.attribute):
+        raise Inexpressible("each call of its function sets its attributes")
+    reads: Reads = {
+        name: (written, facts.input(k)) for k, (name, written) in enumerate(zip(traced.inputs, node.input)) if name
+    }
+    reads.update((name, (name, fact)) for name, fact in facts.captured.items())
+    try:
+        return _emit(traced, node, reads, names, opset, all_known=False)
+    except NeedsKnownError:
+        pass
+    try:
+        return _emit(traced, node, reads, names, opset, all_known=True)
+    except NeedsKnownError:
+        composed = write_runtime_axes(node, facts, names, opset) or _choose_axis(node, facts, names, opset)
+        if composed is None:
+            raise
+        return composed
+
+
+def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
+    """Compose a node for each axis that its axis input can name, and choose one by If at run time.
+
+    None: the operator has no such input, or the rank of its data is not known.
+    """
+    position = _AXIS_INPUTS.get(node.op_type)
+    rank = facts.input(0).rank
+    if position is None or rank is None or node.domain:
+        return None
+    writer = NodeWriter(node, facts, names, opset)
+    axis = facts.input(position)
+    parts: List[Tuple[int, onnx.GraphProto]] = []
+    for number in range(rank):
+        known = axis._replace(value=np.full([size or 1 for size in axis.shape or ()], number, np.int64))
+        inputs = (*facts.inputs[:position], known, *facts.inputs[position + 1 :])
+        copy = type(node)()
+        copy.CopyFrom(node)
+        copy.output[0] = names.fresh("%s/axis_%d" % (node.output[0], number))
+        try:
+            composed = _compose(copy, facts._replace(inputs=inputs), names, opset)
+        except InvalidModelError:  # no axis for this operator: the last axis of a DFT
+            continue
+        writer.initializers.extend(composed.initializers)
+        parts.append((number, writer.branch(composed.nodes, copy.output[0])))
+    if not parts:
+        return None
+    flag = writer.call("Reshape", node.input[position], writer.constant(np.zeros(0)))
+    flag = writer.call("Cast", flag, to=int64.onnx)
+    writer.choose(flag, parts, rank)
+    return Composed(writer.nodes, writer.initializers, {"": opset})
+
+
+def _emit(
+    traced: GraphNode, node: "onnx.NodeProto", reads: Reads, names: Names, opset: int, all_known: bool
+) -> Composed:
+    """Record the node alone, and write the program. `all_known`: whether known vectors of floats are constants too."""
+    from onnx_compat.onnx_shim.emission import emit_fragment
+    from onnx_compat.onnx_shim.emitter import OnnxEmitter
+    from onnx_compat.onnx_shim.operator_sets import Offer
+
+    offer = Offer(opset)
+    graph = _graph_of(traced, reads, all_known)
+    emitter = OnnxEmitter(offer)
+    recorded = trace_model(
+        Model(graph, {traced.domain: traced.opset}, 0),
+        emitter,
+        declared_structures(graph),
+        Specialisation(),
+        Interpreter(emitter.natives()),
+        whole=True,
+    )
+    if not all(isinstance(tree, int) for tree in recorded.tree):
+        raise Inexpressible("it gives a sequence, a map or an optional")
+    written = dict(zip(traced.outputs, node.output))
+    program = recorded.program
+    base = node.name or next(filter(None, node.output), node.op_type)
+    fragment = emit_fragment(
+        program,
+        offer,
+        [reads[port.name][0] for port in program.inputs],
+        [written[port.name] for port in program.outputs],
+        base + "/",
+        names.used,
+    )
+    nodes: List[onnx.NodeProto] = [node_proto(inner) for inner in fragment.nodes]
+    for inner in walk(nodes):
+        names.reserve([inner.name, *inner.output])
+    names.reserve(fragment.initializers)
+    tensors = [
+        tensor_proto(initializer.array(), initializer.dtype, name)
+        for name, initializer in fragment.initializers.items()
+    ]
+    return Composed(nodes, tensors, fragment.opsets)
+
+
+def _graph_of(traced: GraphNode, reads: Reads, all_known: bool) -> Graph:
+    """Return a graph of the node alone. Its inputs are the values that the node reads, unless they are constants."""
+    inputs: List[ValueInfo] = []
+    constants: Dict[str, Initializer] = {}
+    symbols: Dict[Any, str] = {}
+    for name, (_, fact) in reads.items():
+        dtype, array = fact.dtype, fact.value
+        if dtype is not None and array is not None and (all_known or dtype.kind != "f" or array.size <= 1):
+            constants[name] = Initializer(name, dtype, array.shape, functools.partial(np.asarray, array))
+        else:
+            inputs.append(ValueInfo(name, _type_of(fact, symbols)))
+    outputs = [ValueInfo(name, None) for name in traced.outputs if name]
+    return Graph("node", inputs, outputs, [traced], constants)
+
+
+def _type_of(fact: Fact, symbols: Dict[Any, str]) -> Type:
+    """Return the type of a value. Equal symbolic sizes get one name. Raises Inexpressible if the type is not known."""
+    if fact.dtype is None or fact.shape is None:
+        raise Inexpressible("the type of a value that it reads is not known")
+    extents = fact.shape if fact.extents is None else fact.extents
+    sizes: List[Any] = []
+    for extent in extents:
+        if extent is None or is_static(extent):
+            sizes.append(extent)
+        else:
+            sizes.append(symbols.setdefault(extent, "size_%d" % len(symbols)))
+    return TensorType(fact.dtype, tuple(sizes))

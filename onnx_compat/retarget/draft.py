@@ -1,0 +1,178 @@
+"""Draft: a node that rules re-spell for another version of its operator, and the constants that its new form reads."""
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from onnx_compat.ir.dtypes import DType, int64
+from onnx_compat.retarget.knowledge import NO_FACT, Fact, NodeFacts, Shape
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["Draft", "Inexpressible", "NewConstant"]
+
+#: The Python value of an attribute.
+AttributeValue = Any
+
+
+class Inexpressible(Exception):
+    """Raised by a rule if the other version cannot express a node by its form alone. The text is the reason."""
+
+
+class NewConstant(NamedTuple):
+    """A constant that the new form of a node reads as an input: a placeholder name, a label, elements and dtype."""
+
+    placeholder: str
+    label: str
+    array: np.ndarray
+    dtype: DType
+
+
+class Draft:
+    """A node while rules change its form.
+
+    - node: the NodeProto, a copy that the rules edit.
+    - facts: returns the types, shapes and known values of the inputs and outputs of the original node.
+    - constants: the constants that the new form reads. An input has the placeholder of its constant as its name.
+    - caveats: where the new form may differ, as texts for the plan.
+    """
+
+    def __init__(self, node: "onnx.NodeProto", facts: Callable[[], NodeFacts]) -> None:
+        self.node = type(node)()
+        self.node.CopyFrom(node)
+        self.constants: List[NewConstant] = []
+        self.caveats: List[str] = []
+        #: Whether the node comes from Upsample, whose scales are at least 1 by its specification.
+        self.only_enlarges = False
+        self._learn = facts
+        self._inputs = list(node.input)
+        self._facts: Dict[str, Fact] = {}
+        self._is_learned = False
+
+    # attributes
+
+    def get(self, name: str, default: AttributeValue = None) -> AttributeValue:
+        """Return the value of an attribute: int, float, str, list, TensorProto or GraphProto. `default` without it.
+
+        Raises Inexpressible for a reference to an attribute of a function, whose value each call sets.
+        """
+        import onnx
+
+        for attribute in self.node.attribute:
+            if attribute.name == name:
+                if attribute.ref_attr_name:
+                    raise Inexpressible("its attribute '%s' is set by each call of its function" % name)
+                value = onnx.helper.get_attribute_value(attribute)
+                return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+        return default
+
+    def has(self, name: str) -> bool:
+        return any(attribute.name == name for attribute in self.node.attribute)
+
+    def set(self, name: str, value: AttributeValue) -> None:
+        """Set an attribute, at the position of the old one or at the end."""
+        import onnx
+
+        if isinstance(value, list) and not value:  # onnx cannot tell the type of an empty list
+            attribute_proto = onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS)
+        else:
+            attribute_proto = onnx.helper.make_attribute(name, value)
+        for attribute in self.node.attribute:
+            if attribute.name == name:
+                attribute.CopyFrom(attribute_proto)
+                return
+        self.node.attribute.append(attribute_proto)
+
+    def drop(self, *names: str) -> None:
+        """Remove attributes, as far as the node has them."""
+        kept = [attribute for attribute in self.node.attribute if attribute.name not in names]
+        if len(kept) < len(self.node.attribute):
+            kept = [type(attribute).FromString(attribute.SerializeToString()) for attribute in kept]
+            del self.node.attribute[:]
+            self.node.attribute.extend(kept)
+
+    def drop_default(self, name: str, default: AttributeValue, also: Sequence[AttributeValue] = ()) -> None:
+        """Remove an attribute that the other version lacks. Raises Inexpressible for a value that has an effect.
+
+        `default` and the values in `also` have no effect. A list of ones counts as a default of ().
+        """
+        value = self.get(name, default)
+        value = list(value) if isinstance(value, (list, tuple)) or hasattr(value, "append") else value
+        no_effect = [default, *also]
+        if value not in no_effect and not (default == () and isinstance(value, list) and all(v == 1 for v in value)):
+            raise Inexpressible("the other version has no attribute '%s', and it is %r" % (name, value))
+        self.drop(name)
+
+    # inputs and outputs
+
+    def has_input(self, index: int) -> bool:
+        return index < len(self.node.input) and bool(self.node.input[index])
+
+    def has_output(self, index: int) -> bool:
+        return index < len(self.node.output) and bool(self.node.output[index])
+
+    def fact(self, index: int) -> Fact:
+        """Return the fact of an input. Nothing is known of an omitted input."""
+        if not self._is_learned:
+            self._is_learned = True
+            learned = dict(zip(self._inputs, self._learn().inputs))
+            self._facts = dict(learned, **self._facts)
+        return self._facts.get(self.node.input[index], NO_FACT) if index < len(self.node.input) else NO_FACT
+
+    def output_shape(self, index: int) -> Shape:
+        """Return the shape of an output; None if its rank is not known."""
+        return self._learn().output(index).shape
+
+    def set_input(self, index: int, name: str) -> None:
+        """Set an input. Inputs before it that do not exist become omitted inputs. Omitted inputs at the end vanish."""
+        while len(self.node.input) <= index:
+            self.node.input.append("")
+        self.node.input[index] = name
+        while self.node.input and not self.node.input[-1]:
+            del self.node.input[-1]
+
+    def drop_input(self, index: int) -> None:
+        """Omit an input; if it is the last, remove it."""
+        if index < len(self.node.input):
+            self.set_input(index, "")
+
+    def add_input(self, index: int, label: str, value: object, dtype: DType = int64) -> None:
+        """Make a new constant an input. `label` is the end of its name."""
+        array = np.asarray(value, dtype.numpy)
+        placeholder = "\0%d" % len(self.constants)
+        self.constants.append(NewConstant(placeholder, label, array, dtype))
+        self._facts[placeholder] = Fact("tensor(%s)" % dtype.spelling, array.shape, array)
+        self.set_input(index, placeholder)
+
+    # knowledge
+
+    def rank(self, index: int = 0) -> int:
+        """Return the rank of an input. Raises Inexpressible if it is unknown."""
+        rank = self.fact(index).rank
+        if rank is None:
+            raise Inexpressible("the rank of '%s' is not known" % self.node.input[index])
+        return rank
+
+    def dtype(self, index: int = 0) -> DType:
+        """Return the dtype of an input. Raises Inexpressible if it is unknown."""
+        dtype = self.fact(index).dtype
+        if dtype is None:
+            raise Inexpressible("the type of '%s' is not known" % self.node.input[index])
+        return dtype
+
+    def array_of(self, index: int) -> np.ndarray:
+        """Return the elements of an input. Raises Inexpressible if they are only known when the model runs."""
+        value = self.fact(index).value
+        if value is None:
+            raise Inexpressible("the value of '%s' is not a constant of the model" % self.node.input[index])
+        return value
+
+    def integers_of(self, index: int) -> List[int]:
+        """Return the elements of an input as a list of ints. Raises Inexpressible if they are not known."""
+        return [int(item) for item in self.array_of(index).reshape(-1)]
+
+    def size(self, index: int, axis: int) -> Optional[int]:
+        """Return the size of an axis of an input; None if it is unknown or symbolic."""
+        shape = self.fact(index).shape
+        return None if shape is None else shape[axis]

@@ -1,0 +1,187 @@
+"""The file format (IR) of a target: the oldest version that holds a model, and what changes in an older one."""
+
+from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from onnx_compat.errors import UnsupportedError
+from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.versions import ir_for, ir_of_type
+from onnx_compat.retarget.protos import all_graphs, constant_node, graphs_of, value_info, walk
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = [
+    "FUNCTIONS",
+    "adapt_to_ir",
+    "check_types",
+    "declare_outputs",
+    "element_types",
+    "ignored_parts",
+    "ir_version_for",
+]
+
+#: The first IR versions that have functions, overloads of functions, and sparse initializers.
+FUNCTIONS, OVERLOADS, SPARSE = 8, 10, 5
+#: The first IR version in which initializers need not be inputs.
+_FREE_INITIALIZERS = 4
+
+
+def element_types(model: "onnx.ModelProto") -> Dict[int, str]:
+    """Return the number of each element type in the model -> where it occurs first, as text."""
+    first_uses: Dict[int, str] = {}
+    for number, where in _types_in(model):
+        if number:
+            first_uses.setdefault(number, where)
+    return first_uses
+
+
+def _types_in(model: "onnx.ModelProto") -> Iterator[Tuple[int, str]]:
+    for nodes in [graph.node for graph in all_graphs(model)] + [function.node for function in model.functions]:
+        for node in walk(nodes):
+            where = "the node '%s' (%s)" % (node.name or next(filter(None, node.output), ""), node.op_type)
+            for attribute in node.attribute:
+                yield attribute.t.data_type, where
+                if attribute.name == "to" and node.op_type == "Cast" and not node.domain:
+                    yield attribute.i, where
+    for graph in [inner for outer in all_graphs(model) for inner in graphs_of(outer)]:
+        for tensor in graph.initializer:
+            yield tensor.data_type, "the initializer '%s'" % tensor.name
+        for sparse in graph.sparse_initializer:
+            yield sparse.values.data_type, "the initializer '%s'" % sparse.values.name
+        for port in [*graph.input, *graph.output, *graph.value_info]:
+            yield from ((number, "the value '%s'" % port.name) for number in _types_of(port.type))
+
+
+def _types_of(kind: "onnx.TypeProto") -> Iterator[int]:
+    name = kind.WhichOneof("value")
+    if name in ("tensor_type", "sparse_tensor_type"):
+        yield getattr(kind, name).elem_type
+    elif name in ("sequence_type", "optional_type"):
+        yield from _types_of(getattr(kind, name).elem_type)
+    elif name == "map_type":
+        yield kind.map_type.key_type
+        yield from _types_of(kind.map_type.value_type)
+
+
+def ir_version_for(opsets: Mapping[str, int], types: Mapping[int, str], source: int, is_same: bool) -> int:
+    """Return the IR version of the target: the oldest that has its opsets and its element types.
+
+    `is_same`: whether the opsets are those of the source; then the IR version of the source stays.
+    """
+    used = {domain: version for domain, version in opsets.items() if version}
+    needed = ir_for(used, [DType.of(number) for number in types], floor=3)
+    return max(source, needed) if is_same else needed
+
+
+def check_types(types: Mapping[int, str], ir_version: int) -> None:
+    """Raise UnsupportedError for an element type that the IR version does not have. The error names the place."""
+    for number, where in types.items():
+        dtype = DType.of(number)
+        if ir_of_type(dtype) > ir_version:
+            raise UnsupportedError(
+                "%s has the type %s, which begins with IR version %d; the target has %d"
+                % (where, dtype, ir_of_type(dtype), ir_version),
+                hint="choose a newer opset or IR version, or export the model without this type",
+            )
+
+
+def adapt_to_ir(model: "onnx.ModelProto", ir_version: int) -> List[str]:
+    """Give the model an IR version, and change what an older version lacks, in place. Return what changed, as texts."""
+    notes = []
+    if ir_version < SPARSE:
+        count = _make_dense(model)
+        if count:
+            notes.append("%d sparse initializers are dense" % count)
+    if ir_version < _FREE_INITIALIZERS:
+        count = _declare_initializers(model)
+        if count:
+            notes.append("%d initializers are inputs too, as IR version %d demands" % (count, ir_version))
+    model.ir_version = ir_version
+    return notes
+
+
+def _make_dense(model: "onnx.ModelProto") -> int:
+    """Replace sparse initializers of the main graph by dense ones. Return their number."""
+    from onnx_compat.model import load
+    from onnx_compat.retarget.protos import tensor_of
+
+    sparse = list(model.graph.sparse_initializer)
+    if sparse:
+        import onnx
+
+        part = onnx.ModelProto(ir_version=8, opset_import=[onnx.helper.make_opsetid("", 13)])
+        part.graph.name = "sparse"
+        part.graph.sparse_initializer.extend(sparse)
+        part.graph.output.extend(onnx.ValueInfoProto(name=entry.values.name) for entry in sparse)
+        for name, initializer in load(part.SerializeToString()).graph.initializers.items():
+            model.graph.initializer.append(tensor_of(name, initializer.array(), initializer.dtype))
+        del model.graph.sparse_initializer[:]
+    return len(sparse)
+
+
+def _declare_initializers(model: "onnx.ModelProto") -> int:
+    """Make the initializers of the main graph inputs, and those of subgraphs Constant nodes. Return their number."""
+    declared = {port.name for port in model.graph.input}
+    ports = [value_info(tensor) for tensor in model.graph.initializer if tensor.name not in declared]
+    model.graph.input.extend(ports)
+    count = len(ports)
+    for outer in all_graphs(model):
+        for graph in list(graphs_of(outer))[1:]:
+            nodes = [constant_node(tensor) for tensor in graph.initializer] + list(graph.node)
+            if graph.initializer:
+                count += len(graph.initializer)
+                del graph.initializer[:]
+                copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
+                del graph.node[:]
+                graph.node.extend(copies)
+    return count
+
+
+def declare_outputs(model: "onnx.ModelProto") -> List[str]:
+    """Give outputs without a declared shape the type that onnx infers, in place: onnx.checker demands one.
+
+    Return a note if types are added. `model`: with or without its weights.
+    """
+    import onnx
+
+    untyped = [port.name for port in model.graph.output if not _is_declared(port.type)]
+    if not untyped:
+        return []
+    try:
+        inferred = {port.name: port.type for port in onnx.shape_inference.infer_shapes(model).graph.output}
+    except Exception:  # noqa: BLE001 (its errors have no common base)
+        return []
+    names = [name for name in untyped if _is_declared(inferred[name])]
+    for port in model.graph.output:
+        if port.name in names:
+            port.type.CopyFrom(inferred[port.name])
+    return ["the types of these outputs are declared now: %s" % ", ".join(names)] if names else []
+
+
+def _is_declared(kind: "onnx.TypeProto") -> bool:
+    name = kind.WhichOneof("value")
+    return name is not None and (name != "tensor_type" or kind.tensor_type.HasField("shape"))
+
+
+def ignored_parts(model: "onnx.ModelProto", ir_version: int) -> List[str]:
+    """Return the parts of the model that stay in the file, and that readers of the IR version ignore, as texts.
+
+    They have no effect on the results of the model.
+    """
+    nodes = [node for graph in all_graphs(model) for node in walk(graph.node)]
+    parts: List[Tuple[int, Optional[object], str]] = [
+        (7, model.training_info, "the training information"),
+        (5, model.graph.quantization_annotation, "the quantization annotations"),
+        (10, _has_any(nodes, "metadata_props"), "the metadata of nodes"),
+        (11, _has_any(nodes, "device_configurations"), "the device configurations of nodes"),
+        (11, getattr(model, "configuration", None), "the device configurations"),
+    ]
+    return [
+        "%s stay, and readers of IR version %d ignore them" % (text, ir_version)
+        for first, present, text in parts
+        if present and first > ir_version
+    ]
+
+
+def _has_any(nodes: "List[onnx.NodeProto]", field: str) -> bool:
+    return any(getattr(node, field, None) for node in nodes)

@@ -1,0 +1,150 @@
+"""Inline functions of an onnx.ModelProto: replace each call by a copy of the function's body, in place.
+
+`onnx_compat.model.load` has accepted the model before: so there is no recursion, and the copies fit the limit `inlined`.
+"""
+
+from typing import TYPE_CHECKING, Collection, Dict, List, Mapping, Sequence, Tuple
+
+from onnx_compat.model.names import Names
+from onnx_compat.model.versions import normalise
+from onnx_compat.retarget.protos import all_graphs, subgraphs_of
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["FunctionKey", "function_key", "inline_functions"]
+
+#: The identity of a function: domain, name, overload.
+FunctionKey = Tuple[str, str, str]
+
+
+def function_key(function: "onnx.FunctionProto") -> FunctionKey:
+    """Return (domain, name, overload) of a function. Older releases of onnx have no overloads."""
+    return normalise(function.domain), function.name, getattr(function, "overload", "")
+
+
+def inline_functions(model: "onnx.ModelProto", keys: Collection[FunctionKey], names: Names) -> None:
+    """Replace every call of the functions in `keys`, also in other functions, and remove these functions.
+
+    The nodes of the copies have the versions of the model's opsets: bodies must have been brought to them.
+    """
+    functions = {function_key(function): function for function in model.functions if function_key(function) in keys}
+    inliner = _Inliner(functions, names)
+    for graph in all_graphs(model):
+        inliner.expand(graph.node)
+    for position in reversed(range(len(model.functions))):
+        if function_key(model.functions[position]) in keys:
+            continue
+        inliner.expand(model.functions[position].node)
+    kept = [function for function in model.functions if function_key(function) not in keys]
+    copies = [type(function).FromString(function.SerializeToString()) for function in kept]
+    del model.functions[:]
+    model.functions.extend(copies)
+
+
+class _Inliner:
+    def __init__(self, functions: "Mapping[FunctionKey, onnx.FunctionProto]", names: Names) -> None:
+        self.functions = functions
+        self.names = names
+
+    def expand(self, nodes: "onnx.GraphProto") -> None:
+        """Replace the calls in a list of nodes and in its subgraphs, in place."""
+        expanded: List[onnx.NodeProto] = []
+        is_changed = False
+        for node in nodes:
+            function = self.functions.get((normalise(node.domain), node.op_type, getattr(node, "overload", "")))
+            if function is None:
+                for graph in subgraphs_of(node):
+                    self.expand(graph.node)
+                expanded.append(node)
+                continue
+            is_changed = True
+            body = type(function)()
+            body.node.extend(self.copy(node, function))
+            self.expand(body.node)
+            expanded.extend(body.node)
+        if is_changed:
+            del nodes[:]
+            nodes.extend(expanded)
+
+    def copy(self, call: "onnx.NodeProto", function: "onnx.FunctionProto") -> "List[onnx.NodeProto]":
+        """Return the nodes of a function's body for one call. Inner values are named after the call."""
+        import onnx
+
+        prefix = call.name or next(filter(None, call.output), function.name)
+        given = list(call.input) + [""] * len(function.input)
+        scope: Dict[str, str] = dict(zip(function.input, given))
+        aliases: List[Tuple[str, str]] = []
+        for inner, outer in zip(function.output, call.output):
+            if outer and inner in scope:
+                aliases.append((scope[inner], outer))
+            elif outer:
+                scope[inner] = outer
+        attributes = {attribute.name: attribute for attribute in function.attribute_proto}
+        attributes.update((attribute.name, attribute) for attribute in call.attribute)
+        copies = self.copy_nodes(function.node, scope, prefix, attributes)
+        copies += [
+            onnx.helper.make_node("Identity", [old], [new], name=self.names.fresh(prefix + "/Identity"))
+            for old, new in aliases
+        ]
+        return copies
+
+    def copy_nodes(
+        self,
+        nodes: "Sequence[onnx.NodeProto]",
+        scope: Dict[str, str],
+        prefix: str,
+        attributes: "Mapping[str, onnx.AttributeProto]",
+    ) -> "List[onnx.NodeProto]":
+        for node in nodes:
+            for name in node.output:
+                self.name(name, scope, prefix)
+        copies = []
+        for node in nodes:
+            copy = type(node)()
+            copy.CopyFrom(node)
+            copy.name = self.names.fresh("%s/%s" % (prefix, node.name)) if node.name else ""
+            copy.input[:] = [self.name(name, scope, prefix) for name in node.input]
+            copy.output[:] = [self.name(name, scope, prefix) for name in node.output]
+            self.resolve(copy, attributes)
+            for graph in subgraphs_of(copy):
+                self.rename_graph(graph, scope, prefix, attributes)
+            copies.append(copy)
+        return copies
+
+    def resolve(self, node: "onnx.NodeProto", attributes: "Mapping[str, onnx.AttributeProto]") -> None:
+        """Replace references to attributes of the function by the values of the call, or remove them."""
+        for position in reversed(range(len(node.attribute))):
+            reference = node.attribute[position].ref_attr_name
+            if not reference:
+                continue
+            name = node.attribute[position].name
+            if reference in attributes:
+                node.attribute[position].CopyFrom(attributes[reference])
+                node.attribute[position].name = name
+            else:
+                del node.attribute[position]
+
+    def rename_graph(
+        self,
+        graph: "onnx.GraphProto",
+        outer: Dict[str, str],
+        prefix: str,
+        attributes: "Mapping[str, onnx.AttributeProto]",
+    ) -> None:
+        """Give the values that a subgraph of the body defines new names, in place."""
+        defined = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
+        defined.update(name for node in graph.node for name in node.output)
+        scope = {name: new for name, new in outer.items() if name not in defined}
+        for entry in [*graph.input, *graph.initializer]:
+            entry.name = self.name(entry.name, scope, prefix)
+        copies = self.copy_nodes(graph.node, scope, prefix, attributes)
+        del graph.node[:]
+        graph.node.extend(copies)
+        for entry in [*graph.output, *graph.value_info]:
+            entry.name = self.name(entry.name, scope, prefix)
+
+    def name(self, name: str, scope: Dict[str, str], prefix: str) -> str:
+        if name and name not in scope:
+            scope[name] = self.names.fresh("%s/%s" % (prefix, name))
+        return scope.get(name, "")

@@ -1,0 +1,113 @@
+"""Rules for axes: an attribute that became an input, another default, and negative axes, which opset 11 introduced."""
+
+from typing import List, Optional
+
+from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.steps import keep, register, register_added
+
+_REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSumSquare".split()
+)
+_SOFTMAX = ("Softmax", "LogSoftmax", "Hardmax")
+
+
+def _axes_to_input(draft: Draft) -> None:
+    axes = draft.get("axes")
+    if axes is not None:
+        draft.drop("axes")
+        draft.add_input(1, "axes", list(axes))
+
+
+def _axes_to_attribute(draft: Draft) -> None:
+    """Undo `_axes_to_input`. An empty list of axes means all axes, unless `noop_with_empty_axes` is set."""
+    noop = draft.get("noop_with_empty_axes", 0)
+    axes: Optional[List[int]] = draft.integers_of(1) if draft.has_input(1) else None
+    if not axes and noop:
+        raise Inexpressible("the other version cannot reduce no axes")
+    draft.drop_input(1)
+    draft.drop("noop_with_empty_axes")
+    if axes:
+        draft.set("axes", axes)
+
+
+def _squeeze_to_attribute(draft: Draft) -> None:
+    if draft.has_input(1):
+        axes = draft.integers_of(1)
+        draft.drop_input(1)
+        if not axes:
+            raise Inexpressible("the other version cannot squeeze no axes")
+        draft.set("axes", axes)
+
+
+def _unsqueeze_to_attribute(draft: Draft) -> None:
+    axes = draft.integers_of(1)
+    draft.drop_input(1)
+    draft.set("axes", axes)
+
+
+def _count_from_the_front(draft: Draft) -> None:
+    """Make negative axes in the attributes `axis` and `axes` positive."""
+    for name in ("axis", "axes"):
+        value = draft.get(name)
+        axes = [value] if name == "axis" else list(value or ())
+        if value is None or all(axis >= 0 for axis in axes):
+            continue
+        rank = draft.rank() + (len(axes) if draft.node.op_type == "Unsqueeze" else 0)
+        axes = [axis + rank if axis < 0 else axis for axis in axes]
+        draft.set(name, axes[0] if name == "axis" else axes)
+
+
+def _to_single_axis(draft: Draft) -> None:
+    """Softmax up to opset 11 flattens the axes from `axis` on; from 13 on it takes one axis, by default the last."""
+    rank = draft.rank()
+    axis = draft.get("axis", 1)
+    sizes = [draft.size(0, position) for position in range(rank)]
+    first = axis + rank if axis < 0 else axis
+    longer = [position for position in range(first, rank) if sizes[position] != 1]
+    if len(longer) > 1 or first >= rank:
+        raise Inexpressible("it normalises several axes at once, from axis %d on" % axis)
+    draft.set("axis", longer[0] if longer else first)
+
+
+def _to_flattened_axes(draft: Draft) -> None:
+    """Undo `_to_single_axis`: every axis after the axis must have size 1."""
+    rank = draft.rank()
+    axis = draft.get("axis", -1) % max(rank, 1)
+    if any(draft.size(0, position) != 1 for position in range(axis + 1, rank)):
+        raise Inexpressible("the other version would normalise the axes after axis %d too" % axis)
+    draft.set("axis", axis)
+
+
+def _set_first_default(draft: Draft) -> None:
+    if not draft.has("axis"):
+        draft.set("axis", 1)
+
+
+def _dft_axis_to_input(draft: Draft) -> None:
+    axis = draft.get("axis", 1)
+    draft.drop("axis")
+    draft.add_input(2, "axis", axis)
+
+
+def _dft_axis_to_attribute(draft: Draft) -> None:
+    rank = draft.rank()
+    axis = draft.integers_of(2)[0] if draft.has_input(2) else -2
+    draft.drop_input(2)
+    draft.set("axis", axis % rank)
+
+
+register("Squeeze", 13, _axes_to_input, _squeeze_to_attribute)
+register("Unsqueeze", 13, _axes_to_input, _unsqueeze_to_attribute)
+register("ReduceSum", 13, _axes_to_input, _axes_to_attribute)
+register(_REDUCTIONS, 18, _axes_to_input, _axes_to_attribute)
+register(
+    [*_SOFTMAX, *_REDUCTIONS, "ReduceSum", "Squeeze", "Unsqueeze", "ArgMax", "ArgMin"]
+    + ["Concat", "Flatten", "Gather", "Split", "Compress"],
+    11,
+    keep,
+    _count_from_the_front,
+)
+register_added(("ArgMax", "ArgMin"), 12, {"select_last_index": 0})
+register(_SOFTMAX, 13, _to_single_axis, _to_flattened_axes)
+register("Concat", 4, _set_first_default, keep)
+register("DFT", 20, _dft_axis_to_input, _dft_axis_to_attribute)

@@ -1,0 +1,213 @@
+"""Rules for elementwise operators, products, Constant, Clip, Dropout, scattering and recurrent networks."""
+
+import numpy as np
+
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.steps import keep, register, register_added
+
+_BROADCASTING = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
+_WITH_BUFFERS = (
+    "Abs Add Ceil Clip Div Dropout Elu Exp Floor HardSigmoid InstanceNormalization LeakyRelu Log Max"
+    " Mean Min Mul Neg PRelu Reciprocal Relu Selu Sigmoid Sqrt Sub Sum Tanh"
+)
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def _drop_buffers(draft: Draft) -> None:
+    draft.drop("consumed_inputs")
+
+
+def _broadcast_as_numpy(draft: Draft) -> None:
+    """Drop `broadcast` and `axis`, if the axes of B are the last axes of A."""
+    axis = draft.get("axis")
+    if draft.get("broadcast", 0) and axis is not None and (axis % draft.rank(0)) + draft.rank(1) != draft.rank(0):
+        raise Inexpressible("its second operand is aligned to axis %d" % axis)
+    draft.drop("axis", "broadcast")
+
+
+def _broadcast_suffix(draft: Draft) -> None:
+    """Undo `_broadcast_as_numpy`: the sizes of B must be the last sizes of A."""
+    first, second = draft.fact(0).shape, draft.fact(1).shape
+    if first is None or second is None or None in first or None in second:
+        raise Inexpressible("the shapes of its operands are not known")
+    if first != second:
+        if len(second) > len(first) or (set(second) - {1} and first[len(first) - len(second) :] != second):
+            raise Inexpressible("the other version does not broadcast %s and %s" % (list(first), list(second)))
+        draft.set("broadcast", 1)
+
+
+def _drop_broadcast(draft: Draft) -> None:
+    draft.drop("broadcast")
+
+
+def _set_broadcast(draft: Draft) -> None:
+    draft.set("broadcast", 1)
+
+
+def _require_one_slope(draft: Draft) -> None:
+    if draft.fact(1).shape != (1,):
+        raise Inexpressible("the other version aligns the slope to axis 1")
+
+
+def _set_new_selu(draft: Draft) -> None:
+    for name, default in (("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)):
+        if not draft.has(name):
+            draft.set(name, default)
+
+
+def _set_inference(draft: Draft) -> None:
+    draft.set("is_test", 1)
+
+
+def _drop_reset(draft: Draft) -> None:
+    draft.drop_default("linear_before_reset", 0)
+
+
+def _slope_of_channels(draft: Draft) -> None:
+    if draft.rank(1) != draft.rank(0) and draft.size(1, 0) != 1:
+        raise Inexpressible("its slope is aligned to axis 1")
+
+
+def _set_old_selu(draft: Draft) -> None:
+    _drop_buffers(draft)
+    for name, default in (("alpha", 1.6732), ("gamma", 1.0507)):
+        if not draft.has(name):
+            draft.set(name, default)
+
+
+def _require_equal_shapes(draft: Draft) -> None:
+    shapes = [draft.fact(index).shape for index in range(len(draft.node.input))]
+    if any(shape is None or None in shape or shape != shapes[0] for shape in shapes):
+        raise Inexpressible("the other version does not broadcast")
+
+
+def _give_bias(draft: Draft) -> None:
+    if not draft.has_input(2):
+        draft.add_input(2, "C", [0], draft.dtype())
+
+
+def _bounds_to_inputs(draft: Draft) -> None:
+    bounds = draft.get("min", -_FLOAT32_MAX), draft.get("max", _FLOAT32_MAX)
+    draft.drop("min", "max")
+    for index, (bound, label) in enumerate(zip(bounds, ("min", "max")), 1):
+        if abs(bound) < _FLOAT32_MAX or (bound > 0) == (label == "min"):
+            draft.add_input(index, label, bound, draft.dtype())
+
+
+def _bounds_to_attributes(draft: Draft) -> None:
+    for index, label in ((2, "max"), (1, "min")):
+        if draft.has_input(index):
+            bound = float(draft.array_of(index).reshape(-1)[0])
+            if not np.isinf(bound) and float(np.float32(bound)) != bound:
+                raise Inexpressible("its bound %r is no float32" % bound)
+            draft.drop_input(index)
+            draft.set(label, bound)
+
+
+def _require_inference(draft: Draft) -> None:
+    if not draft.get("is_test", 0):
+        raise Inexpressible("it drops random elements")
+    draft.drop("is_test")
+
+
+def _require_no_mask(draft: Draft) -> None:
+    if draft.has_output(1):
+        raise Inexpressible("its mask has another type in the other version")
+
+
+def _ratio_to_input(draft: Draft) -> None:
+    ratio = draft.get("ratio")
+    if ratio is not None:
+        draft.drop("ratio")
+        draft.add_input(1, "ratio", ratio, float32)
+
+
+def _ratio_to_attribute(draft: Draft) -> None:
+    if draft.has_output(1):  # onnxruntime 1.31.1 gives a mask of False for Dropout of opset 10, which drops nothing
+        raise Inexpressible("runtimes disagree about its mask in the other version")
+    if draft.has_input(2) and bool(draft.array_of(2).reshape(-1)[0]):
+        raise Inexpressible("it drops random elements, as in training")
+    ratio = float(draft.array_of(1).reshape(-1)[0]) if draft.has_input(1) and draft.fact(1).value is not None else None
+    draft.drop_input(2)
+    draft.drop_input(1)
+    draft.drop("seed")
+    if ratio is not None:
+        draft.set("ratio", ratio)
+
+
+def _to_tensor_value(draft: Draft) -> None:
+    """Write the value of a Constant as a tensor: the attributes for numbers and texts begin with opset 12."""
+    import onnx
+
+    elements = {"float": onnx.TensorProto.FLOAT, "int": onnx.TensorProto.INT64, "string": onnx.TensorProto.STRING}
+    for attribute in draft.node.attribute:
+        kind = attribute.name[len("value_") :].rstrip("s")
+        if attribute.name.startswith("value_") and kind in elements:
+            value = draft.get(attribute.name)
+            is_list = attribute.name.endswith("s")
+            items = list(value) if is_list else [value]
+            tensor = onnx.helper.make_tensor("", elements[kind], [len(items)] if is_list else [], items)
+            draft.drop(attribute.name)
+            draft.set("value", tensor)
+            return
+
+
+def _require_dense(draft: Draft) -> None:
+    if draft.has("sparse_value"):
+        raise Inexpressible("the other version has no sparse constants")
+
+
+def _require_unsigned(draft: Draft) -> None:
+    if draft.dtype().kind != "u":
+        raise Inexpressible("the other version shifts unsigned integers only")
+
+
+def _require_no_extreme(draft: Draft) -> None:
+    if draft.get("reduction", "none") in ("max", "min"):
+        raise Inexpressible("the other version has no reduction '%s'" % draft.get("reduction"))
+
+
+def _to_scatter(draft: Draft) -> None:
+    draft.node.op_type = "Scatter"
+
+
+def _to_scatter_elements(draft: Draft) -> None:
+    draft.node.op_type = "ScatterElements"
+
+
+def _drop_output_sequence(draft: Draft) -> None:
+    draft.drop("output_sequence")
+
+
+def _require_wide_range(draft: Draft) -> None:
+    dtype = draft.dtype()
+    if dtype.kind == "f" and dtype.bits < 32:
+        raise Inexpressible("the other version computes in %s" % dtype)
+    draft.drop("stash_type")
+
+
+register(_WITH_BUFFERS.replace(" Selu", "").split(), 6, _drop_buffers, keep)
+register("Selu", 6, _set_old_selu, _set_new_selu)
+register(_BROADCASTING, 7, _broadcast_as_numpy, _broadcast_suffix)
+register("Gemm", 7, _drop_broadcast, _set_broadcast)
+register("Gemm", 11, keep, _give_bias)
+register("PRelu", 7, _slope_of_channels, _require_one_slope)
+register(("Max", "Mean", "Min", "Sum"), 8, keep, _require_equal_shapes)
+register("Clip", 11, _bounds_to_inputs, _bounds_to_attributes)
+register("Dropout", 7, _require_inference, _set_inference)
+register("Dropout", 10, _require_no_mask, _require_no_mask)
+register("Dropout", 12, _ratio_to_input, _ratio_to_attribute)
+register("Constant", 9, keep, keep)
+register("Constant", 11, keep, _require_dense)
+register("Constant", 12, keep, _to_tensor_value)
+register("BitShift", 28, keep, _require_unsigned)
+register("Range", 27, keep, _require_wide_range)
+register_added(("ScatterElements", "ScatterND"), 16, {"reduction": "none"})
+register(("ScatterElements", "ScatterND"), 18, keep, _require_no_extreme)
+register("Scatter", 11, _to_scatter_elements)
+register("ScatterElements", 11, keep, _to_scatter)
+register_added("GatherND", 12, {"batch_dims": 0})
+register("GRU", 3, keep, _drop_reset)
+register(("GRU", "LSTM", "RNN"), 7, _drop_output_sequence, keep)
+register_added(("GRU", "LSTM", "RNN"), 14, {"layout": 0})

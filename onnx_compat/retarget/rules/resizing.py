@@ -1,0 +1,164 @@
+"""Rules for Resize and Upsample."""
+
+from typing import List
+
+from onnx_compat.ir.dtypes import float32
+from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.steps import keep, register
+
+_COORDINATES = "coordinate_transformation_mode"
+#: The attributes of Resize that have no effect in the forms that opset 10 has.
+_UNUSED = (_COORDINATES, "nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value")
+
+
+def _scales_of_images(draft: Draft) -> None:
+    draft.set("scales", [1.0, 1.0, draft.get("height_scale"), draft.get("width_scale")])
+    draft.drop("height_scale", "width_scale")
+
+
+def _images_of_scales(draft: Draft) -> None:
+    scales = list(draft.get("scales"))
+    if len(scales) != 4 or scales[:2] != [1.0, 1.0]:
+        raise Inexpressible("the other version resizes images only")
+    draft.drop("scales")
+    draft.set("height_scale", scales[2])
+    draft.set("width_scale", scales[3])
+
+
+def _scales_to_input(draft: Draft) -> None:
+    scales = draft.get("scales")
+    draft.drop("scales")
+    draft.add_input(1, "scales", list(scales), float32)
+
+
+def _scales_to_attribute(draft: Draft) -> None:
+    scales = [float(scale) for scale in draft.array_of(1).reshape(-1)]
+    draft.drop_input(1)
+    draft.set("scales", scales)
+
+
+def _to_resize(draft: Draft) -> None:
+    """Upsample has no scale below 1, where Resize of opset 10 rounds in another way."""
+    value = draft.fact(1).value
+    if value is not None and (value < 1).any():
+        raise Inexpressible("its scales are below 1")
+    draft.node.op_type = "Resize"
+    draft.only_enlarges = True
+
+
+def _to_upsample(draft: Draft) -> None:
+    if (draft.array_of(1) < 1).any():
+        raise Inexpressible("its scales are below 1, and the other version only enlarges")
+    draft.node.op_type = "Upsample"
+
+
+def _name_simple_sampling(draft: Draft) -> None:
+    """Write out how Resize of opset 10 samples: nearest rounds down, and up where the scale is below 1."""
+    rounding = "floor"
+    if draft.get("mode", "nearest") == "nearest" and not draft.only_enlarges:
+        scales = draft.array_of(1)
+        if (scales < 1).any():
+            rounding = "ceil"
+            if (scales > 1).any():
+                raise Inexpressible("it enlarges one axis and shrinks another")
+    scales_name = draft.node.input[1]
+    draft.set_input(2, scales_name)
+    draft.add_input(1, "roi", [], float32)
+    draft.set(_COORDINATES, "asymmetric")
+    draft.set("nearest_mode", rounding)
+
+
+def _to_simple_sampling(draft: Draft) -> None:
+    """Undo `_name_simple_sampling`, if the node samples so. The scales may follow from known sizes."""
+    mode = draft.get("mode", "nearest")
+    if mode not in ("nearest", "linear"):
+        raise Inexpressible("the other version has no mode '%s'" % mode)
+    has_scales = draft.has_input(2) and draft.fact(2).shape != (0,)
+    scales = [float(scale) for scale in draft.array_of(2).reshape(-1)] if has_scales else _scales_of_sizes(draft)
+    coordinates = draft.get(_COORDINATES, "half_pixel")
+    rounding = draft.get("nearest_mode", "round_prefer_floor")
+    if mode == "nearest":
+        is_whole = all(scale >= 1 and scale == int(scale) for scale in scales)
+        # with a whole factor, half pixels rounded to the nearest lie where asymmetric coordinates are rounded down
+        is_floor = (coordinates, rounding) == ("asymmetric", "floor") and all(scale >= 1 for scale in scales)
+        is_ceil = (coordinates, rounding) == ("asymmetric", "ceil") and all(scale <= 1 for scale in scales)
+        is_half = coordinates == "half_pixel" and rounding.startswith("round_prefer") and is_whole
+        if not (is_floor or is_ceil or is_half):
+            raise Inexpressible("the other version samples other coordinates")
+    elif coordinates != "asymmetric" and any(scale != 1 for scale in scales):
+        raise Inexpressible("the other version has no coordinates '%s'" % coordinates)
+    name = draft.node.input[2] if has_scales else ""
+    for index in (3, 2, 1):
+        draft.drop_input(index)
+    draft.drop(*_UNUSED)
+    if has_scales:
+        draft.set_input(1, name)
+    else:
+        draft.add_input(1, "scales", scales, float32)
+
+
+def _scales_of_sizes(draft: Draft) -> List[float]:
+    """Return the scales that give the sizes of a Resize. Raises Inexpressible if a size is unknown or no multiple."""
+    sizes, shape = draft.integers_of(3), draft.fact(0).shape
+    if shape is None or any(size is None or not size or target % size for size, target in zip(shape, sizes)):
+        raise Inexpressible("its scales do not follow from its sizes")
+    return [target / size for size, target in zip(shape, sizes) if size]
+
+
+def _require_no_old_coordinates(draft: Draft) -> None:
+    if draft.get(_COORDINATES) == "tf_half_pixel_for_nn":
+        raise Inexpressible("the other version has no coordinates 'tf_half_pixel_for_nn'")
+
+
+def _give_empty_inputs(draft: Draft) -> None:
+    """Before opset 13, `roi` and `scales` may be empty, but not absent."""
+    for index, label in ((1, "roi"), (2, "scales")):
+        if not draft.has_input(index):
+            draft.add_input(index, label, [], float32)
+
+
+def _resize_every_axis(draft: Draft) -> None:
+    draft.drop_default("antialias", 0)
+    axes = draft.get("axes")
+    if draft.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise Inexpressible("the other version does not keep the aspect ratio")
+    draft.drop("keep_aspect_ratio_policy")
+    if axes is None:
+        return
+    rank = draft.rank()
+    positions = [axis % rank for axis in axes]
+    draft.drop("axes")
+    if draft.get(_COORDINATES) == "tf_crop_and_resize":
+        roi = [float(number) for number in draft.array_of(1).reshape(-1)]
+        every = [0.0] * rank + [1.0] * rank
+        for index, axis in enumerate(positions):
+            every[axis], every[axis + rank] = roi[index], roi[index + len(positions)]
+        draft.add_input(1, "roi", every, draft.dtype(1))
+    if draft.has_input(2) and draft.fact(2).shape != (0,):
+        scales = [1.0] * rank
+        for axis, scale in zip(positions, draft.array_of(2).reshape(-1)):
+            scales[axis] = float(scale)
+        draft.add_input(2, "scales", scales, float32)
+        return
+    shape = draft.fact(0).shape or ()
+    sizes = list(shape)
+    for axis, target in zip(positions, draft.integers_of(3)):
+        sizes[axis] = target
+    if any(size is None for size in sizes):
+        raise Inexpressible("the sizes of the axes that it keeps are not known")
+    draft.add_input(3, "sizes", sizes)
+
+
+def _require_no_symmetry(draft: Draft) -> None:
+    if draft.get(_COORDINATES) == "half_pixel_symmetric":
+        raise Inexpressible("the other version has no coordinates 'half_pixel_symmetric'")
+
+
+register("Upsample", 7, _scales_of_images, _images_of_scales)
+register("Upsample", 9, _scales_to_input, _scales_to_attribute)
+register("Upsample", 10, _to_resize)
+register("Resize", 10, keep, _to_upsample)
+register("Resize", 11, _name_simple_sampling, _to_simple_sampling)
+register("Resize", 13, _require_no_old_coordinates, _give_empty_inputs)
+register("Resize", 18, keep, _resize_every_axis)
+register("Resize", 19, keep, _require_no_symmetry)

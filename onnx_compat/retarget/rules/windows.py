@@ -1,0 +1,74 @@
+"""Rules for pooling and for sampling images."""
+
+from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.steps import keep, register, register_added
+
+_GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+def _integer_power(draft: Draft) -> None:
+    power = draft.get("p")
+    if power is not None:
+        if power != int(power):
+            raise Inexpressible("its power %r is no integer" % power)
+        draft.set("p", int(power))
+
+
+def _float_power(draft: Draft) -> None:
+    if draft.has("p"):
+        draft.set("p", float(draft.get("p")))
+
+
+def _to_new_grid_mode(draft: Draft) -> None:
+    mode = draft.get("mode")
+    if mode in _GRID_MODES:
+        draft.set("mode", _GRID_MODES[mode])
+
+
+def _to_old_grid_mode(draft: Draft) -> None:
+    if draft.rank() != 4:
+        raise Inexpressible("the other version samples images only")
+    old = {new: name for name, new in _GRID_MODES.items()}
+    if draft.get("mode") in old:
+        draft.set("mode", old[draft.get("mode")])
+
+
+def _name_old_coordinates(draft: Draft) -> None:
+    draft.set("coordinate_transformation_mode", "output_half_pixel")
+
+
+def _drop_coordinates(draft: Draft) -> None:
+    if draft.get("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
+        raise Inexpressible("the other version shifts the coordinates by half a pixel")
+    draft.drop("coordinate_transformation_mode")
+
+
+def _require_whole_windows(draft: Draft) -> None:
+    """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute."""
+    if not draft.get("ceil_mode", 0) or draft.get("auto_pad", "NOTSET") != "NOTSET":
+        return
+    shape, result = draft.fact(0).shape, draft.output_shape(0)
+    kernel = list(draft.get("kernel_shape"))
+    rank = len(kernel)
+    strides, dilations = (list(draft.get(name, [1] * rank)) for name in ("strides", "dilations"))
+    pads = list(draft.get("pads", [0] * (2 * rank)))
+    for axis in range(rank if shape is not None and result is not None else 0):
+        size, wanted = (shape or ())[axis + 2], (result or ())[axis + 2]
+        if size is None or wanted is None:
+            continue
+        rest = size + pads[axis] + pads[axis + rank] - (kernel[axis] - 1) * dilations[axis] - 1
+        if -(-rest // strides[axis]) + 1 != wanted:
+            raise Inexpressible("the other version counts a window that begins in the padding")
+
+
+register_added("AveragePool", 7, {"count_include_pad": 0})
+register_added("AveragePool", 10, {"ceil_mode": 0})
+register_added("AveragePool", 19, {"dilations": ()})
+register("AveragePool", 19, keep, _require_whole_windows)
+register("MaxPool", 22, keep, _require_whole_windows)
+register_added("MaxPool", 8, {"storage_order": 0}, outputs=1)
+register_added("MaxPool", 10, {"ceil_mode": 0, "dilations": ()})
+register(("LpPool", "GlobalLpPool"), 2, _integer_power, _float_power)
+register_added("LpPool", 18, {"ceil_mode": 0, "dilations": ()})
+register("GridSample", 20, _to_new_grid_mode, _to_old_grid_mode)
+register("RoiAlign", 16, _name_old_coordinates, _drop_coordinates)

@@ -1,0 +1,245 @@
+"""Write nodes whose axes or sizes are only known when the model runs, for versions that have them as attributes.
+
+The rank of the data is known. So a Reduce becomes a conditional reduction of each axis. Compress removes sizes from a
+shape.
+"""
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from onnx_compat.ir.dtypes import DType, int32, int64
+from onnx_compat.model.names import Names
+from onnx_compat.retarget.draft import Inexpressible
+from onnx_compat.retarget.knowledge import Fact, NodeFacts
+from onnx_compat.retarget.protos import tensor_of
+from onnx_compat.retarget.rewriting import Composed
+from onnx_compat.retarget.schemas import find_schema, type_problem
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["NodeWriter", "write_runtime_axes"]
+
+#: A number that is no axis.
+_NO_AXIS = -(1 << 20)
+#: The operators that reduce several axes one after the other, where the operator itself would not.
+_BY_SUM = {"ReduceSumSquare": "ReduceSum", "ReduceLogSum": "ReduceSum"}
+
+
+def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
+    """Return the nodes that compute a node with unknown axes. None: another operator than Reduce, Pad, Split, (Un)squeeze.
+
+    Raises Inexpressible if the rank of the data is not known, or the target lacks an operator.
+    """
+    writer = _WRITERS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
+    if writer is None or node.domain or len(node.input) < 2:
+        return None
+    shape = facts.input(0).shape
+    if shape is None:
+        raise Inexpressible("the rank of '%s' is not known" % node.input[0])
+    builder = NodeWriter(node, facts, names, opset)
+    writer(builder, len(shape))
+    return Composed(builder.nodes, builder.initializers, {"": opset})
+
+
+class NodeWriter:
+    """Collects the nodes of an operator, with unused names."""
+
+    def __init__(self, node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> None:
+        import onnx
+
+        self.node = node
+        self.facts = facts
+        self.names = names
+        self.opset = opset
+        self.attributes = {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}
+        self.nodes: List[onnx.NodeProto] = []
+        self.initializers: List[onnx.TensorProto] = []
+        self.prefix = node.name or node.output[0]
+
+    def call(self, operator: str, *inputs: str, output: Optional[str] = None, **attributes: Any) -> str:
+        """Add a node, and return the name of its output."""
+        import onnx
+
+        name = output or self.names.fresh("%s/%s" % (self.prefix, operator))
+        self.nodes.append(onnx.helper.make_node(operator, list(inputs), [name], **attributes))
+        return name
+
+    def constant(self, value: object, dtype: DType = int64) -> str:
+        """Add an initializer, and return its name."""
+        name = self.names.fresh("%s/constant" % self.prefix)
+        self.initializers.append(tensor_of(name, np.asarray(value, dtype.numpy), dtype))
+        return name
+
+    def branch(self, nodes: "List[onnx.NodeProto]", output: str) -> "onnx.GraphProto":
+        """Return nodes as a branch of an If. Its output has the type of the first input of the operator."""
+        from onnx import helper
+
+        dtype = self.facts.input(0).dtype
+        if dtype is None:
+            raise Inexpressible("the type of '%s' is not known" % self.node.input[0])
+        port = helper.make_tensor_value_info(output, dtype.onnx, None)
+        port.type.tensor_type.ClearField("shape")
+        return helper.make_graph(nodes, "branch", [], [port])
+
+    def choose(self, axis: str, parts: "Sequence[Tuple[int, onnx.GraphProto]]", rank: int) -> None:
+        """Add an If for each part but the last, which computes the output of the operator if the axis is the part's."""
+        outer = self.nodes
+        rest = parts[-1][1]
+        for number, branch in reversed(parts[:-1]):
+            self.nodes = []
+            equals = [self.call("Equal", axis, self.constant(value)) for value in (number, number - rank)]
+            flag = self.call("Or", *equals)
+            result = self.call("If", flag, then_branch=branch, else_branch=rest)
+            rest = self.branch(self.nodes, result)
+        self.nodes = [*outer, *rest.node]
+        self.call("Identity", rest.output[0].name, output=self.node.output[0])
+
+    def select_flags(self, rank: int) -> List[str]:
+        """Return for each axis the name of a bool vector of size 1: whether the axes of the node have it."""
+        axes = self.call("Concat", self.node.input[1], self.constant([_NO_AXIS]), axis=0)
+        flags: List[str] = []
+        for axis in range(rank):
+            equals = [self.call("Equal", axes, self.constant([number])) for number in (axis, axis - rank)]
+            matches = self.call("Cast", self.call("Or", *equals), to=1)
+            axes_of_flags: Dict[str, Any] = {} if self.opset >= 18 else {"axes": [0]}
+            count = self.call("ReduceMax", matches, keepdims=1, **axes_of_flags)
+            flags.append(self.call("Cast", count, to=9))
+        return flags
+
+    def remaining_shape(self, value: str, flags: Sequence[str]) -> str:
+        """Return the name of the shape of a value without the selected axes."""
+        kept = self.call("Not", self.call("Concat", *flags, axis=0))
+        return self.call("Compress", self.call("Shape", value), kept, axis=0)
+
+
+def _write_reduction(builder: NodeWriter, rank: int) -> None:
+    operator = builder.node.op_type
+    value = builder.node.input[0]
+    dtype = builder.facts.input(0).dtype
+    if dtype is None:
+        raise Inexpressible("the type of '%s' is not known" % value)
+    schema = find_schema("", operator, builder.opset)
+    computed = dtype
+    if type_problem(schema, [Fact("tensor(%s)" % dtype.spelling)], []) is not None:
+        computed = int32 if dtype.bits <= 8 else dtype  # of bools and bytes, as they are in int32
+        value = builder.call("Cast", value, to=computed.onnx)
+    if operator in ("ReduceL1", "ReduceL2"):  # of no axes: the absolute value
+        value = builder.call("Abs", value)
+    elif operator == "ReduceSumSquare":
+        value = builder.call("Mul", value, value)
+    flags = builder.select_flags(rank)
+    if not builder.attributes.get("noop_with_empty_axes", 0):
+        is_empty = builder.call("Equal", builder.call("Shape", builder.node.input[1]), builder.constant([0]))
+        flags = [builder.call("Or", flag, is_empty) for flag in flags]
+    reduce_axis = _reduce_if if builder.opset >= 11 else _reduce_and_gather
+    for axis, flag in enumerate(flags):
+        value = reduce_axis(builder, value, axis, flag, AxisReduction(_BY_SUM.get(operator, operator), computed, rank))
+    if operator == "ReduceLogSum":
+        value = builder.call("Log", value)
+    if not builder.attributes.get("keepdims", 1):
+        value = builder.call("Reshape", value, builder.remaining_shape(value, flags))
+    if dtype.kind == "b":  # the reduction of no elements is the lowest or the highest number
+        builder.call("Greater", value, builder.constant(0, computed), output=builder.node.output[0])
+    else:
+        builder.call("Cast", value, to=dtype.onnx, output=builder.node.output[0])
+
+
+class AxisReduction(NamedTuple):
+    """A reduction of one axis: its operator, and the dtype and rank of the data."""
+
+    operator: str
+    dtype: DType
+    rank: int
+
+
+def _reduce_if(builder: NodeWriter, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
+    """Add an If that reduces an axis of a value where the flag is set. Return its output."""
+    from onnx import helper
+
+    condition = builder.call("Reshape", flag, builder.constant(np.zeros(0)))
+    branches = {}
+    for branch in ("then_branch", "else_branch"):
+        result = builder.names.fresh("%s/%s" % (builder.prefix, branch))
+        if branch == "else_branch":
+            inner = helper.make_node("Identity", [value], [result])
+        elif reduction.operator == "ReduceSum" and builder.opset >= 13:
+            inner = helper.make_node("ReduceSum", [value, builder.constant([axis])], [result], keepdims=1)
+        else:
+            inner = helper.make_node(reduction.operator, [value], [result], axes=[axis], keepdims=1)
+        port = helper.make_tensor_value_info(result, reduction.dtype.onnx, [None] * reduction.rank)
+        branches[branch] = helper.make_graph([inner], branch, [], [port])
+    return builder.call("If", condition, **branches)
+
+
+def _reduce_and_gather(builder: NodeWriter, value: str, axis: int, flag: str, reduction: AxisReduction) -> str:
+    """Reduce an axis of a value where the flag is set, without If: before opset 11, its branches must have one shape.
+
+    The reduced element is put before the others; then it is gathered, or all others.
+    """
+    reduced = builder.call(reduction.operator, value, axes=[axis], keepdims=1)
+    both = builder.call("Concat", reduced, value, axis=axis)
+    size = builder.call("Gather", builder.call("Shape", value), builder.constant([axis]), axis=0)
+    count = builder.call("Where", flag, builder.constant([1]), size)
+    first = builder.call("Where", flag, builder.constant([0]), builder.constant([1]))
+    positions = builder.call("NonZero", builder.call("Expand", builder.constant([1]), count))
+    positions = builder.call("Add", builder.call("Reshape", positions, builder.constant([-1])), first)
+    return builder.call("Gather", both, positions, axis=axis)
+
+
+def _write_squeeze(builder: NodeWriter, rank: int) -> None:
+    shape = builder.remaining_shape(builder.node.input[0], builder.select_flags(rank))
+    builder.call("Reshape", builder.node.input[0], shape, output=builder.node.output[0])
+
+
+def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
+    """Gather each size of the result: 1 for a new axis, else the next size of the data."""
+    count = (builder.facts.input(1).shape or (None,))[0]
+    if count is None:
+        raise Inexpressible("the number of its axes is not known")
+    sizes = builder.call("Concat", builder.call("Shape", builder.node.input[0]), builder.constant([1]), axis=0)
+    position, parts = builder.constant([0]), []
+    for flag in builder.select_flags(rank + count):
+        size = builder.call("Gather", sizes, position, axis=0)
+        parts.append(builder.call("Where", flag, builder.constant([1]), size))
+        step = builder.call("Cast", builder.call("Not", flag), to=7)
+        position = builder.call("Add", position, step)
+    shape = builder.call("Concat", *parts, axis=0)
+    builder.call("Reshape", builder.node.input[0], shape, output=builder.node.output[0])
+
+
+def _write_pad(builder: NodeWriter, rank: int) -> None:
+    """Scatter the pads of the given axes into pads of all axes."""
+    if builder.opset < 11 or len(builder.node.input) < 4:
+        raise Inexpressible("its pads are not known")
+    data, pads, value, axes = list(builder.node.input)[:4]
+    is_negative = builder.call("Less", axes, builder.constant([0]))
+    front = builder.call("Where", is_negative, builder.call("Add", axes, builder.constant([rank])), axes)
+    both = builder.call("Concat", front, builder.call("Add", front, builder.constant([rank])), axis=0)
+    every = builder.call("ScatterElements", builder.constant([0] * (2 * rank)), both, pads, axis=0)
+    inputs = [data, every, value] if value else [data, every]
+    builder.call("Pad", *inputs, output=builder.node.output[0], **builder.attributes)
+
+
+def _write_split(builder: NodeWriter, rank: int) -> None:
+    """Slice each part out of the data."""
+    if builder.opset < 10:
+        raise Inexpressible("its sizes are not known")
+    axis = builder.constant([builder.attributes.get("axis", 0) % rank])
+    start = builder.constant([0])
+    for index, output in enumerate(builder.node.output):
+        size = builder.call("Gather", builder.node.input[1], builder.constant([index]), axis=0)
+        stop = builder.call("Add", start, size)
+        if output:
+            builder.call("Slice", builder.node.input[0], start, stop, axis, output=output)
+        start = stop
+
+
+_WRITERS: Dict[str, Callable[[NodeWriter, int], None]] = {
+    "Pad": _write_pad,
+    "Reduce": _write_reduction,
+    "Split": _write_split,
+    "Squeeze": _write_squeeze,
+    "Unsqueeze": _write_unsqueeze,
+}

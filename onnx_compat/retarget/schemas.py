@@ -1,0 +1,99 @@
+"""Schemas: which operators a target has, and with which attributes, inputs and types, by the installed onnx."""
+
+import functools
+from typing import TYPE_CHECKING, Any, FrozenSet, Optional, Sequence
+
+from onnx_compat.model.versions import normalise
+from onnx_compat.retarget.knowledge import Fact
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["find_schema", "form_problem", "is_narrower", "type_problem"]
+
+#: onnx.defs.OpSchema, which is made in C++.
+Schema = Any
+
+
+@functools.lru_cache(maxsize=None)
+def find_schema(domain: str, operator: str, version: int) -> Optional[Schema]:
+    """Return the schema of an operator in a version of its domain.
+
+    None: the installed onnx knows no such operator, or it is deprecated there.
+    """
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(operator, version, domain)
+    except Exception:  # noqa: BLE001 (SchemaError is another class in each release of onnx)
+        return None
+    return None if schema.deprecated else schema
+
+
+def first_version(domain: str, operator: str) -> Optional[int]:
+    """Return the first version of a domain that has an operator; None if the installed onnx does not know it."""
+    from onnx import defs
+
+    versions = [
+        schema.since_version
+        for schema in defs.get_all_schemas_with_history()
+        if schema.name == operator and normalise(schema.domain) == domain
+    ]
+    return min(versions) if versions else None
+
+
+@functools.lru_cache(maxsize=None)
+def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
+    """Whether the target may take fewer types than the source, so that the types of a node must be known.
+
+    True also if the installed onnx does not know the source.
+    """
+    before, after = find_schema(domain, operator, source), find_schema(domain, operator, target)
+    if before is None or after is None:
+        return True
+    for kind in ("inputs", "outputs"):
+        for position, port in enumerate(getattr(before, kind)):
+            if not set(port.types) <= _types(after, kind, position):
+                return True
+    return False
+
+
+def _types(schema: Schema, kind: str, position: int) -> FrozenSet[str]:
+    ports = getattr(schema, kind)
+    if not ports or (position >= len(ports) and not _is_variadic(ports[-1])):
+        return frozenset()
+    return frozenset(ports[min(position, len(ports) - 1)].types)
+
+
+def _is_variadic(port: Schema) -> bool:
+    return str(port.option).endswith("Variadic")
+
+
+def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
+    """Return why a node does not have the form that its schema asks for; None if it has."""
+    known = schema.attributes
+    for attribute in node.attribute:
+        if attribute.name not in known:
+            return "it has no attribute '%s' there" % attribute.name
+    given = {attribute.name for attribute in node.attribute}
+    missing = [name for name, attribute in known.items() if attribute.required and name not in given]
+    if missing:
+        return "it needs an attribute '%s' there" % missing[0]
+    for kind, names, ports in (("input", node.input, schema.inputs), ("output", node.output, schema.outputs)):
+        if len(names) > len(ports) and not (ports and _is_variadic(ports[-1])):
+            return "it has no %s number %d there" % (kind, len(ports))
+        for position, port in enumerate(ports):
+            is_single = str(port.option).endswith("Single")
+            if kind == "input" and is_single and not (position < len(names) and names[position]):
+                return "its input '%s' is not optional there" % port.name
+    return None
+
+
+def type_problem(schema: Schema, inputs: Sequence[Fact], outputs: Sequence[Fact]) -> Optional[str]:
+    """Return which known type the schema does not allow for an input or output; None if it allows all."""
+    for kind, facts in (("inputs", inputs), ("outputs", outputs)):
+        for position, fact in enumerate(facts):
+            if fact.type is not None and fact.type not in _types(schema, kind, position):
+                verb = "takes" if kind == "inputs" else "gives"
+                return "%s %s no %s there" % (schema.name, verb, fact.type)
+    return None
