@@ -189,8 +189,8 @@ class Indexing(Elementwise):
         ArgMax refuses an empty axis, also where the result is empty.
         """
         raw, lengths = self.raw, self.lengths(x)
-        others = raw.Prod(input=self.vector([size for k, size in enumerate(lengths) if k != axis]), axis=[0])
-        none = raw.Cast(x=raw.Equal(x=others, y=self.number(0, self.tf.int64)), DstT=self.tf.int64)
+        other_count = raw.Prod(input=self.vector([size for k, size in enumerate(lengths) if k != axis]), axis=[0])
+        none = raw.Cast(x=raw.Equal(x=other_count, y=self.number(0, self.tf.int64)), DstT=self.tf.int64)
         lengths[axis] = raw.Maximum(x=self.vector([lengths[axis]])[0], y=none)
         return raw.Reshape(tensor=x, shape=self.vector(lengths))
 

@@ -4,6 +4,8 @@ The verifier knows the dtypes and sizes that kernels rely on, but a file of anot
 So a file that breaks them runs once in a child process, with inputs of zeros. So does a file with tensors of small integers,
 which are usually quantised: kernels and XNNPACK rely on scales and zero points in ways that the verifier does not know, and
 some end the process without a scale. Files that this process wrote, and files that it has tried, are not tried again.
+
+Beside the run of the file, a trial takes 0.44 s of processor time: the start of Python, the imports and the runtime (LiteRT 2.3).
 """
 
 import os

@@ -32,8 +32,8 @@ def _require_sizes(builder: Builder, x: Handle, like: Handle, axis: int) -> Hand
 
     If the kernel does not check sizes that may differ, x passes a RESHAPE to these sizes, which fails if they differ.
     """
-    others = [k for k in range(x.rank) if k != axis]
-    are_equal = is_same_shape([x.dims[k] for k in others], [like.dims[k] for k in others])
+    other_axes = [k for k in range(x.rank) if k != axis]
+    are_equal = is_same_shape([x.dims[k] for k in other_axes], [like.dims[k] for k in other_axes])
     if are_equal or x.dtype not in _DELEGATED or builder.kernels.quirks.checks_joined_sizes:
         return x
     wanted = runtime_sizes.stack(builder, [builder.dim(x if k == axis else like, k) for k in range(x.rank)])
