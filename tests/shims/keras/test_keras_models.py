@@ -104,20 +104,25 @@ def test_operators_are_layers_and_images_are_not_transposed() -> None:
     assert not kinds["Lambda"]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_keras_loads_the_file_without_this_library(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "model.keras"
-    SHIM.export(program(name), str(path), "keras")
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model.keras"]
-    arrays = inputs_of(MODELS[name][1], (2, 16, 20))
-    wanted = REFERENCE.compile(program(name, REFERENCE)).run(arrays)
-    loaded, inputs, outputs = SHIM.load_converted(str(path), "keras")
-    close(loaded.run(arrays), wanted)
-    assert [port.name for port in inputs] == [MODELS[name][1][0].name]
-    assert [port.name for port in outputs] == ["first", "second/out"]
-    np.savez(str(tmp_path / "data.npz"), *arrays, *wanted)
+def test_keras_loads_the_files_without_this_library(tmp_path: Path) -> None:
+    """Load all files in one child process: to import Keras takes most of the time."""
+    paths: List[str] = []
+    for name in MODELS:
+        folder = tmp_path / name
+        folder.mkdir()
+        path = folder / "model.keras"
+        SHIM.export(program(name), str(path), "keras")
+        assert sorted(entry.name for entry in folder.iterdir()) == ["model.keras"]
+        arrays = inputs_of(MODELS[name][1], (2, 16, 20))
+        wanted = REFERENCE.compile(program(name, REFERENCE)).run(arrays)
+        loaded, inputs, outputs = SHIM.load_converted(str(path), "keras")
+        close(loaded.run(arrays), wanted)
+        assert [port.name for port in inputs] == [MODELS[name][1][0].name]
+        assert [port.name for port in outputs] == ["first", "second/out"]
+        np.savez(str(folder / "data.npz"), *arrays, *wanted)
+        paths.append(str(path))
     done = subprocess.run(
-        [sys.executable, "-c", _CLEAN, str(path), str(tmp_path / "data.npz")],
+        [sys.executable, "-c", _CLEAN, *paths],
         env=dict(os.environ, JAX_ENABLE_X64="1", TF_CPP_MIN_LOG_LEVEL="3"),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -125,14 +130,15 @@ def test_keras_loads_the_file_without_this_library(name: str, tmp_path: Path) ->
 
 
 _CLEAN = """
-import sys
+import os, sys
 import numpy as np
 import keras
-model = keras.saving.load_model(sys.argv[1], safe_mode=True)
-arrays = list(np.load(sys.argv[2]).values())
-outputs = model(arrays[0], training=False)
-for got, wanted in zip(outputs, arrays[1:]):
-    np.testing.assert_allclose(keras.ops.convert_to_numpy(got), wanted, 1e-4, 1e-4)
+for path in sys.argv[1:]:
+    model = keras.saving.load_model(path, safe_mode=True)
+    arrays = list(np.load(os.path.join(os.path.dirname(path), "data.npz")).values())
+    outputs = model(arrays[0], training=False)
+    for got, wanted in zip(outputs, arrays[1:]):
+        np.testing.assert_allclose(keras.ops.convert_to_numpy(got), wanted, 1e-4, 1e-4, err_msg=path)
 assert not any(name.split(".")[0].startswith("onnx") for name in sys.modules)
 """
 
