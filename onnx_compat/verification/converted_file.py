@@ -124,7 +124,7 @@ def open_converted(
             raise InputError("the bundle '%s' has no signatures" % target, hint="leave the signature out")
         return load_bundle(target, shim)
     refusals: List[str] = []
-    for name in [shim] if shim else selection.all_shims():
+    for name in [shim] if shim else [*selection.installed_shims(), selection.REFERENCE]:
         try:
             reader = selection.find(name)
         except ShimError as error:
