@@ -34,6 +34,8 @@ def _available_providers() -> Sequence[str]:
     return names
 
 
+#: The most characters of a cause: messages of onnxruntime have the signatures of functions in them.
+_LONGEST_CAUSE = 200
 #: The operators that onnxruntime removes if a constant is neutral.
 _ARITHMETIC = frozenset(["Add", "Sub", "Mul", "Div"])
 
@@ -52,10 +54,22 @@ class SessionProgram(Compiled):
         self._dtypes = list(dtypes)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the session on the carrier arrays of the inputs. Return the carrier arrays of the outputs, in order."""
+        """Run the session on the carrier arrays of the inputs. Return the carrier arrays of the outputs, in order.
+
+        Raises UnsupportedError, with the cause, for an error of onnxruntime.
+        """
         fed = [*arrays, np.asarray(int.from_bytes(os.urandom(7), "little"), np.int64)]
-        results = self.native.run(None, dict(zip(self._names, fed)))
+        try:
+            results = self.native.run(None, dict(zip(self._names, fed)))
+        except Exception as error:
+            raise UnsupportedError("onnxruntime could not run it: %s" % _cause(error)) from error
         return [_as_carrier(result, dtype) for result, dtype in zip(results, self._dtypes)]
+
+
+def _cause(error: Exception) -> str:
+    """Return the message of an error of onnxruntime on one line, without the headings before the name of the node."""
+    text = " ".join(str(error).split())
+    return text.rpartition("Status Message: ")[2][-_LONGEST_CAUSE:] if "Status Message: " in text else error_line(text)
 
 
 def _as_carrier(result: Any, dtype: np.dtype) -> np.ndarray:
@@ -108,11 +122,11 @@ class OnnxShim(Shim):
         Raises UnsupportedError for a node that onnxruntime cannot run, TargetError if the program was recorded for
         another target, and ShimError for an unknown device.
         """
+        providers = [self._provider(device)]
         check_target(program.region, self.emitter())
         proto = write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
         dtypes = [port.dtype.numpy for port in program.outputs]
         try:
-            providers = [self._provider(device)]
             return SessionProgram(proto.SerializeToString(), dtypes, providers, not _adds_nothing(proto))
         except Exception as error:
             reason = "onnxruntime does not load the model: %s" % error_line(str(error))
