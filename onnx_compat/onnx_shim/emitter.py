@@ -18,7 +18,7 @@ class OnnxEmitter(BitLowering):
     # -- natives -------------------------------------------------------------------------------------------------------
     def natives(self) -> Dict[Tuple[str, str], Native]:
         """Return the operators that the target has as a whole, and that take several primitives otherwise."""
-        return natives_of_offer(self.offer)
+        return {**natives_of_offer(self.offer), **super().natives()}
 
     def has(self, primitive: str) -> bool:
         """Whether `primitive` is implemented, or names the method of a native."""

@@ -34,23 +34,52 @@ def _available_providers() -> Sequence[str]:
     return names
 
 
+#: The most characters of a cause: messages of onnxruntime have the signatures of functions in them.
+_LONGEST_CAUSE = 200
+#: The operators that onnxruntime removes if a constant is neutral.
+_ARITHMETIC = frozenset(["Add", "Sub", "Mul", "Div"])
+
+
 class SessionProgram(Compiled):
     """A program in a session of onnxruntime. `native` is the session."""
 
-    def __init__(self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[Any]) -> None:
-        self.native = open_session(content, providers)
+    def __init__(
+        self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[Any], optimised: bool = True
+    ) -> None:
+        try:
+            self.native = open_session(content, providers, optimised=optimised)
+        except Exception:  # noqa: BLE001 (the optimiser of onnxruntime 1.10 fails for some loops)
+            self.native = open_session(content, providers, optimised=False)
         self._names = [port.name for port in self.native.get_inputs()]
         self._dtypes = list(dtypes)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the session on the carrier arrays of the inputs. Return the carrier arrays of the outputs, in order."""
+        """Run the session on the carrier arrays of the inputs. Return the carrier arrays of the outputs, in order.
+
+        Raises UnsupportedError, with the cause, for an error of onnxruntime.
+        """
         fed = [*arrays, np.asarray(int.from_bytes(os.urandom(7), "little"), np.int64)]
-        results = self.native.run(None, dict(zip(self._names, fed)))
+        try:
+            results = self.native.run(None, dict(zip(self._names, fed)))
+        except Exception as error:
+            raise UnsupportedError("onnxruntime could not run it: %s" % _cause(error)) from error
         return [_as_carrier(result, dtype) for result, dtype in zip(results, self._dtypes)]
+
+
+def _cause(error: Exception) -> str:
+    """Return the message of an error of onnxruntime on one line, without the headings before the name of the node."""
+    text = " ".join(str(error).split())
+    return text.rpartition("Status Message: ")[2][-_LONGEST_CAUSE:] if "Status Message: " in text else error_line(text)
 
 
 def _as_carrier(result: Any, dtype: np.dtype) -> np.ndarray:
     return text_carrier(np.asarray(result)) if dtype.kind == "O" else np.asarray(result)
+
+
+def _adds_nothing(proto: Any) -> bool:
+    """Whether an arithmetic operator reads a constant without elements: it ends the optimiser of onnxruntime 1.10."""
+    empty = {tensor.name for tensor in proto.graph.initializer if 0 in tensor.dims}
+    return any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
 
 
 def _port(info: ValueInfo) -> Port:
@@ -93,11 +122,12 @@ class OnnxShim(Shim):
         Raises UnsupportedError for a node that onnxruntime cannot run, TargetError if the program was recorded for
         another target, and ShimError for an unknown device.
         """
+        providers = [self._provider(device)]
         check_target(program.region, self.emitter())
         proto = write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
         dtypes = [port.dtype.numpy for port in program.outputs]
         try:
-            return SessionProgram(proto.SerializeToString(), dtypes, [self._provider(device)])
+            return SessionProgram(proto.SerializeToString(), dtypes, providers, not _adds_nothing(proto))
         except Exception as error:
             reason = "onnxruntime does not load the model: %s" % error_line(str(error))
             raise UnsupportedError(reason, hint="run the model on another shim") from error

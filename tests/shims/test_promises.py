@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
 import numpy as np
+import onnx
 import pytest
 from zoo_cases import case
 
@@ -60,6 +61,9 @@ def _kinds(runnable: Any, shim: str, folder: Path) -> List[str]:
         ):  # Keras 3.0 cannot load a cut of an open axis: no functional model then
             return [node.primitive for node in keras_model.body.program.region.live()]
         return [type(operation).__name__ for operation in keras_model.operations]
+    if shim == "onnx":
+        proto = onnx.load_from_string(runnable.native._model_bytes)
+        return [node.op_type for node in proto.graph.node]
     if shim == "tflite":
         from onnx_compat_tflite import flatbuffer
 

@@ -194,7 +194,7 @@ def test_an_execution_has_an_emitter_of_its_own(shim_name: str) -> None:
     """An emitter holds the current node, which a run in another thread would change."""
     executor = find(shim_name).executor()
     if executor is None:
-        assert shim_name in ("tf1", "tflite")
+        assert shim_name in ("tf1", "tflite", "onnx")
         return
     watchful_class = type("Watchful", (_Watchful, type(executor)), {})
 
