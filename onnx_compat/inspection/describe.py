@@ -50,7 +50,7 @@ def describe(path: Union[str, "os.PathLike[str]"], shim: Optional[str] = None) -
     if description is not None:
         return FileDescription("", description)
     refusals: List[str] = []
-    for name in [shim] if shim else selection.all_shims():
+    for name in [shim] if shim else [*selection.installed_shims(), selection.REFERENCE]:
         try:
             reader = selection.find(name)
             form = match_format(reader, target)

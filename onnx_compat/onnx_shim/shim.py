@@ -34,11 +34,20 @@ def _available_providers() -> Sequence[str]:
     return names
 
 
+#: The operators that onnxruntime removes if a constant is neutral.
+_ARITHMETIC = frozenset(["Add", "Sub", "Mul", "Div"])
+
+
 class SessionProgram(Compiled):
     """A program in a session of onnxruntime. `native` is the session."""
 
-    def __init__(self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[Any]) -> None:
-        self.native = open_session(content, providers)
+    def __init__(
+        self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[Any], optimised: bool = True
+    ) -> None:
+        try:
+            self.native = open_session(content, providers, optimised=optimised)
+        except Exception:  # noqa: BLE001 (the optimiser of onnxruntime 1.10 fails for some loops)
+            self.native = open_session(content, providers, optimised=False)
         self._names = [port.name for port in self.native.get_inputs()]
         self._dtypes = list(dtypes)
 
@@ -51,6 +60,12 @@ class SessionProgram(Compiled):
 
 def _as_carrier(result: Any, dtype: np.dtype) -> np.ndarray:
     return text_carrier(np.asarray(result)) if dtype.kind == "O" else np.asarray(result)
+
+
+def _adds_nothing(proto: Any) -> bool:
+    """Whether an arithmetic operator reads a constant without elements: it ends the optimiser of onnxruntime 1.10."""
+    empty = {tensor.name for tensor in proto.graph.initializer if 0 in tensor.dims}
+    return any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
 
 
 def _port(info: ValueInfo) -> Port:
@@ -97,7 +112,8 @@ class OnnxShim(Shim):
         proto = write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
         dtypes = [port.dtype.numpy for port in program.outputs]
         try:
-            return SessionProgram(proto.SerializeToString(), dtypes, [self._provider(device)])
+            providers = [self._provider(device)]
+            return SessionProgram(proto.SerializeToString(), dtypes, providers, not _adds_nothing(proto))
         except Exception as error:
             reason = "onnxruntime does not load the model: %s" % error_line(str(error))
             raise UnsupportedError(reason, hint="run the model on another shim") from error

@@ -127,7 +127,7 @@ def open_converted(
     if target.suffix.lower() == ".onnx":
         return open_onnx(target, shim, signature)
     refusals: List[str] = []
-    for name in [shim] if shim else selection.all_shims():
+    for name in [shim] if shim else [*selection.installed_shims(), selection.REFERENCE]:
         try:
             reader = selection.find(name)
         except ShimError as error:

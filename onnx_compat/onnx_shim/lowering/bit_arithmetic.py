@@ -26,24 +26,24 @@ __all__ = [
 _FORMATS = {"float16": (10, 5), "float32": (23, 8), "float64": (52, 11)}
 
 
-def bitwise_and(x: Tensor, y: Tensor, width: int) -> Any:
+def bitwise_and(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
     """Return the bits that are set in both of two int64 tensors, of which only the low `width` bits count."""
-    return _combine(x, y, width, e.minimum)
+    return _combine(x, y, width, signed, e.minimum)
 
 
-def bitwise_or(x: Tensor, y: Tensor, width: int) -> Any:
+def bitwise_or(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
     """Return the bits that are set in either of two int64 tensors, of which only the low `width` bits count."""
-    return _combine(x, y, width, e.maximum)
+    return _combine(x, y, width, signed, e.maximum)
 
 
-def bitwise_xor(x: Tensor, y: Tensor, width: int) -> Any:
+def bitwise_xor(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
     """Return the bits that are set in one of two int64 tensors, of which only the low `width` bits count."""
-    return _combine(x, y, width, lambda a, b: e.abs(a - b))
+    return _combine(x, y, width, signed, lambda a, b: e.abs(a - b))
 
 
-def _combine(x: Tensor, y: Tensor, width: int, combine: Callable[..., Any]) -> Any:
+def _combine(x: Tensor, y: Tensor, width: int, signed: bool, combine: Callable[..., Any]) -> Any:
     """Combine the bits of two tensors along a new last axis, and add them up with their weights."""
-    return _from_bits(combine(_to_bits(x, width), _to_bits(y, width)), width)
+    return _from_bits(combine(_to_bits(x, width), _to_bits(y, width)), width, signed)
 
 
 def _powers(width: int) -> Any:
@@ -57,11 +57,12 @@ def _to_bits(x: Tensor, width: int) -> Any:
     return bits if width < 64 else concat([bits, e.cast(e.less(column, 0), dtypes.int64)], column.rank - 1)
 
 
-def _from_bits(bits: Any, width: int) -> Any:
-    weights = _powers(width)
-    if width == 64:
-        weights = lift(np.concatenate([weights.value, np.asarray([-(2**63)], np.int64)]))
-    return reduce_sum(bits * weights, [bits.rank - 1])
+def _from_bits(bits: Any, width: int, signed: bool) -> Any:
+    """Add up bits with their weights; that of the last bit is negative for a signed dtype, and for 64 bits."""
+    weights = [1 << k for k in range(width)]
+    if signed or width == 64:
+        weights[-1] = -weights[-1]
+    return reduce_sum(bits * lift(np.asarray(weights, np.int64)), [bits.rank - 1])
 
 
 def shift_left(x: Any, y: Any) -> Any:

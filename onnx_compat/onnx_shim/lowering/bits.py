@@ -31,7 +31,7 @@ class BitLowering(TextLowering):
         if results is not None:
             return results
         wide = [self.convert(value, dtypes.int64) for value in (x, y)]
-        bits = self.compose(lambda a, b: otherwise(a, b, x.dtype.bits), *wide)
+        bits = self.compose(lambda a, b: otherwise(a, b, x.dtype.bits, x.dtype.kind == "i"), *wide)
         return self.convert(bits, x.dtype)
 
     def bitwise_not(self, x: Value) -> Value:
@@ -61,6 +61,10 @@ class BitLowering(TextLowering):
         if x.dtype.kind == "f":
             codes = self.compose(bit_arithmetic.float_to_bits, x)
             return self.convert(codes, dtype)
-        signed = self.convert(self.convert(x, DType.of("int%d" % x.dtype.bits)), dtypes.int64)
+        signed = self.convert(x, dtypes.int64)  # a cast through int32 could be merged with this one
+        if x.dtype.kind == "u" and x.dtype.bits < 64:
+            is_negative = self.less(self.scalar((1 << (x.dtype.bits - 1)) - 1, dtypes.int64), signed)
+            wrapped = self.sub(signed, self.scalar(1 << x.dtype.bits, dtypes.int64))
+            signed = self.where(is_negative, wrapped, signed)
         number: Value = self.compose(lambda code: bit_arithmetic.bits_to_float(code, dtype), signed)
         return number

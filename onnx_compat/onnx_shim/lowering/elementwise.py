@@ -51,9 +51,8 @@ class ElementwiseLowering(Calls):
 
     exp = _unary("Exp")
     log = _unary("Log")
-    sqrt = _unary("Sqrt")
     sin = _unary("Sin")
-    cos = _unary("Cos")
+    cos = _unary("Cos", functions.cos)
     tan = _unary("Tan", functions.tan)
     asin = _unary("Asin", functions.asin)
     acos = _unary("Acos", functions.acos)
@@ -66,8 +65,8 @@ class ElementwiseLowering(Calls):
     atanh = _unary("Atanh", functions.atanh)
     erf = _unary("Erf", functions.erf)
     sigmoid = _unary("Sigmoid", functions.sigmoid)
-    floor = _unary("Floor")
-    ceil = _unary("Ceil")
+    _floor = _unary("Floor", functions.floor)
+    _ceil = _unary("Ceil", functions.ceil)
     round = _unary("Round", functions.round_half_even)
     logical_not = _unary("Not")
 
@@ -77,6 +76,24 @@ class ElementwiseLowering(Calls):
     logical_and = _logical("And")
     logical_or = _logical("Or")
     logical_xor = _logical("Xor")
+
+    def sqrt(self, x: Value) -> Value:
+        root = self.call("Sqrt", [x])
+        is_infinite = None if self.offer.reliable("Sqrt") else self.less(self.scalar(x.dtype.max, x.dtype), x)
+        return root if is_infinite is None else self.where(is_infinite, x, root)
+
+    def floor(self, x: Value) -> Value:
+        return self._unless_whole(x, self._floor(x), "Floor")
+
+    def ceil(self, x: Value) -> Value:
+        return self._unless_whole(x, self._ceil(x), "Ceil")
+
+    def _unless_whole(self, x: Value, rounded: Value, operator: str) -> Value:
+        """Return the rounded floats, but those without room for a fraction as they are: onnxruntime 1.10 changes them."""
+        if self.offer.reliable(operator):
+            return rounded
+        has_fraction = self.less(self.abs(x), self.scalar(2.0 ** np.finfo(x.dtype.numpy).nmant, x.dtype))
+        return self.where(has_fraction, rounded, x)
 
     def neg(self, x: Value) -> Value:
         results = self.attempt("Neg", [x], ladder=WRAPPING)

@@ -24,9 +24,12 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "ceil",
+    "cos",
     "cosh",
     "erf",
     "float_remainder",
+    "floor",
     "integer_power",
     "is_negative",
     "round_half_even",
@@ -39,6 +42,25 @@ __all__ = [
 
 _HALVINGS = 3  # of the angle, until it is below 0.1
 _TERMS = 9
+
+
+def cos(x: Any) -> Any:
+    """Return the cosine: 1 - 2 sin(x / 2)^2."""
+    sine: Any = e.sin(x * 0.5)
+    return 1 - sine * sine * 2
+
+
+def floor(x: Any) -> Any:
+    """Return the greatest integer not above x, by a cast to int64. Numbers without a fraction stay, also infinities."""
+    has_fraction = e.less(e.abs(x), 2.0 ** np.finfo(x.dtype.numpy).nmant)
+    whole: Any = e.cast(e.cast(e.where(has_fraction, x, lift(0.0, x.dtype)), dtypes.int64), x.dtype)
+    down: Any = e.where(e.less(x, whole), whole - 1, whole)
+    return e.where(e.logical_and(has_fraction, e.not_equal(whole, x)), down, x)
+
+
+def ceil(x: Any) -> Any:
+    """Return the least integer not below x: the negative floor of -x."""
+    return e.neg(floor(e.neg(x)))
 
 
 def tan(x: Tensor) -> Any:

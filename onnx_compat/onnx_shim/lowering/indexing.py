@@ -208,7 +208,11 @@ class IndexingLowering(ShapeLowering):
     def _arg(self, operator: str, x: Value, axis: int) -> Value:
         shape = without_axes(x.shape, [axis])
         keys = self._sortable(x)
-        return self.call(operator, [keys], result=dtypes.int64, shape=shape, axis=axis, keepdims=0)
+        results = self.attempt(operator, [keys], result=dtypes.int64, shape=shape, axis=axis, keepdims=0)
+        if results is not None:
+            return results
+        _, indices = self.first_in_order(keys, self.vector([1]), axis, operator == "ArgMax")
+        return self.call("Squeeze", [indices], [self.vector([axis])], shape=shape)
 
     def cumsum(self, x: Value, axis: int, exclusive: bool, reverse: bool) -> Value:
         flags: Dict[str, Any] = {"exclusive": int(exclusive), "reverse": int(reverse)}

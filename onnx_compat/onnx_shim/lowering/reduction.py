@@ -33,12 +33,13 @@ class ReductionLowering(IndexingLowering):
         return self.convert(self._split_axes(totals, x, axes, keepdims), x.dtype)
 
     def reduce_prod(self, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        if x.dtype.kind in "iu" and not self.offer.reliable("ReduceProd of integers"):
-            return self._product_of_integers(x, axes, keepdims)
+        is_exact = x.dtype.kind == "f" or self.offer.reliable("ReduceProd of integers")
+        if not is_exact or (x.dtype is dtypes.float64 and not self.offer.has("ReduceProd", [x.dtype], [x.dtype])):
+            return self._product_by_steps(x, axes, keepdims)
         return self._reduce("ReduceProd", x, axes, keepdims, WRAPPING)
 
-    def _product_of_integers(self, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        """Multiply integers one after the other: onnxruntime's ReduceProd saturates."""
+    def _product_by_steps(self, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+        """Multiply numbers one after the other: onnxruntime's ReduceProd of integers saturates."""
         rows = self._join_axes(x, axes)
         last = rows.rank - 1
         slices = self.transpose(rows, [last, *range(last)])

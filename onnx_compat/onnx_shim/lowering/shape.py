@@ -125,6 +125,7 @@ class ShapeLowering(DivisionLowering):
         return self.shaped_like(positions, x)
 
     def reverse(self, x: Value, axes: Sequence[int]) -> Value:
+        axes = [axis for axis in axes if x.shape[axis] not in (0, 1)]
         count = len(axes)
         if not count:
             return x
@@ -141,7 +142,14 @@ class ShapeLowering(DivisionLowering):
 
     def tile(self, x: Value, repeats: Sizes) -> Value:
         shape = [_product(size, count) for size, count in zip(x.shape, repeats.dims)]
-        return self.call("Tile", [x], [self.sizes_value(repeats)], WRAPPING, shape=shape)
+        results = self.attempt("Tile", [x], [self.sizes_value(repeats)], WRAPPING, shape=shape)
+        if results is not None or x.dtype.kind != "s":
+            return (
+                self.call("Tile", [x], [self.sizes_value(repeats)], WRAPPING, shape=shape)
+                if results is None
+                else results
+            )
+        return self.gather(self.flat(x), self.tile(self._positions(x), repeats), 0)
 
     # -- padding -------------------------------------------------------------------------------------------------------
     def pad(self, x: Value, before: Sizes, after: Sizes, value: Value, mode: str) -> Value:

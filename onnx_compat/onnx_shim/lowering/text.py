@@ -33,8 +33,9 @@ class TextLowering(RandomLowering):
         return self.call("RegexFullMatch", [x], result=dtypes.bool_, pattern=pattern)
 
     def string_split(self, x: Value, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Value, Value]:
-        if delimiter is None and not self.offer.reliable("StringSplit at white space"):
-            raise self.refusal("StringSplit at white space", x.dtype)
+        behaviour = "StringSplit at white space" if delimiter is None else "StringSplit"
+        if not self.offer.reliable(behaviour):
+            raise self.refusal(behaviour, x.dtype)
         attributes: Dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
         if limit is not None:
             attributes["maxsplit"] = limit
