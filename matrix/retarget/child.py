@@ -6,6 +6,7 @@ its detail. A converter may end the process: then the parent counts a crash.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -45,9 +46,8 @@ def by_onnx(model: Model, opset: int) -> Model:
 
 def by_onnxscript(model: Model, opset: int) -> Model:
     """Convert a model by the version converter of onnxscript."""
-    import onnx_ir
-    from onnxscript import version_converter
-
+    onnx_ir = importlib.import_module("onnx_ir")
+    version_converter = importlib.import_module("onnxscript.version_converter")
     program = onnx_ir.from_proto(model)
     version_converter.convert_version(program, target_version=opset, fallback=False)
     return onnx_ir.to_proto(program)

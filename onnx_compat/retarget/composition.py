@@ -82,7 +82,7 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
     axis = facts.input(position)
     parts: List[Tuple[int, onnx.GraphProto]] = []
     for number in range(rank):
-        known = axis._replace(value=np.full([size or 1 for size in axis.shape or ()], number, np.int64))
+        known = axis._replace(value=np.reshape(np.asarray(number, np.int64), [1] * (axis.rank or 0)))
         inputs = (*facts.inputs[:position], known, *facts.inputs[position + 1 :])
         copy = type(node)()
         copy.CopyFrom(node)

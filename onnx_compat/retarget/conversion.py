@@ -131,10 +131,15 @@ def write_onnx(
         else:
             _link_files(loaded, scratch)
         del weights
+        is_read_again = isinstance(loaded.source, str) and not isinstance(model, Model)
+        if is_read_again:  # memory holds the weights of one model at a time
+            for initializer in loaded.graph.initializers.values():
+                initializer.release()
         skeleton.write(written)
         checked = load(written)
         if options.verify:
-            result.notes += compare_with_source(loaded, checked, dict(values or {}))
+            source = load(loaded.source) if is_read_again else loaded
+            result.notes += compare_with_source(source, checked, dict(values or {}))
         if data_file is not None:
             data_file.put(written_data)
         destination.put(written)
