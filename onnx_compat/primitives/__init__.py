@@ -9,7 +9,7 @@ of primitives.
 from onnx_compat.primitives import rules
 from onnx_compat.primitives.base import PRIMITIVES, Application, Primitive, rule
 from onnx_compat.primitives.bits import bitcast
-from onnx_compat.primitives.carried import power_of_two, to_odd
+from onnx_compat.primitives.carried import power_of_two, to_odd, to_values
 from onnx_compat.primitives.control import cond, scan, while_loop
 from onnx_compat.primitives.derivative import gradient
 from onnx_compat.primitives.elementwise import (
@@ -243,6 +243,7 @@ __all__ = [
     "tile",
     "to_odd",
     "to_text",
+    "to_values",
     "top_k",
     "transpose",
     "unsqueeze",

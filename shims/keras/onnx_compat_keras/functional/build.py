@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import keras
 
-from onnx_compat.primitives.carried import to_values
+from onnx_compat.primitives import to_values
 from onnx_compat.shim import OnnxCompatError, Port, Program, Ref, UnsupportedError, emit
 from onnx_compat.shim.emission import emission_errors
 from onnx_compat_keras.causes import cause_of
