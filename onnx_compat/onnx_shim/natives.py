@@ -34,7 +34,7 @@ OPERATORS: Dict[str, Tuple[str, ...]] = {
         MaxRoiPool MeanVarianceNormalization MelWeightMatrix Mish NegativeLogLikelihoodLoss
         NonMaxSuppression PRelu QLinearConv QLinearMatMul QuantizeLinear RMSNormalization RNN Resize
         RoiAlign RotaryEmbedding Selu Shrink SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Swish
-        TfIdfVectorizer ThresholdedRelu Trilu Unique
+        TfIdfVectorizer ThresholdedRelu Unique
         """.split()
     ),
 }

@@ -16,7 +16,7 @@ except ImportError:  # Python 3.7
 SHIM = os.environ["ONNX_COMPAT_SHIM"]
 CONSTRAINTS = Path(os.environ["ONNX_COMPAT_CONSTRAINTS"])
 PACKAGES = ["onnx_compat"]
-if SHIM != "reference":
+if SHIM not in ("reference", "onnx"):  # which are parts of the core
     PACKAGES.append("onnx_compat_" + SHIM)
 if SHIM in ("tf1", "tf2", "keras"):
     PACKAGES.append("onnx_compat_tensorflow")
