@@ -80,7 +80,10 @@ def _target(text: str, form: Optional[str]) -> Target:
 
 
 def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> None:
-    """Run chunk after chunk, each in all cells. A cell starts at its next unused seed, or at `--seed`."""
+    """Run chunk after chunk, each in all cells, and add the outcomes to `counts`.
+
+    A cell starts at its next unused seed, or at `--seed`.
+    """
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     code = {"revision": tested_revision(), "generator": generator_digest()}
     ledgers = {target.cell: Ledger(target.cell) for target in targets}

@@ -97,7 +97,7 @@ def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
 
 
 def run_chunk(path: Path, worker: Worker, counts: Counts, stop: Callable[[], bool] = lambda: False) -> ChunkResult:
-    """Run the cases of a chunk, until `stop`."""
+    """Run the cases of a chunk, until `stop` is true. Add the outcomes to `counts`, and return those of the chunk."""
     cases = read_chunk(path)
     outcomes: CounterType[str] = Counter()
     failures = []

@@ -103,7 +103,7 @@ class Ledger:
 
 
 def totals(ledger: Ledger) -> Iterator[Tuple[str, Totals]]:
-    """Return each kind of a ledger with its sums."""
+    """Yield each kind of a ledger with its sums."""
     for kind, entries in sorted(ledger.kinds.items()):
         outcomes: Dict[str, int] = {}
         seeds: List[Tuple[int, int]] = []

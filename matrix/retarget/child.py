@@ -106,7 +106,10 @@ def is_valid(model: Model) -> bool:
 
 
 def run(case: Case, result: Model) -> Tuple[str, str]:
-    """Run a converted model in onnxruntime, or in the reference evaluator of onnx where onnxruntime cannot."""
+    """Run a converted model in onnxruntime, or in the reference evaluator of onnx where onnxruntime cannot.
+
+    Return the outcome and its detail.
+    """
     try:
         problem = differences(case, onnxruntime_of(result))
     except Exception as error:  # noqa: BLE001 (onnxruntime raises subclasses of several bases)

@@ -35,7 +35,7 @@ def count_nodes(path: Path) -> int:
 
 
 def load_session(path: Path, optimised: bool = True) -> Any:
-    """Return a session of onnxruntime with one thread."""
+    """Return a session of onnxruntime with one thread. `optimised`: whether onnxruntime optimises the graph."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -24,7 +24,7 @@ _EXTERNAL = (
 def options(command: _F) -> _F:
     """Add --opset, --ir-version, --inline-functions, --external-data, --simplify and --dry-run to a command.
 
-    The command gets them as the argument `onnx_options`, a dict: name -> value, without options that are not given.
+    Return the command. It gets them as the argument `onnx_options`, a dict: name -> value, without options that are not given.
     """
 
     @functools.wraps(command)

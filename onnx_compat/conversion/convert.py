@@ -300,7 +300,7 @@ def _reject_onnx_options(given: Sequence[str], file_format: str) -> None:
 
 
 def check_onnx_options(bundled: bool, **framework_options: Any) -> None:
-    """Raise ConversionError if an option is given that an .onnx file does not have."""
+    """Raise ConversionError for an output that is `bundled`, or an option that an .onnx file does not have."""
     if bundled:
         raise ConversionError("an .onnx file holds every model: there is no bundle of it", hint="leave the .zip out")
     given = [name for name, value in framework_options.items() if value not in (None, False, ()) and value != []]

@@ -169,7 +169,10 @@ def _type(port: Port, carriers: bool) -> TensorType:
 
 
 def _with_ir_version(proto: ModelProto, version: int) -> ModelProto:
-    """Set the IR version of a model, in place. Raises UnsupportedError if the model needs a later one."""
+    """Set the IR version of `proto`, in place, and return it. Before version 4, each initializer becomes an input too.
+
+    Raises UnsupportedError if the model needs a later version.
+    """
     needed = proto.ir_version if proto.ir_version > 4 else 3
     if version < needed:
         raise UnsupportedError("the model needs IR version %d, not %d" % (needed, version))

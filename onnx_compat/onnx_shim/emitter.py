@@ -30,7 +30,10 @@ class OnnxEmitter(BitLowering):
         return super().apply(primitive, args, params) if native is None else self._node_of(*native, args, params)
 
     def _node_of(self, domain: str, operator: str, args: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """Emit the node that is being emitted as a call of its own operator, in the form of the target's version."""
+        """Emit the node that is being emitted as a call of its own operator, in the form of the target's version.
+
+        Raises UnsupportedError if the operator has no such form.
+        """
         origin = self.node.origin
         assert origin is not None
         known = lambda value: value.array  # noqa: E731 (a line)

@@ -90,7 +90,10 @@ class RuntimeOffer(Offer):
         attributes: Optional[Mapping[str, Any]] = None,
         domain: str = "",
     ) -> bool:
-        """Whether the operator set has an operator for these dtypes, and onnxruntime a kernel for it."""
+        """Whether the operator set has an operator for these dtypes, and onnxruntime a kernel for it.
+
+        - attributes: name -> value; None: the call has no attributes.
+        """
         if not super().has(operator, inputs, outputs, attributes, domain):
             return False
         attributes = attributes or {}
@@ -110,7 +113,10 @@ class RuntimeOffer(Offer):
         attributes: Optional[Mapping[str, Any]] = None,
         domain: str = "",
     ) -> bool:
-        """Whether the operator set has an operator for these dtypes of inputs, and onnxruntime a kernel for it."""
+        """Whether the operator set has an operator for these dtypes of inputs, and onnxruntime a kernel for it.
+
+        - attributes: name -> value; None: the call has no attributes.
+        """
         if not super().has_call(operator, inputs, outputs, attributes, domain):
             return False
         key = (domain, operator, _names(inputs), outputs, _summary(attributes or {}))
@@ -211,7 +217,7 @@ _OFFERS: Dict[Optional[int], RuntimeOffer] = {}
 
 
 def runtime_offer(opset: Optional[int] = None) -> RuntimeOffer:
-    """Return what the installed onnxruntime offers at an operator set, by default the newest that it can use.
+    """Return what the installed onnxruntime offers at an operator set. None: the newest that it can use.
 
     - Raises ImportError without onnxruntime.
     - Raises RuntimeError if onnxruntime runs no model of a known operator set.

@@ -117,7 +117,7 @@ class OnnxShim(Shim):
         return OnnxEmitter(runtime_offer(self._opset))
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        """Write the program as a model, and open a session for it. The ports have the dtypes of carriers.
+        """Write the program as a model. Return it with a session of onnxruntime. The ports have the dtypes of carriers.
 
         Raises UnsupportedError for a node that onnxruntime cannot run, TargetError if the program was recorded for
         another target, and ShimError for an unknown device.

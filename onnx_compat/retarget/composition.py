@@ -70,9 +70,9 @@ def _compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int)
 
 
 def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Compose a node for each axis that its axis input can name, and choose one by If at run time.
+    """Compose a node for each axis that its axis input can name. Return nodes that choose an axis by If at run time.
 
-    None: the operator has no such input, or the rank of its data is not known.
+    None: the operator has no such input, the rank of its data is not known, or no axis can be composed.
     """
     position = _AXIS_INPUTS.get(node.op_type)
     rank = facts.input(0).rank
@@ -104,7 +104,10 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
 def _emit(
     traced: GraphNode, node: "onnx.NodeProto", reads: Reads, names: Names, opset: int, all_known: bool
 ) -> Composed:
-    """Record the node alone, and write the program. `all_known`: whether known vectors of floats are constants too."""
+    """Record the node alone, and write the program. `all_known`: whether known vectors of floats are constants too.
+
+    Raises Inexpressible if the node gives a sequence, a map or an optional.
+    """
     from onnx_compat.onnx_shim.emission import emit_fragment
     from onnx_compat.onnx_shim.emitter import OnnxEmitter
     from onnx_compat.onnx_shim.operator_sets import Offer
@@ -145,7 +148,10 @@ def _emit(
 
 
 def _graph_of(traced: GraphNode, reads: Reads, all_known: bool) -> Graph:
-    """Return a graph of the node alone. Its inputs are the values that the node reads, unless they are constants."""
+    """Return a graph of the node alone. Its inputs are the values that the node reads, unless they are constants.
+
+    `all_known`: whether known vectors of floats are constants too.
+    """
     inputs: List[ValueInfo] = []
     constants: Dict[str, Initializer] = {}
     symbols: Dict[Any, str] = {}

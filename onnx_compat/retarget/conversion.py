@@ -87,7 +87,7 @@ def retarget(
 def plan(
     model: ModelSource, opset: Optional[int] = None, ir_version: Optional[int] = None, inline_functions: bool = False
 ) -> RetargetPlan:
-    """Return what `retarget` would do with each node. Arguments and errors: see `retarget`. A refused node is no error."""
+    """Return what `retarget` would do with each node. It has the same arguments and errors; a refused node is no error."""
     skeleton = _read_checked(model)
     return _apply(skeleton, OnnxOptions(opset, ir_version, inline_functions))
 
@@ -159,7 +159,7 @@ def _link_files(model: Model, folder: str) -> None:
 
 
 def _read_checked(model: ModelSource) -> Skeleton:
-    """Read a model as a skeleton, and check all but its weights. Raises as `load` does."""
+    """Check a model except its weights, and return its skeleton. Raises as `load` does."""
     is_proto = getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto"
     if not is_proto:
         return read_skeleton(_source_of(load(model)))
@@ -183,7 +183,7 @@ def _apply(skeleton: Skeleton, options: OnnxOptions) -> RetargetPlan:
 
 
 def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]) -> None:
-    """Write the fixed sizes and values of inputs into the model, in place. An input with a value becomes an initializer."""
+    """Write the fixed sizes and values of inputs into `proto`, in place. An input with a value becomes an initializer."""
     types = {port.name: port.type for port in fixed.graph.inputs}
     for position in reversed(range(len(proto.graph.input))):
         port = proto.graph.input[position]
@@ -220,7 +220,10 @@ def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
 
 
 def _simplify(skeleton: Skeleton) -> Tuple[Skeleton, Model]:
-    """Return the simplified model as a skeleton, and loaded with its weights. Raises MissingDependencyError without it."""
+    """Return the simplified model as a skeleton, and loaded with its weights.
+
+    Raises MissingDependencyError without the simplifier, and ConversionError for a model with external data.
+    """
     try:
         simplify = importlib.import_module("onnx_compat.simplify").simplify
     except ImportError as error:

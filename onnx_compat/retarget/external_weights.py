@@ -97,7 +97,10 @@ def _stored_size(shape: Tuple[int, ...], dtype: DType) -> int:
 
 
 def _layout(moved: "List[Tuple[onnx.TensorProto, DType, int]]", is_safetensors: bool) -> Tuple[List[int], bytes]:
-    """Return the offset of each weight in the file, and the bytes before the first."""
+    """Return the offset of each weight in the file, and the bytes before the first.
+
+    `is_safetensors`: whether a header comes first and no gaps follow. Else each offset is aligned.
+    """
     offsets: List[int] = []
     if not is_safetensors:
         end = 0
@@ -122,7 +125,7 @@ def _layout(moved: "List[Tuple[onnx.TensorProto, DType, int]]", is_safetensors: 
 
 
 def _refer(tensor: "onnx.TensorProto", location: str, offset: int, size: int) -> None:
-    """Let an initializer refer to external data. Its own data is removed."""
+    """Let the initializer `tensor` refer to external data. Its own data is removed."""
     for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "external_data"):
         tensor.ClearField(field)
     tensor.data_location = tensor.EXTERNAL

@@ -101,7 +101,7 @@ def adapt_to_ir(model: "onnx.ModelProto", ir_version: int) -> List[str]:
 
 
 def _make_dense(model: "onnx.ModelProto") -> int:
-    """Replace sparse initializers of the main graph by dense ones. Return their number."""
+    """Replace sparse initializers of the main graph of `model` by dense ones. Return their number."""
     from onnx_compat.model import load
     from onnx_compat.retarget.protos import tensor_of
 
@@ -120,7 +120,10 @@ def _make_dense(model: "onnx.ModelProto") -> int:
 
 
 def _declare_initializers(model: "onnx.ModelProto") -> int:
-    """Make the initializers of the main graph inputs, and those of subgraphs Constant nodes. Return their number."""
+    """Declare initializers of the main graph of `model` as inputs. Make those of subgraphs Constant nodes.
+
+    Return the number of changed initializers.
+    """
     declared = {port.name for port in model.graph.input}
     ports = [value_info(tensor) for tensor in model.graph.initializer if tensor.name not in declared]
     model.graph.input.extend(ports)

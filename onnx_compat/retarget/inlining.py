@@ -113,7 +113,7 @@ class _Inliner:
         return copies
 
     def resolve(self, node: "onnx.NodeProto", attributes: "Mapping[str, onnx.AttributeProto]") -> None:
-        """Replace references to attributes of the function by the values of the call, or remove them."""
+        """Replace references of `node` to attributes of the function by the values of the call, or remove them."""
         for position in reversed(range(len(node.attribute))):
             reference = node.attribute[position].ref_attr_name
             if not reference:
@@ -132,7 +132,7 @@ class _Inliner:
         prefix: str,
         attributes: "Mapping[str, onnx.AttributeProto]",
     ) -> None:
-        """Give the values that a subgraph of the body defines new names, in place."""
+        """Give new names to the values that `graph`, a subgraph of the body, defines, in place."""
         defined = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
         defined.update(name for node in graph.node for name in node.output)
         scope = {name: new for name, new in outer.items() if name not in defined}

@@ -167,7 +167,7 @@ def learn(model: "onnx.ModelProto") -> Knowledge:
 
 
 def _fill_in(knowledge: Knowledge, copy: "onnx.ModelProto") -> None:
-    """Add the types that the shape inference of onnx finds, for values that the trace did not reach."""
+    """Add to `knowledge` the types that the shape inference of onnx finds, for values that the trace did not reach."""
     import onnx
 
     try:

@@ -35,7 +35,10 @@ def prune(model: "onnx.ModelProto", unread: Iterable[str]) -> List[str]:
 
 
 def _remove_producer(graph: "onnx.GraphProto", name: str, uses: "Counter[str]", removed: List[str]) -> List[str]:
-    """Remove the initializer or the node that gives `name`, if nothing reads it. Return the names that lost a reader."""
+    """Remove the initializer or the node of `graph` that gives `name`, if nothing reads it.
+
+    Add its results to `removed`, and subtract its reads from `uses`. Return the names that lost their last reader.
+    """
     ports = [port.name for port in graph.input]
     for position, tensor in enumerate(graph.initializer):
         if tensor.name == name:

@@ -116,7 +116,7 @@ def _inline(
 
 
 def _drop_unused_domains(model: "onnx.ModelProto") -> None:
-    """Remove the imports of domains that no node calls any more, except those of the standard."""
+    """Remove from `model` the imports of domains that no node calls any more, except those of the standard."""
     sources = [graph.node for graph in all_graphs(model)] + [function.node for function in model.functions]
     used = {normalise(node.domain) for nodes in sources for node in walk(nodes)}
     for position in reversed(range(len(model.opset_import))):
@@ -173,7 +173,7 @@ class _Retargeting:
 
 
 def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:
-    """Set the version of each domain, and add the domains of composed nodes.
+    """Set the version of each domain in `imports`, and add the domains of composed nodes.
 
     A domain that the target lacks is removed: no node has it any more.
     """

@@ -171,7 +171,10 @@ class Rewriter:
         return nodes
 
     def _name_constant(self, constant: NewConstant, wish: str, nodes: "List[onnx.NodeProto]") -> str:
-        """Return the name of a constant. An equal constant of the graph is used again."""
+        """Return the name of a constant. An equal constant of the graph is used again.
+
+        In a function, the constant is a new node, which is added to `nodes`.
+        """
         content = constant.dtype.name, constant.array.shape, constant.array.tobytes()
         if not self._function and content in self._shared:
             return self._shared[content]

@@ -73,7 +73,10 @@ class NodeWriter:
         return name
 
     def branch(self, nodes: "List[onnx.NodeProto]", output: str) -> "onnx.GraphProto":
-        """Return nodes as a branch of an If. Its output has the type of the first input of the operator."""
+        """Return nodes as a branch of an If. Its output has the type of the first input of the operator.
+
+        Raises Inexpressible if this type is not known.
+        """
         from onnx import helper
 
         dtype = self.facts.input(0).dtype
@@ -194,7 +197,10 @@ def _write_squeeze(builder: NodeWriter, rank: int) -> None:
 
 
 def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
-    """Gather each size of the result: 1 for a new axis, else the next size of the data."""
+    """Gather each size of the result: 1 for a new axis, else the next size of the data.
+
+    Raises Inexpressible if the number of new axes is not known.
+    """
     count = (builder.facts.input(1).shape or (None,))[0]
     if count is None:
         raise Inexpressible("the number of its axes is not known")
@@ -210,7 +216,10 @@ def _write_unsqueeze(builder: NodeWriter, rank: int) -> None:
 
 
 def _write_pad(builder: NodeWriter, rank: int) -> None:
-    """Scatter the pads of the given axes into pads of all axes."""
+    """Scatter the pads of the given axes into pads of all axes.
+
+    Raises Inexpressible before opset 11, and for a Pad without axes.
+    """
     if builder.opset < 11 or len(builder.node.input) < 4:
         raise Inexpressible("its pads are not known")
     data, pads, value, axes = list(builder.node.input)[:4]
@@ -223,7 +232,10 @@ def _write_pad(builder: NodeWriter, rank: int) -> None:
 
 
 def _write_split(builder: NodeWriter, rank: int) -> None:
-    """Slice each part out of the data."""
+    """Slice each part out of the data.
+
+    Raises Inexpressible before opset 10, where the bounds of Slice are attributes.
+    """
     if builder.opset < 10:
         raise Inexpressible("its sizes are not known")
     axis = builder.constant([builder.attributes.get("axis", 0) % rank])

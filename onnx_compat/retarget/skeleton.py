@@ -111,7 +111,7 @@ def _varint(value: int) -> bytes:
 
 
 def read_skeleton(source: Any) -> Skeleton:
-    """Read a path, bytes or a ModelProto, which `load` has accepted, as a skeleton. A ModelProto is not changed.
+    """Return the skeleton of a path, bytes or a ModelProto, which `load` has accepted. A ModelProto is not changed.
 
     Raises InvalidModelError if the file has become shorter since.
     """

@@ -279,7 +279,10 @@ class GraphDraft:
             self._inner_names |= names_of(graph)
 
     def _sort(self) -> None:
-        """Sort the nodes topologically. Nodes that are sorted already keep their order."""
+        """Sort the nodes topologically. Nodes that are sorted already keep their order.
+
+        Raises InvalidModelError if they form a cycle.
+        """
         positions = {node: index for index, node in enumerate(self.nodes)}
         sources = [
             {positions[self._producers[name]] for name in node.reads if name in self._producers} for node in self.nodes
@@ -325,7 +328,7 @@ class GraphDraft:
 
 
 def _keep(messages: Any, is_kept: Callable[[Proto], bool]) -> None:
-    """Delete every message of a repeated field for which `is_kept` is False, in place."""
+    """Delete every message of the repeated field `messages` for which `is_kept` is False, in place."""
     for index in reversed(range(len(messages))):
         if not is_kept(messages[index]):
             del messages[index]

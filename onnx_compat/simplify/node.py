@@ -49,7 +49,10 @@ def names_of(graph: Proto) -> Set[str]:
 
 
 def _rename_free(graph: Proto, old: str, new: str) -> None:
-    """Rename the reads of the outer value `old` in a subgraph and in the subgraphs of its nodes, in place."""
+    """Rename the reads of the outer value `old` in a subgraph and in the subgraphs of its nodes, in place.
+
+    Nothing is renamed in a subgraph that defines `old` itself.
+    """
     if old in defined_names(graph):
         return
     for node in graph.node:
@@ -60,7 +63,7 @@ def _rename_free(graph: Proto, old: str, new: str) -> None:
 
 
 def rename_inputs(node: Proto, old: str, new: str) -> None:
-    """Make a NodeProto and its subgraphs read the value `new` in place of `old`, in place."""
+    """Make the NodeProto `node` and its subgraphs read the value `new` in place of `old`, in place."""
     for index, name in enumerate(node.input):
         if name == old:
             node.input[index] = new
@@ -70,7 +73,7 @@ def rename_inputs(node: Proto, old: str, new: str) -> None:
 
 
 def rename_output(node: Proto, old: str, new: str) -> None:
-    """Rename an output of a NodeProto, in place."""
+    """Rename the output `old` of the NodeProto `node`, in place."""
     for index, name in enumerate(node.output):
         if name == old:
             node.output[index] = new

@@ -109,7 +109,10 @@ def simplify(
 
 
 def _run_passes(draft: GraphDraft, report: PassReport) -> None:
-    """Run the passes on a graph until a round rewrites nothing, then on the subgraphs of its nodes."""
+    """Run the passes on a graph until a round rewrites nothing, then on the subgraphs of its nodes.
+
+    Add the number of rewrites of each pass to `report`.
+    """
     for _ in range(_ROUNDS):
         rewrites = 0
         for pass_ in SCHEDULE.passes:

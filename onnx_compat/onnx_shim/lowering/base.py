@@ -92,7 +92,7 @@ class Calls(Emitter):
         first: Sequence[Optional[Value]] = (),
         **attributes: Any,
     ) -> Optional[Value]:
-        """Call an operator with one result, in the first dtype of a ladder that the target's operator takes.
+        """Call an operator in the first dtype of a ladder that the target's operator takes. Return its only result.
 
         - values: the inputs of one dtype, which are cast. `first` are the inputs before them, `rest` those after.
         - result: the dtype of the result. By default it has the dtype of `values`, and is cast back.
@@ -110,7 +110,7 @@ class Calls(Emitter):
         return None
 
     def call(self, operator: str, values: Sequence[Value], *args: Any, **params: Any) -> Value:
-        """Call an operator as `attempt` does. Raises UnsupportedError if the target lacks it for these dtypes."""
+        """Return the result of `attempt`. Raises UnsupportedError if the target lacks the operator for these dtypes."""
         outputs = self.attempt(operator, values, *args, **params)
         if outputs is None:
             raise self.refusal(operator, values[0].dtype)
@@ -207,7 +207,7 @@ class Calls(Emitter):
     def result(
         self, operator: str, inputs: Sequence[Optional[Value]], kind: DType, shape: Shape, **attributes: Any
     ) -> Value:
-        """Call an operator with one result as it is. Raises UnsupportedError if the target lacks it."""
+        """Call an operator as it is. Return its only result. Raises UnsupportedError if the target lacks it."""
         outputs = self.attempts(operator, inputs, [(kind, shape)], **attributes)
         if outputs is None:
             raise self.refusal(operator, next(value.dtype for value in inputs if value is not None))
@@ -218,7 +218,10 @@ class Calls(Emitter):
         return self.result("Gather", [vector, self.vector(index)], vector.dtype, (), axis=0)
 
     def element(self, handle: Value, index: Optional[int]) -> Any:
-        """Return an element of an integer vector, or a scalar itself: an int if it is known, else an int64 scalar."""
+        """Return an element of an integer vector, or a scalar itself if `index` is None.
+
+        The result is an int if it is known, else an int64 scalar.
+        """
         if handle.array is not None:
             return int(handle.array.reshape(-1)[index or 0])
         value = self.convert(handle, dtypes.int64)
@@ -256,7 +259,7 @@ class Calls(Emitter):
         return Value(dtype, shape)
 
     def name_value(self, handle: Value, name: str) -> None:
-        """Let the value have this name, if it has no wish yet and is no constant."""
+        """Let the value `handle` have this name, if it has no wish yet and is no constant."""
         if handle.array is None and not handle.wish:
             handle.wish = name
 

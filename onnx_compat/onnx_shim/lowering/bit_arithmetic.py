@@ -42,7 +42,7 @@ def bitwise_xor(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
 
 
 def _combine(x: Tensor, y: Tensor, width: int, signed: bool, combine: Callable[..., Any]) -> Any:
-    """Combine the bits of two tensors along a new last axis, and add them up with their weights."""
+    """Combine the bits of two tensors along a new last axis. Return the sums of the bits with their weights."""
     return _from_bits(combine(_to_bits(x, width), _to_bits(y, width)), width, signed)
 
 

@@ -81,6 +81,7 @@ class ControlLowering(LinearLowering):
         This is a Scan, or a Loop if the axis may be empty: onnxruntime scans no empty axis.
 
         `body(states, slices)` returns the next states and a list of results, which are stacked in the order of slices.
+        With `reverse`, the body gets the last slice first.
         """
         if not entries[0].shape[0]:
             return self._loop_over_slices(body, state, entries, reverse)
@@ -107,7 +108,7 @@ class ControlLowering(LinearLowering):
     def _loop_over_slices(
         self, body: Any, state: Sequence[Value], entries: Sequence[Value], reverse: bool
     ) -> Tuple[List[Value], List[Value]]:
-        """Do as `loop_over` with a Loop, which takes each slice by Gather."""
+        """Return the results of `loop_over`, by a Loop that takes each slice by Gather: with `reverse`, the last first."""
         length = self.scalar(self.dim(entries[0], 0), dtypes.int64)
         count, test = Value(dtypes.int64, ()), Value(dtypes.bool_, ())
         states = [Value(value.dtype, value.shape) for value in state]

@@ -127,7 +127,7 @@ class ElementwiseLowering(Calls):
         return self.add(signed, self.scalar(_LEAST, dtypes.int64))
 
     def compare(self, operator: str, x: Value, y: Value) -> Optional[Value]:
-        """Call a comparison. None: the target lacks it for these dtypes."""
+        """Call a comparison and return its result. None: the target lacks it for these dtypes."""
         results = self.attempt(operator, [x, y], result=dtypes.bool_)
         if results is None and x.dtype is dtypes.uint64:
             results = self.attempt(operator, [self.to_order(x), self.to_order(y)], result=dtypes.bool_)

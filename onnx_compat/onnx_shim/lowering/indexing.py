@@ -29,7 +29,7 @@ class IndexingLowering(ShapeLowering):
         return self._take_along_flat(x, indices, axis) if results is None else results
 
     def _take_along_flat(self, x: Value, indices: Value, axis: int) -> Value:
-        """Select from the flat elements, for opset 9: the index of an element is computed from that of each axis."""
+        """Return elements of the flat x, for opset 9: the index of an element is computed from that of each axis."""
         index = self.convert(indices, dtypes.int64)
         strides = self._strides(x)
         total = self.mul(index, strides[axis])
@@ -67,7 +67,7 @@ class IndexingLowering(ShapeLowering):
         return self._gather_nd_flat(x, indices, batch_dims, shape)
 
     def _gather_nd_flat(self, x: Value, indices: Value, batch_dims: int, shape: Sequence[Any]) -> Value:
-        """Select rows by one index: of the batch axes and the coordinates, computed by their strides."""
+        """Return the rows at one index each, computed by strides from the batch axes and the coordinates."""
         depth = indices.shape[-1] or 0
         total = self._flat_index(x, indices, batch_dims)
         sizes = [self.dim(x, axis) for axis in range(batch_dims + depth, x.rank)]
@@ -136,7 +136,10 @@ class IndexingLowering(ShapeLowering):
         return None
 
     def _scatter_rows(self, x: Value, index: Value, updates: Value, reduction: str) -> Value:
-        """Scatter row by row with Scan: for reductions, and for opset 9, which has no ScatterND."""
+        """Return x with rows scattered by Scan: for reductions, and for opset 9, which has no ScatterND.
+
+        Raises UnsupportedError if the length of the coordinates is not known.
+        """
         depth = index.shape[-1]
         if depth is None:
             raise self.refusal("ScatterND with coordinates of an unknown length", x.dtype)
@@ -180,7 +183,10 @@ class IndexingLowering(ShapeLowering):
         return self.first_in_order(x, self.sizes_value(k), axis, largest)
 
     def first_in_order(self, x: Value, count: Value, axis: int, largest: bool) -> Tuple[Value, Value]:
-        """Return the largest or smallest elements along an axis, and their indices. `count` is a vector of one size."""
+        """Return the largest or smallest elements along an axis, and their indices. `count` is a vector of one size.
+
+        Raises UnsupportedError if the target lacks TopK for every dtype that holds x.
+        """
         shape = list(x.shape)
         shape[axis] = int(count.array[0]) if count.array is not None else None
         keys = self._sortable(x)

@@ -125,7 +125,10 @@ class LinearLowering(ReductionLowering):
         return self.div(self._pool(self.add, x, window), count)
 
     def _pool(self, combine: Any, x: Value, window: Window) -> Value:
-        """Combine slices of x, one axis after the other: a maximum or a sum over a box is separable."""
+        """Combine slices of x, one axis after the other: a maximum or a sum over a box is separable.
+
+        Return the pooled x. Raises UnsupportedError if the target lacks Slice with steps.
+        """
         for axis, (span, taps, stride, dilation, _) in enumerate(zip(window.spans, *window), 2):
             total = None
             for tap in range(taps):

@@ -25,7 +25,7 @@ class ReductionLowering(IndexingLowering):
         return self._reduce("ReduceSum", x, axes, keepdims, WRAPPING)
 
     def _sum_of_integers(self, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        """Add up integers by a matrix product with ones, which wraps: onnxruntime's ReduceSum saturates."""
+        """Return sums of integers by a matrix product with ones, which wraps: onnxruntime's ReduceSum saturates."""
         wide = dtypes.int64 if x.dtype.bits == 64 else dtypes.int32
         rows = self._join_axes(self.convert(x, wide), axes)
         units = self.expand(self.scalar(1, wide), [self.dim(rows, rows.rank - 1), 1])
@@ -139,7 +139,7 @@ class ReductionLowering(IndexingLowering):
         return self._along_axis("LogSoftmax", x, axis)
 
     def _along_axis(self, operator: str, x: Value, axis: int) -> Value:
-        """Call Softmax or LogSoftmax: before opset 13 along the last axis, where both versions mean the same."""
+        """Return Softmax or LogSoftmax of x: before opset 13 by the last axis, where both versions mean the same."""
         if not x.rank:
             return self.flat_result(self._along_axis(operator, self.flat(x), 0))
         if axis == x.rank - 1 or self.offer.opset >= 13:

@@ -21,7 +21,7 @@ class TextLowering(RandomLowering):
         return self._normalize_case(x, "UPPER")
 
     def _normalize_case(self, x: Value, case: str) -> Value:
-        """Change the case of texts by StringNormalizer, which takes vectors."""
+        """Return texts with another case, by StringNormalizer, which takes vectors."""
         flat = self.flat(x)
         changed = self.call("StringNormalizer", [flat], shape=flat.shape, case_change_action=case)
         return self.shaped_like(changed, x)
@@ -49,7 +49,10 @@ class TextLowering(RandomLowering):
         return self.shaped_like(self._ranks(self.flat(x)), x)
 
     def _ranks(self, flat: Value) -> Value:
-        """Return the rank of each text of a vector among the distinct texts."""
+        """Return the rank of each text of a vector among the distinct texts.
+
+        Raises UnsupportedError if the target lacks Unique.
+        """
         indices = [(dtypes.int64, (None,))] * 3
         results = self.attempts("Unique", [flat], [(dtypes.string, (None,)), *indices], sorted=1)
         if results is None:

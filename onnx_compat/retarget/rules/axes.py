@@ -19,7 +19,10 @@ def _axes_to_input(draft: Draft) -> None:
 
 
 def _axes_to_attribute(draft: Draft) -> None:
-    """Undo `_axes_to_input`. An empty list of axes means all axes, unless `noop_with_empty_axes` is set."""
+    """Undo `_axes_to_input`. An empty list of axes means all axes, unless `noop_with_empty_axes` is set.
+
+    Raises Inexpressible if the axes are not known, or if that attribute is set and no axes are given.
+    """
     noop = draft.get("noop_with_empty_axes", 0)
     axes: Optional[List[int]] = draft.integers_of(1) if draft.has_input(1) else None
     if not axes and noop:
@@ -58,7 +61,10 @@ def _count_from_the_front(draft: Draft) -> None:
 
 
 def _to_single_axis(draft: Draft) -> None:
-    """Softmax up to opset 11 flattens the axes from `axis` on; from 13 on it takes one axis, by default the last."""
+    """Softmax up to opset 11 flattens the axes from `axis` on; from 13 on it takes one axis, by default the last.
+
+    Raises Inexpressible if several of the axes have sizes other than 1, or if the rank is not known.
+    """
     rank = draft.rank()
     axis = draft.get("axis", 1)
     sizes = [draft.size(0, position) for position in range(rank)]
@@ -70,7 +76,10 @@ def _to_single_axis(draft: Draft) -> None:
 
 
 def _to_flattened_axes(draft: Draft) -> None:
-    """Undo `_to_single_axis`: every axis after the axis must have size 1."""
+    """Undo `_to_single_axis`: every axis after the axis must have size 1.
+
+    Raises Inexpressible if a later axis has another or unknown size, or if the rank is not known.
+    """
     rank = draft.rank()
     axis = draft.get("axis", -1) % max(rank, 1)
     if any(draft.size(0, position) != 1 for position in range(axis + 1, rank)):

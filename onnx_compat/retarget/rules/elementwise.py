@@ -19,7 +19,10 @@ def _drop_buffers(draft: Draft) -> None:
 
 
 def _broadcast_as_numpy(draft: Draft) -> None:
-    """Drop `broadcast` and `axis`, if the axes of B are the last axes of A."""
+    """Drop `broadcast` and `axis`, if the axes of B are the last axes of A.
+
+    Raises Inexpressible if B is aligned to other axes, or if a rank is not known.
+    """
     axis = draft.get("axis")
     if draft.get("broadcast", 0) and axis is not None and (axis % draft.rank(0)) + draft.rank(1) != draft.rank(0):
         raise Inexpressible("its second operand is aligned to axis %d" % axis)
@@ -27,7 +30,10 @@ def _broadcast_as_numpy(draft: Draft) -> None:
 
 
 def _broadcast_suffix(draft: Draft) -> None:
-    """Undo `_broadcast_as_numpy`: the sizes of B must be the last sizes of A."""
+    """Undo `_broadcast_as_numpy`: the sizes of B must be the last sizes of A, or all be 1.
+
+    Raises Inexpressible if they are not, or if a size is not known.
+    """
     first, second = draft.fact(0).shape, draft.fact(1).shape
     if first is None or second is None or None in first or None in second:
         raise Inexpressible("the shapes of its operands are not known")

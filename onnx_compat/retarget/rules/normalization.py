@@ -5,7 +5,10 @@ from onnx_compat.retarget.steps import keep, register, register_added
 
 
 def _require_inference(draft: Draft) -> None:
-    """Up to opset 6, `is_test` tells inference; from 7 on, the number of outputs does."""
+    """Up to opset 6, `is_test` tells inference; from 7 on, the number of outputs does.
+
+    Raises Inexpressible if the node trains.
+    """
     if not draft.get("is_test", 0) and any(draft.node.output[1:]):
         raise Inexpressible("it trains")
     draft.drop("is_test")
@@ -39,7 +42,10 @@ def _without_training(draft: Draft) -> None:
 
 
 def _require_groups_of_one(draft: Draft) -> None:
-    """Scale and bias are for each group in opset 18, and for each channel from 21 on."""
+    """Scale and bias are for each group in opset 18, and for each channel from 21 on.
+
+    Raises Inexpressible unless each group is known to have one channel.
+    """
     if draft.size(0, 1) is None or draft.size(0, 1) != draft.get("num_groups"):
         raise Inexpressible("its scale and bias are for groups in one version, and for channels in the other")
 
@@ -50,7 +56,10 @@ def _drop_stash_type(draft: Draft) -> None:
 
 
 def _require_whole_mask(draft: Draft) -> None:
-    """Require a mask for all keys: from opset 24 on, it may have fewer entries."""
+    """Require a mask for all keys: from opset 24 on, it may have fewer entries.
+
+    Raises Inexpressible for a mask that may be shorter than the keys, and for an input `nonpad_kv_seqlen`.
+    """
     if draft.has_input(6):
         raise Inexpressible("the other version has no input 'nonpad_kv_seqlen'")
     if draft.has_input(3):

@@ -44,14 +44,17 @@ def _require_no_four_bits(draft: Draft) -> None:
 
 
 def _to_cast(draft: Draft) -> None:
-    """Write CastLike, which begins with opset 15, as a Cast to the known type."""
+    """Write the CastLike of `draft`, which begins with opset 15, as a Cast to the known type."""
     draft.set("to", draft.dtype(1).onnx)
     draft.drop_input(1)
     draft.node.op_type = "Cast"
 
 
 def _require_one_scale(draft: Draft) -> None:
-    """Before opset 13, all elements share a scale."""
+    """Before opset 13, all elements share a scale.
+
+    Raises Inexpressible if the scale has several elements or an unknown shape.
+    """
     shape = draft.fact(1).shape
     if shape is None or any(size != 1 for size in shape):
         raise Inexpressible("the other version has one scale for all elements")
@@ -59,7 +62,10 @@ def _require_one_scale(draft: Draft) -> None:
 
 
 def _drop_output_dtype(draft: Draft) -> None:
-    """Write the type of the result as a zero point."""
+    """Write the type of the result as a zero point.
+
+    Raises Inexpressible for blocks, or if a new zero point is needed and the shape of the scale is not known.
+    """
     draft.drop_default("block_size", 0)
     number = draft.get("output_dtype", 0)
     draft.drop("output_dtype")

@@ -38,7 +38,10 @@ def _scales_to_attribute(draft: Draft) -> None:
 
 
 def _to_resize(draft: Draft) -> None:
-    """Upsample has no scale below 1, where Resize of opset 10 rounds in another way."""
+    """Make the Upsample of `draft` a Resize of opset 10, which rounds in another way for scales below 1.
+
+    Raises Inexpressible if a known scale is below 1.
+    """
     value = draft.fact(1).value
     if value is not None and (value < 1).any():
         raise Inexpressible("its scales are below 1")
@@ -53,7 +56,10 @@ def _to_upsample(draft: Draft) -> None:
 
 
 def _name_simple_sampling(draft: Draft) -> None:
-    """Write out how Resize of opset 10 samples: nearest rounds down, and up where the scale is below 1."""
+    """Write out how Resize of opset 10 samples: nearest rounds down, and up where the scale is below 1.
+
+    Raises Inexpressible for nearest if the scales are not known, or enlarge one axis and shrink another.
+    """
     rounding = "floor"
     if draft.get("mode", "nearest") == "nearest" and not draft.only_enlarges:
         scales = draft.array_of(1)
@@ -69,7 +75,10 @@ def _name_simple_sampling(draft: Draft) -> None:
 
 
 def _to_simple_sampling(draft: Draft) -> None:
-    """Undo `_name_simple_sampling`, if the node samples so. The scales may follow from known sizes."""
+    """Undo `_name_simple_sampling`, if the node samples so. The scales may follow from known sizes.
+
+    Raises Inexpressible for another mode or other samples, or if the scales are not known.
+    """
     mode = draft.get("mode", "nearest")
     if mode not in ("nearest", "linear"):
         raise Inexpressible("the other version has no mode '%s'" % mode)

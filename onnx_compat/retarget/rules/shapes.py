@@ -69,7 +69,10 @@ def _shape_to_attribute(draft: Draft) -> None:
 
 
 def _drop_allowzero(draft: Draft) -> None:
-    """Drop `allowzero`, which has an effect only if a size is 0. Exporters set it for shapes of nonempty tensors too."""
+    """Drop `allowzero`, which has an effect only if a size is 0. Exporters set it for shapes of nonempty tensors too.
+
+    Raises Inexpressible if a known shape has a size 0. `draft` gets a caveat if the shape is not known.
+    """
     if draft.get("allowzero", 0):
         if draft.fact(1).value is None:
             draft.caveats.append("if a size of the shape is 0 at run time, it is copied from the data")
@@ -140,7 +143,10 @@ def _count_parts(draft: Draft) -> None:
 
 
 def _drop_count(draft: Draft) -> None:
-    """Without a number of parts, the parts are equal: write out their sizes if the last part is smaller."""
+    """Without a number of parts, the parts are equal: write out their sizes if the last part is smaller.
+
+    Raises Inexpressible if the size of the axis is not known.
+    """
     count = draft.get("num_outputs")
     draft.drop("num_outputs")
     if count is None or draft.has_input(1):

@@ -44,7 +44,10 @@ def _drop_coordinates(draft: Draft) -> None:
 
 
 def _require_whole_windows(draft: Draft) -> None:
-    """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute."""
+    """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute.
+
+    Raises Inexpressible if the result counts such a window, where the sizes are known.
+    """
     if not draft.get("ceil_mode", 0) or draft.get("auto_pad", "NOTSET") != "NOTSET":
         return
     shape, result = draft.fact(0).shape, draft.output_shape(0)

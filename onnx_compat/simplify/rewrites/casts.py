@@ -92,7 +92,10 @@ def _casts_example() -> Any:
 
 @model_pass("merged_casts", "Cast(Cast(x, a), b) => Cast(x, b), where the first cast keeps every value", _casts_example)
 def merged_casts(draft: GraphDraft) -> int:
-    """Merge each Cast that keeps every value into the Cast that reads its result. Return the number of removed nodes."""
+    """Merge each Cast of `draft` that keeps every value into the Cast that reads its result.
+
+    Return the number of removed nodes.
+    """
     count = 0
     for node in list(draft.nodes):
         first = inner_node(draft, node, "Cast")

@@ -56,7 +56,10 @@ def _key(node: DraftNode) -> Tuple[Any, ...]:
 
 
 def _merge(draft: GraphDraft, node: DraftNode, earlier: DraftNode) -> bool:
-    """Make the readers of a node read the results of `earlier`. Return False if an output of the graph forbids that."""
+    """Make the readers of a node read the results of `earlier`, and remove the node from `draft`.
+
+    Return False if an output of the graph forbids that.
+    """
     pairs = [(old, new) for old, new in zip(node.outputs, earlier.outputs) if old and draft.is_read(old)]
     if len(pairs) == 1:
         return draft.bypass(node, pairs[0][1])

@@ -24,7 +24,7 @@ def _example() -> Any:
 
 @model_pass("merged_concats", "Concat(Concat(a, b), c) => Concat(a, b, c)", _example)
 def merged_concats(draft: GraphDraft) -> int:
-    """Merge each Concat into the Concat that reads its result. Return the number of removed nodes."""
+    """Merge each Concat of `draft` into the Concat that reads its result. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         for name in node.inputs if node.operator == "Concat" else ():

@@ -29,7 +29,7 @@ def _example() -> Any:
 
 @model_pass("constant_folding", "node whose results are known => initializers", _example)
 def constant_folding(draft: GraphDraft) -> int:
-    """Replace nodes whose results are known by initializers. Return the number of removed nodes."""
+    """Replace nodes of `draft` whose results are known by initializers. Return the number of removed nodes."""
     nodes = _foldable(draft)
     folded = _choose(draft, nodes)
     read = {name for node in draft.nodes if node not in folded for name in node.reads}

@@ -22,7 +22,7 @@ def _example() -> Any:
 
 @model_pass("dead_code", "node or initializer that is not read => nothing", _example)
 def dead_code(draft: GraphDraft) -> int:
-    """Remove nodes, then initializers, that are not read. Return their number."""
+    """Remove from `draft` nodes, then initializers, that are not read. Return their number."""
     count = 0
     for node in reversed(list(draft.nodes)):
         if not any(name and draft.is_read(name) for name in node.outputs):

@@ -27,7 +27,7 @@ def _example() -> Any:
 
 @model_pass("gemm_bias", "Add(MatMul(a, b), c) => Gemm(a, b, c)", _example)
 def gemm_bias(draft: GraphDraft) -> int:
-    """Join each product of two matrices with the Add that reads it. Return the number of removed nodes."""
+    """Join each product of two matrices in `draft` with the Add that reads it. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         if node.operator != "Add" or draft.opset < 7:
@@ -65,7 +65,7 @@ def _transposes_example() -> Any:
 
 @model_pass("gemm_transposes", "Gemm(Transpose(a), b) => Gemm(a, b) with transA; also transB", _transposes_example)
 def gemm_transposes(draft: GraphDraft) -> int:
-    """Replace transposed operands of each Gemm by an attribute. Return the number of removed nodes."""
+    """Replace transposed operands of each Gemm of `draft` by an attribute. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         for index, attribute in enumerate(("transA", "transB") if node.operator == "Gemm" else ()):

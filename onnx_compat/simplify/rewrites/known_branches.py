@@ -49,7 +49,7 @@ def known_branches(draft: GraphDraft) -> int:
 
 
 def _splice(draft: GraphDraft, node: DraftNode, branch: Any) -> None:
-    """Replace an If by the nodes and initializers of a branch, in place. An Identity gives each output its name."""
+    """Replace an If of `draft` by the nodes and initializers of a branch, in place. An Identity gives each output its name."""
     import onnx
 
     knowledge = subgraph_knowledge(branch, draft)

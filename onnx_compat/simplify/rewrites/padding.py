@@ -26,7 +26,7 @@ def _example() -> Any:
 
 @model_pass("layer_padding", "Conv(Pad(x, p), w) => Conv(x, w) with the pads p; also AveragePool", _example)
 def layer_padding(draft: GraphDraft) -> int:
-    """Fold each Pad into the Conv or AveragePool that reads its result. Return the number of removed nodes."""
+    """Fold each Pad of `draft` into the Conv or AveragePool that reads its result. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         pad = draft.producer(node.input(0)) if node.operator in ("AveragePool", "Conv") else None

@@ -59,7 +59,7 @@ def _chain_example() -> Any:
     "merged_reshapes", "Reshape(Squeeze(x), sizes) => Reshape(x, sizes); also Flatten, Unsqueeze", _chain_example
 )
 def merged_reshapes(draft: GraphDraft) -> int:
-    """Merge each reshape into the reshape that reads its result. Return the number of removed nodes."""
+    """Merge each reshape of `draft` into the reshape that reads its result. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         first = draft.producer(node.input(0)) if node.operator in _RESHAPES and draft.opset >= _FIRST_OPSET else None

@@ -29,7 +29,7 @@ def _example() -> Any:
 
 @model_pass("merged_slices", "Slice(Slice(x, axis 1), axis 2) => Slice(x, axes 1 and 2)", _example)
 def merged_slices(draft: GraphDraft) -> int:
-    """Merge each Slice into the Slice that reads its result. Return the number of removed nodes."""
+    """Merge each Slice of `draft` into the Slice that reads its result. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         inner = draft.producer(node.input(0)) if node.operator == "Slice" and draft.opset >= _FIRST_OPSET else None

@@ -26,7 +26,7 @@ def _transposes_example() -> Any:
 
 @model_pass("merged_transposes", "Transpose(Transpose(x, p), q) => Transpose(x, p[q])", _transposes_example)
 def merged_transposes(draft: GraphDraft) -> int:
-    """Merge each Transpose into the Transpose that reads its result. Return the number of removed nodes."""
+    """Merge each Transpose of `draft` into the Transpose that reads its result. Return the number of removed nodes."""
     count = 0
     for node in list(draft.nodes):
         first = inner_node(draft, node, "Transpose")

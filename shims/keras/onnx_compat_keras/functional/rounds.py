@@ -89,7 +89,7 @@ class Rounds(Control):
         """Return the state after `count` rounds of `state + ys = step(k, state + captures)`, then the stacked ys.
 
         `k`: the number of the round. The first y is the result of the scan. The others are written into buffers, which
-        are states.
+        are states. With `reverse`, the ys are stacked from the last round to the first.
 
         Raises UnsupportedError if another y than the first has a size that only the run tells.
         """
