@@ -21,7 +21,7 @@ from onnx_compat.tracing.values import SequenceValue, Tensor
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["NO_FACT", "SMALL", "Fact", "Knowledge", "NodeFacts", "learn", "nodes_of"]
+__all__ = ["NO_FACT", "SMALL", "Fact", "ModelFacts", "NodeFacts", "learn", "nodes_of"]
 
 #: The largest number of elements of an initializer that the trace knows, and of a known value that is kept.
 SMALL = 4096
@@ -74,7 +74,7 @@ class NodeFacts(NamedTuple):
         return self.outputs[index] if index < len(self.outputs) else NO_FACT
 
 
-class Knowledge:
+class ModelFacts:
     """The facts of each node. `of` takes the position of a node in the order of `nodes_of`.
 
     `error` is the error that ended the trace; None if it did not end early.
@@ -145,14 +145,14 @@ def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]"
             yield "f%d_%d" % (number, position), node
 
 
-def learn(model: "onnx.ModelProto") -> Knowledge:
+def learn(model: "onnx.ModelProto") -> ModelFacts:
     """Trace a copy of the model without weights, and return the facts of its nodes.
 
     The default of an input counts as its value: a rule that uses it fixes the input. An error of the trace ends it early, and is kept in the result. Errors of `load` pass.
     """
     from onnx_compat.discovery import selection
 
-    knowledge = Knowledge()
+    knowledge = ModelFacts()
     copy = _without_weights(model)
     loaded = load(copy.SerializeToString())
     interpreter = Interpreter(tolerant=True, observe=knowledge.observe)
@@ -166,7 +166,7 @@ def learn(model: "onnx.ModelProto") -> Knowledge:
     return knowledge
 
 
-def _fill_in(knowledge: Knowledge, copy: "onnx.ModelProto") -> None:
+def _fill_in(knowledge: ModelFacts, copy: "onnx.ModelProto") -> None:
     """Add to `knowledge` the types that the shape inference of onnx finds, for values that the trace did not reach."""
     import onnx
 

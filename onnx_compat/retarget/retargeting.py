@@ -7,7 +7,7 @@ from onnx_compat.model.names import Names
 from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
-from onnx_compat.retarget.knowledge import Knowledge, NodeFacts, learn
+from onnx_compat.retarget.knowledge import ModelFacts, NodeFacts, learn
 from onnx_compat.retarget.outcomes import REFUSED, RESPELLED, NodeOutcome, RetargetPlan
 from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
@@ -145,7 +145,7 @@ class _Retargeting:
             self.target = dict(target_opsets(versions_of(function.opset_import), opset), **self.target)
         functions = [function_key(function) for function in model.functions]
         self.rewriter = Rewriter(self.target, functions, self.facts_of, names, compose)
-        self._knowledge: Optional[Knowledge] = None
+        self._knowledge: Optional[ModelFacts] = None
 
     def facts_of(self, key: str) -> NodeFacts:
         if key.startswith("t"):  # the trace does not reach training graphs

@@ -27,22 +27,28 @@ _FORMATS = {"float16": (10, 5), "float32": (23, 8), "float64": (52, 11)}
 
 
 def bitwise_and(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
-    """Return the bits that are set in both of two int64 tensors, of which only the low `width` bits count."""
+    """Return the bits that are set in both of two int64 tensors, of which only the low `width` bits count.
+
+    signed: whether the highest of these bits is the sign.
+    """
     return _combine(x, y, width, signed, e.minimum)
 
 
 def bitwise_or(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
-    """Return the bits that are set in either of two int64 tensors, of which only the low `width` bits count."""
+    """Return the bits that are set in either of two int64 tensors. `width`, `signed`: as for `bitwise_and`."""
     return _combine(x, y, width, signed, e.maximum)
 
 
 def bitwise_xor(x: Tensor, y: Tensor, width: int, signed: bool) -> Any:
-    """Return the bits that are set in one of two int64 tensors, of which only the low `width` bits count."""
+    """Return the bits that are set in one of two int64 tensors. `width`, `signed`: as for `bitwise_and`."""
     return _combine(x, y, width, signed, lambda a, b: e.abs(a - b))
 
 
 def _combine(x: Tensor, y: Tensor, width: int, signed: bool, combine: Callable[..., Any]) -> Any:
-    """Combine the bits of two tensors along a new last axis. Return the sums of the bits with their weights."""
+    """Combine the bits of two tensors along a new last axis. Return the sums of the bits with their weights.
+
+    `signed`: whether the weight of the highest bit is negative.
+    """
     return _from_bits(combine(_to_bits(x, width), _to_bits(y, width)), width, signed)
 
 
@@ -58,7 +64,7 @@ def _to_bits(x: Tensor, width: int) -> Any:
 
 
 def _from_bits(bits: Any, width: int, signed: bool) -> Any:
-    """Add up bits with their weights; that of the last bit is negative for a signed dtype, and for 64 bits."""
+    """Return the sum of bits with their weights. The weight of the last bit is negative for a signed dtype, and for 64 bits."""
     weights = [1 << k for k in range(width)]
     if signed or width == 64:
         weights[-1] = -weights[-1]

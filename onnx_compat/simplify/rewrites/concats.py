@@ -6,7 +6,7 @@ Conditions: both join along the same axis; nothing else reads the inner result. 
 front, are the same only where the rank is known.
 """
 
-from typing import Any, Optional
+from typing import Any
 
 from onnx_compat.simplify.contract import model_pass
 from onnx_compat.simplify.graph_draft import GraphDraft
@@ -41,7 +41,7 @@ def merged_concats(draft: GraphDraft) -> int:
     return count
 
 
-def _axis(draft: GraphDraft, node: DraftNode) -> Optional[int]:
+def _axis(draft: GraphDraft, node: DraftNode) -> int:
     """Return the axis of a Concat from the front; from the end if the rank is not known. Before opset 4, the default is 1."""
     axis, spec = int(node.attribute("axis", 1)), draft.spec(node.outputs[0])
     return axis + spec.rank if axis < 0 and spec is not None else axis
