@@ -91,7 +91,8 @@ def convert(
     """
     import onnx_compat
     from onnx_compat.conversion.bundle import SUFFIX, is_bundle
-    from onnx_compat.conversion.convert import ONNX, check_onnx_options
+    from onnx_compat.conversion.convert import ONNX
+    from onnx_compat.conversion.onnx_options import check_onnx_options
     from onnx_compat.passes import recording
     from onnx_compat.verification.html import write_html
 

@@ -55,7 +55,8 @@ def convert_to_onnx(
     - given: see `options`. verify: whether the file is run beside the model.
     - shapes, values: as for `onnx_compat.convert`. json: whether JSON is printed.
     """
-    from onnx_compat.retarget.conversion import OnnxOptions, plan, write_onnx
+    from onnx_compat.conversion.onnx_options import OnnxOptions
+    from onnx_compat.retarget.conversion import plan, write_onnx
 
     chosen = dict(given)
     if chosen.pop("dry_run", False):

@@ -12,6 +12,7 @@ from onnx_compat.conversion.attempt import Emit, attempt_whole, emit_model, erro
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
 from onnx_compat.conversion.float64 import narrow_float64
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
+from onnx_compat.conversion.onnx_options import OnnxOptions, check_onnx_options, reject_onnx_options
 from onnx_compat.conversion.quantization import CalibrationData, choose_quantization
 from onnx_compat.conversion.trial import try_written_file
 from onnx_compat.discovery import selection
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ONNX",
-    "check_onnx_options",
     "convert",
     "find_writer",
     "formats",
@@ -216,9 +216,6 @@ def convert(
         >>> onnx_compat.load_converted("digits.tflite").run([np.zeros((2, 1, 28, 28), np.float32)])["scores"].shape
         (2, 10)
     """
-    from onnx_compat.calibration import paths_of
-    from onnx_compat.retarget.conversion import OnnxOptions, write_onnx
-
     onnx_options = OnnxOptions(opset, ir_version, inline_functions, external_data, simplify, verify)
     target = absolute_path(path)
     bundled = target.lower().endswith(_BUNDLE)
@@ -229,8 +226,10 @@ def convert(
             block_size=block_size, channels_last=channels_last, portable=portable, force=force, input_type=input_type,
             output_type=output_type, float64_as_float32=float64_as_float32,
         )  # fmt: skip
+        from onnx_compat.retarget.conversion import write_onnx
+
         return Path(write_onnx(model, path, onnx_options, shapes, values)[0])
-    _reject_onnx_options(onnx_options.given, file_format)
+    reject_onnx_options(onnx_options.given, file_format)
     is_bare = to is None and file_format == "saved_model"
     writer = find_writer(file_format, shim, _NO_SUFFIX % (path, path) if is_bare else None)
     writer = writer.portable() if portable else writer
@@ -251,7 +250,7 @@ def convert(
         return loaded.pop() if loaded else load_fixed()
 
     loaded = [load_fixed()]
-    files = [*files_of(loaded[0]), *paths_of(calibrate)]
+    files = [*files_of(loaded[0]), *_calibration_files(calibrate)]
     quantization = choose_quantization(
         writer, file_format, source, quantize, calibrate, block_size, input_type, output_type
     )
@@ -292,21 +291,13 @@ def convert(
     return Path(destination.path)
 
 
-def _reject_onnx_options(given: Sequence[str], file_format: str) -> None:
-    """Raise ConversionError if an option of .onnx files is given for another format."""
-    if given:
-        reason = "the option '%s' is for .onnx files, not for the format '%s'" % (given[0], file_format)
-        raise ConversionError(reason, hint="leave it out, or write a path that ends in .onnx")
+def _calibration_files(data: CalibrationData) -> Sequence[str]:
+    """Return the paths of the files that calibration data is read from; none for None."""
+    if data is None:  # most conversions need no module of calibration
+        return ()
+    from onnx_compat.calibration import paths_of
 
-
-def check_onnx_options(bundled: bool, **framework_options: Any) -> None:
-    """Raise ConversionError for an output that is `bundled`, or an option that an .onnx file does not have."""
-    if bundled:
-        raise ConversionError("an .onnx file holds every model: there is no bundle of it", hint="leave the .zip out")
-    given = [name for name, value in framework_options.items() if value not in (None, False, ()) and value != []]
-    if given:
-        reason = "the option '%s' is for files of frameworks, not for .onnx files" % given[0]
-        raise ConversionError(reason, hint="leave it out")
+    return paths_of(data)
 
 
 def _export_to(path: str, writer: Shim, file_format: str) -> Emit:

@@ -3,11 +3,12 @@
 import importlib
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Tuple
 
 from onnx_compat.boundary import typed_errors
 from onnx_compat.conversion.destinations import Destination, absolute_path, files_of
 from onnx_compat.conversion.input_fixing import Shapes, fix_inputs
+from onnx_compat.conversion.onnx_options import OnnxOptions
 from onnx_compat.errors import ConversionError, MissingDependencyError
 from onnx_compat.model import Model, TensorType, load
 from onnx_compat.model.loading import ModelSource, StrPath
@@ -21,42 +22,7 @@ from onnx_compat.retarget.skeleton import Skeleton, read_skeleton
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["OnnxOptions", "plan", "retarget", "write_onnx"]
-
-
-class OnnxOptions:
-    """The options of a conversion to ONNX. See `onnx_compat.convert`.
-
-    Attributes:
-        opset: The version of ai.onnx; None: that of the source.
-        ir_version: The version of the file format; None: it follows from the opset.
-        inline_functions: Whether the functions of the model are inlined.
-        external_data: A file name for the weights, "safetensors" or "keep".
-        simplify: Whether the model is simplified first.
-        verify: Whether the result is run beside the source.
-    """
-
-    def __init__(
-        self,
-        opset: Optional[int] = None,
-        ir_version: Optional[int] = None,
-        inline_functions: bool = False,
-        external_data: Optional[str] = None,
-        simplify: bool = False,
-        verify: bool = True,
-    ) -> None:
-        self.opset = opset
-        self.ir_version = ir_version
-        self.inline_functions = inline_functions
-        self.external_data = external_data
-        self.simplify = simplify
-        self.verify = verify
-
-    @property
-    def given(self) -> List[str]:
-        """The names of the options that differ from their defaults: other formats do not have them."""
-        defaults = vars(OnnxOptions())
-        return [name for name, value in vars(self).items() if value != defaults[name]]
+__all__ = ["plan", "retarget", "write_onnx"]
 
 
 @typed_errors
