@@ -72,7 +72,11 @@ def test_support_and_inspect(command):
     assert {node["operator"] for node in document["nodes"]} >= {"Conv", "Gemm", "Softmax"}
     document = command("inspect", "digits.onnx", "--json")[1]
     assert document["opsets"] == {"ai.onnx": 17}
-    assert {row["shim"]: row["takes"] for row in document["shims"]} == {"tflite": "yes", "reference": "yes"}
+    assert {row["shim"]: row["takes"] for row in document["shims"]} == {
+        "tflite": "yes",
+        "onnx": "yes",
+        "reference": "yes",
+    }
 
 
 def test_a_file_of_another_model_is_detected(command, folder):

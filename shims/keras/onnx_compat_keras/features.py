@@ -128,14 +128,19 @@ def _result_dtype(call: Callable[[Any, Any], Any], function: Optional[Callable[.
 
 
 def multiplies_integers(dtype: str) -> bool:
-    """Whether `keras.ops.matmul` multiplies matrices of an integer dtype exactly, also beyond float32. Cached."""
+    """Whether `keras.ops.matmul` multiplies matrices of an integer dtype exactly, also beyond float32. Cached.
+
+    The matrices are large enough for vector instructions: Keras 3.15 on TensorFlow multiplies uint8 in float32, and
+    TensorFlow 2.20 then converts single numbers modulo 256, but vectors with saturation.
+    """
     if dtype not in _PRODUCTS:
         import keras
         import numpy as np
 
         limits = np.iinfo(dtype)
         number = 2**24 + 1 if limits.max > 2**24 else int(limits.max)
-        matrix = np.array([[number, 1], [3, number]], dtype)
+        matrix = np.full((16, 16), number, dtype)
+        matrix[::2, 1::3] = 1
         with wide():
             product = keras.ops.convert_to_numpy(keras.ops.matmul(matrix, matrix))
         with np.errstate(over="ignore"):
@@ -145,6 +150,24 @@ def multiplies_integers(dtype: str) -> bool:
 
 
 _PRODUCTS: Dict[str, bool] = {}
+
+
+def pools_volumes(dtype: str) -> bool:
+    """Whether the average pooling layer of Keras has a kernel for three spatial axes and a float dtype. Cached."""
+    if dtype not in _VOLUMES:
+        import keras
+        import numpy as np
+
+        try:
+            with wide():
+                keras.ops.average_pool(np.ones((1, 2, 2, 2, 1), dtype), 2, data_format="channels_last")
+            _VOLUMES[dtype] = True
+        except Exception:  # noqa: BLE001 (each back end has errors of its own)
+            _VOLUMES[dtype] = False
+    return _VOLUMES[dtype]
+
+
+_VOLUMES: Dict[str, bool] = {}
 
 
 def has_type(dtype: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Callable
 import numpy as np
 
 from onnx_compat.shim import Window, dtypes
+from onnx_compat_keras.features import pools_volumes
 from onnx_compat_keras.framework_types import Handle
 from onnx_compat_keras.functional.base import Known, storage, unify
 from onnx_compat_keras.functional.shape import Shape
@@ -36,7 +37,7 @@ class Pools(Shape):
 
     def avg_pool(self, x: Handle, window: Window) -> Handle:
         x = self.tensor(x)
-        if _has_layer(window):
+        if _has_layer(window) and (len(window.kernel) < 3 or pools_volumes(self.out.dtype.name)):
             return self._pooling_layer("Average", x, window, "valid")
         dtype = self.out.dtype.name
         wide = self.ops.cast(x, "float32") if dtype == "float16" else x

@@ -104,6 +104,12 @@ class FunctionalUnsigned64(Elementwise, Pools, Indexing, Reduction):
             return super().max_pool(x, window)
         return self._flip_sign_bit(self._call_with_flipped_bits(super().max_pool, x, window=window))
 
+    def scatter_nd(self, x: Handle, indices: Handle, updates: Handle, reduction: str) -> Handle:
+        if not self.is_unsigned or reduction not in ("min", "max"):
+            return super().scatter_nd(x, indices, updates, reduction)
+        x, updates = self._flip_sign_bit(x), self._flip_sign_bit(updates)
+        return self._flip_sign_bit(super().scatter_nd(x, indices, updates, reduction))
+
     # -- arithmetic ------------------------------------------------------------------------------------------------------
     def abs(self, x: Handle) -> Handle:
         return x if self.is_unsigned else super().abs(x)
