@@ -96,7 +96,7 @@ def convert(
     from onnx_compat.passes import recording
     from onnx_compat.verification.html import write_html
 
-    if _check_suffix(path, to) == ONNX:
+    if _check_suffix(path, to) == ONNX and shim != ONNX:
         check_onnx_options(
             is_bundle(path), shim=shim, allow_fallback=allow_fallback, quantize=quantize, calibrate=calibrate,
             block_size=block_size, channels_last=channels_last, portable=portable, force=force, input_type=input_type,
@@ -108,7 +108,7 @@ def convert(
     if onnx_options:
         name = "--" + next(iter(onnx_options)).replace("_", "-")
         raise click.UsageError("%s is for .onnx files: leave it out, or write a PATH that ends in .onnx" % name)
-    suffix = {"tflite": ".tflite", "keras": ".keras", "graphdef": ".pb"}.get(to or "")
+    suffix = {"tflite": ".tflite", "keras": ".keras", "graphdef": ".pb", ONNX: ".onnx"}.get(to or "")
     path = output_file(path, suffix, settings.json, "PATH") or path
     if page is None and not check:
         _reject_unused_options({"--inputs": inputs, "--dim": dims, "--rtol": rtol, "--atol": atol})

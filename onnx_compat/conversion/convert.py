@@ -168,7 +168,8 @@ def convert(
         path: The path to write. Its suffix selects the format: .tflite, .keras, .pb, .onnx; no suffix is a SavedModel
             folder.
         to: The format: "tflite", "keras", "saved_model", "graphdef" or "onnx". None: the format of the suffix.
-        shim: The shim that writes it. None selects the first installed shim that works and writes the format.
+        shim: The shim that writes it. None selects the first installed shim that works and writes the format. An .onnx
+            file has the nodes of the model; with the shim "onnx" it has the traced program.
         shapes: Shapes of inputs in the file: {"image": (1, 3, 224, 224)}. None leaves a size as it is.
         values: Values in place of inputs, which the file then does not have: {"sampling_rate": 16000}.
         allow_fallback: Whether a model that the format cannot hold as a whole is written as a bundle, at this path with
@@ -220,7 +221,7 @@ def convert(
     target = absolute_path(path)
     bundled = target.lower().endswith(_BUNDLE)
     file_format = format_of_path(target[: -len(_BUNDLE)] if bundled else target, to)
-    if file_format == ONNX:
+    if file_format == ONNX and shim != ONNX:
         check_onnx_options(
             bundled, shim=shim, allow_fallback=allow_fallback, quantize=quantize, calibrate=calibrate,
             block_size=block_size, channels_last=channels_last, portable=portable, force=force, input_type=input_type,
