@@ -250,8 +250,8 @@ def _run_subject(
     The inputs named in `channels_last` are transposed to the layout of the file. The outputs are transposed back. For a
     `ConvertedFile`, inputs are converted to the dtypes of the file (`to_ports`), and outputs to those of the model.
 
-    Errors of the run pass. For a `ConvertedFile`, an InputError gets the hint of `input_hint`, if there is a hint. An
-    UnsupportedError gets the text of `add_refused_operator`.
+    Errors of the run pass. For a file, an InputError gets the hint of `input_hint`, if there is a hint. For a
+    `ConvertedFile`, an UnsupportedError gets the text of `add_refused_operator`.
     """
     feed = port_layout.move_channels(feeds.values, channels_last, "last")
     if isinstance(runnable, ConvertedFile):
@@ -259,7 +259,7 @@ def _run_subject(
     try:
         results = runnable.run(feed)
     except InputError as error:
-        if isinstance(runnable, ConvertedFile):
+        if isinstance(runnable, (ConvertedFile, OnnxFile)):
             is_generated = feeds.seed is not None
             hint = input_hint(model.inputs, runnable.inputs, feeds.values, channels_last, is_generated)
             error.hint = hint or error.hint
