@@ -1,12 +1,13 @@
 """Every primitive as a functional Keras model, for every dtype: it equals the reference, or is refused with its name."""
 
 from pathlib import Path
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List
 
 import numpy as np
 import pytest
-from cases import CASES, Case, draw_cases, dtypes_of
+from cases import CASES, Case, batches, dtypes_of
 from cases.making import as_list
+from hypothesis import HealthCheck, Phase, given, settings
 from onnx_compat_keras import SHIM
 from onnx_compat_keras.functional import functional
 from onnx_compat_keras.saving import load, save
@@ -31,14 +32,21 @@ EXPECTED = (
 
 @pytest.mark.parametrize(("name", "dtype"), PAIRS, ids=["%s-%s" % (name, dtype.name) for name, dtype in PAIRS])
 def test_equals_the_reference_or_is_refused(name: str, dtype: DType, call_model: Any) -> None:
-    cases = [
-        case
-        for case in draw_cases(name, dtype, 2)
-        if case.inputs and case.check is None and all(case_input.array.size for case_input in case.inputs)
-    ]
-    outcomes = _compare_with_reference(cases, call_model) if cases else []
+    description: List[str] = []
+
+    @settings(
+        max_examples=2, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(batches(name, dtype))
+    def agrees(cases: List[Case]) -> None:
+        for case in cases:
+            if case.inputs and case.check is None and all(case_input.array.size for case_input in case.inputs):
+                description.append(_compare_with_reference(case, call_model))
+
+    agrees()
     if dtype.name == "float32" and name in EXPECTED:
-        assert "equal" in outcomes, outcomes
+        assert "equal" in description, description
 
 
 @pytest.mark.parametrize("number", [2**53 - 1, 2**53 + 1, 2**63 - 1, -(2**53) - 1, -(2**63)])
@@ -76,57 +84,31 @@ def _save_and_run(program: Program, x: np.ndarray, folder: Path) -> np.ndarray:
     return result
 
 
-def _compare_with_reference(cases: Sequence[Case], call_model: Any) -> List[str]:
-    """Return "equal" or the reason of the refusal for each case. Raise AssertionError for a case that is not equal.
-
-    One model has all cases, unless Keras refuses one of them: Keras takes longer to build and to call many models.
-    """
+def _compare_with_reference(case: Case, call_model: Any) -> str:
     try:
-        model = functional(_record(SHIM, cases, symbolic=True)[0])
+        model = functional(_record(SHIM, case, symbolic=True))
     except UnsupportedError as error:
-        if len(cases) == 1:
-            return [error.reason]
-        return [outcome for case in cases for outcome in _compare_with_reference([case], call_model)]
-    arrays = [case_input.array for case in cases for case_input in case.inputs]
-    program, owners = _record(REFERENCE, cases, symbolic=False)
-    expected = REFERENCE.compile(program).run([np.array(array) for array in arrays])
-    got = call_model(model, arrays)
-    assert len(got) == len(expected) == len(owners)
-    for (case, k), actual, want in zip(owners, got, expected):
-        _assert_equal(case, k, actual, want)
-    return ["equal"] * len(cases)
+        return error.reason
+    arrays = [case_input.array for case_input in case.inputs]
+    expected = REFERENCE.compile(_record(REFERENCE, case, symbolic=False)).run([np.array(a) for a in arrays])
+    for k, (got, want) in enumerate(zip(call_model(model, arrays), expected)):
+        kept = np.ones(want.shape, bool) if k or case.ignored is None else ~np.asarray(case.ignored)
+        assert got.dtype == want.dtype, case.description
+        assert got.shape == want.shape, case.description
+        if want.size and want.dtype.kind in "fc":
+            close = {"float16": 4e-3, "float64": 1e-9}.get(want.dtype.name, 4e-5)
+            np.testing.assert_allclose(got[kept], want[kept], close, close, err_msg=case.description)
+        else:
+            np.testing.assert_array_equal(got[kept], want[kept], case.description)
+    return "equal"
 
 
-def _assert_equal(case: Case, k: int, got: np.ndarray, want: np.ndarray) -> None:
-    """Compare the result `k` of a case, without the elements that the primitive leaves open."""
-    kept = np.ones(want.shape, bool) if k or case.ignored is None else ~np.asarray(case.ignored)
-    assert got.dtype == want.dtype, case.description
-    assert got.shape == want.shape, case.description
-    if want.size and want.dtype.kind in "fc":
-        close = {"float16": 4e-3, "float64": 1e-9}.get(want.dtype.name, 4e-5)
-        np.testing.assert_allclose(got[kept], want[kept], close, close, err_msg=case.description)
-    else:
-        np.testing.assert_array_equal(got[kept], want[kept], case.description)
-
-
-def _record(shim: Any, cases: Sequence[Case], symbolic: bool) -> Tuple[Program, List[Tuple[Case, int]]]:
-    """Return the program of all cases, and for each of its results (case, number of the result in the case)."""
+def _record(shim: Any, case: Case, symbolic: bool) -> Program:
     ports = []
-    for number, case in enumerate(cases):
-        for position, case_input in enumerate(case.inputs):
-            sizes: List[Any] = list(case_input.array.shape)
-            for axis, size in enumerate(sizes):
-                if symbolic and case.flavour.sizes != "fixed" and axis not in case_input.known and size != 1:
-                    sizes[axis] = "c%d_n%d" % (number, size) if case.flavour.sizes == "named" else None
-            ports.append(Port("i%d_%d" % (number, position), case_input.dtype, tuple(sizes)))
-    owners: List[Tuple[Case, int]] = []
-
-    def body(*tensors: Tensor) -> List[Tensor]:
-        waiting, results = iter(tensors), []
-        for case in cases:
-            mine = as_list(case.apply(*(next(waiting) for _ in case.inputs)))
-            owners.extend((case, k) for k in range(len(mine)))
-            results += mine
-        return results
-
-    return record_program(body, ports, shim.emitter()), owners
+    for position, case_input in enumerate(case.inputs):
+        sizes: List[Any] = list(case_input.array.shape)
+        for axis, size in enumerate(sizes):
+            if symbolic and case.flavour.sizes != "fixed" and axis not in case_input.known and size != 1:
+                sizes[axis] = "n%d" % size if case.flavour.sizes == "named" else None
+        ports.append(Port("i%d" % position, case_input.dtype, tuple(sizes)))
+    return record_program(lambda *tensors: as_list(case.apply(*tensors)), ports, shim.emitter())

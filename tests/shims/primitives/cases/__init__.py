@@ -1,7 +1,7 @@
 """Cases of each primitive: `CASES` maps the name of a primitive to a function that draws a case with hypothesis."""
 
 from cases import bits, control, elementwise, images, indexing, linear, random, reduction, shape, text
-from cases.making import CASES, FLAVOURS, Case, Flavour, Making, draw_cases, dtypes_of
+from cases.making import CASES, FLAVOURS, Case, Flavour, Making, batches, dtypes_of
 
 __all__ = [
     "CASES",
@@ -9,9 +9,9 @@ __all__ = [
     "Case",
     "Flavour",
     "Making",
+    "batches",
     "bits",
     "control",
-    "draw_cases",
     "dtypes_of",
     "elementwise",
     "images",

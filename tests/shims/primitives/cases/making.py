@@ -1,13 +1,11 @@
 """Makes the cases: hypothesis draws shapes and parameters, and a drawn seed selects values.
 
-A batch has one case of each flavour, so that every batch has empty tensors, symbolic sizes and NaN. The cases of all
-batches of a test form one program: a framework takes longer to compile two small programs than a program of both.
+A batch has one case of each flavour, so that every batch has empty tensors, symbolic sizes and NaN.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from onnx_compat.ir import dtypes
@@ -240,28 +238,14 @@ def _make_case(draw: Any, name: str, dtype: DType, flavour: Flavour) -> Case:
     return Case(flavour, making.inputs, applied, description, making.exact, making.ignored, making.check)
 
 
-def draw_cases(name: str, dtype: DType, batches: int) -> List[Case]:
-    """Return the cases of `batches` batches, each with a case of every flavour. The draws are the same in each run."""
-    cases: List[Case] = []
+def batches(name: str, dtype: DType) -> Any:
+    """Return a strategy of hypothesis for batches: a case of each flavour. All cases of a batch form one program."""
 
     @st.composite
     def draw_batch(draw: Any) -> List[Case]:
         return [_make_case(draw, name, dtype, flavour) for flavour in FLAVOURS]
 
-    @settings(
-        max_examples=batches,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],  # a test names the case that fails: there is nothing to shrink
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(draw_batch())
-    def collect(batch: List[Case]) -> None:
-        cases.extend(batch)
-
-    collect()
-    return cases
+    return draw_batch()
 
 
 def as_list(results: Any) -> List[Tensor]:
