@@ -1,7 +1,8 @@
 """The shim of onnxruntime: a program is written as an ONNX model that the installed onnxruntime can run."""
 
 import os
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from collections import Counter
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from onnx_compat.model.types import TensorType
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.runtime import open_session, runtime_offer
+from onnx_compat.shim.description import Preview
 from onnx_compat.shim.emission import check_target
 from onnx_compat.shim.interface import Compiled, Emitter, Port, Probe, Program, Shim
 
@@ -82,6 +84,15 @@ def _adds_nothing(proto: Any) -> bool:
     return any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
 
 
+def _walk(graph: Any) -> Iterator[Any]:
+    """Yield the nodes of an onnx.GraphProto, and those of its subgraphs."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _walk(attribute.g)
+
+
 def _port(info: ValueInfo) -> Port:
     """Return a port of a file as a `Port`. Raises UnsupportedError for a value that is no tensor."""
     if not isinstance(info.type, TensorType) or info.type.dtype is None or info.type.shape is None:
@@ -137,9 +148,16 @@ class OnnxShim(Shim):
 
         Raises UnsupportedError for a node that onnxruntime cannot run.
         """
-        proto = write_program(program, offer=runtime_offer(self._opset))
         with open(path, "wb") as file:
-            file.write(proto.SerializeToString())
+            file.write(self._write(program).SerializeToString())
+
+    def preview(self, program: Program, form: str) -> Preview:
+        """Return the operators that `export` would write, with those of subgraphs. Raises the errors of `export`."""
+        return Preview(Counter(node.op_type for node in _walk(self._write(program).graph)))
+
+    def _write(self, program: Program) -> Any:
+        """Return the program as an onnx.ModelProto for the installed onnxruntime."""
+        return write_program(program, offer=runtime_offer(self._opset))
 
     def load_converted(self, path: str, form: str) -> Tuple[Compiled, Tuple[Port, ...], Tuple[Port, ...]]:
         """Load a file of `export`. Return (runnable program, inputs, outputs)."""
