@@ -1,7 +1,6 @@
 """Verify TFLite models, so that a defect is reported after the step or the pass that caused it.
 
-With ONNX_COMPAT_VERIFY=1, the verifier runs after emission, after each pass that rewrote something, and before a file is
-written. It checks that
+With ONNX_COMPAT_VERIFY=1, the verifier runs after emission, after each pass, and before a file is written. It checks that
 - the indices of tensors and subgraphs are in range;
 - operators write no constant and no input, and write a tensor only once, unless it is a variable;
 - an operator reads only inputs, constants, variables, and tensors that an earlier operator wrote;

@@ -181,15 +181,12 @@ def test_the_check_of_edits_finds_them(tmp_path: Path) -> None:
     assert len(list(edits(tmp_path / "bad.py"))) == len(lines)
 
 
-def test_the_verifier_runs_behind_each_pass_that_rewrote_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pass_ in GRAPH.distinct:
-        steps: List[str] = []
-        monkeypatch.setattr(tflite_passes, "check_graph", lambda model, step, steps=steps: steps.append(step))
-        with recording() as report:
-            optimize(pass_.example(), Kernels())
-        rewrote = {"the pass '%s'" % entry.name for entry in report.entries if entry.rewrites}
-        assert set(steps) == rewrote
-        assert "the pass '%s'" % pass_.name in rewrote
+def test_the_verifier_runs_behind_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: List[str] = []
+    monkeypatch.setattr(tflite_passes, "check_graph", lambda model, step: steps.append(step))
+    graph = ExampleGraph((2, 3))
+    optimize(graph.model(graph.op("ABS", [graph.inputs[0]], (2, 3))), Kernels())
+    assert steps == ["the pass '%s'" % pass_.name for pass_ in GRAPH.passes]
 
 
 def test_passes_of_all_examples_leave_valid_graphs() -> None:

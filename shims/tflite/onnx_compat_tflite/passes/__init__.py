@@ -83,8 +83,8 @@ def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
     """Run the graph passes on every subgraph of the model, in place, and count their rewrites in the open report.
 
     `kernels`: the kernels of the target runtime; passes insert only ops that it has. Passes that ONNX_COMPAT_PASSES
-    excludes are skipped. With ONNX_COMPAT_VERIFY=1, the model is verified after each pass that rewrote something; a
-    defect raises VerificationError.
+    excludes are skipped. With ONNX_COMPAT_VERIFY=1, the model is verified after each pass; a defect raises
+    VerificationError.
 
     Raises InputError if ONNX_COMPAT_PASSES is malformed or names an unknown pass. Raises VerificationError if a pass
     raises an exception other than OnnxCompatError and MemoryError.
@@ -95,5 +95,4 @@ def optimize(model: fb.ModelSpec, kernels: Kernels) -> None:
         with naming(pass_):
             rewrites = context.apply(pass_)
         count_rewrites(pass_, rewrites)
-        if rewrites:
-            check_graph(model, "the pass '%s'" % pass_.name)
+        check_graph(model, "the pass '%s'" % pass_.name)
