@@ -5,7 +5,7 @@ from typing import Any, List, Optional
 
 import pytest
 from cases import CASES, Case, batches, dtypes_of, gaps
-from cases.comparison import compare
+from cases.comparison import compare as _compare  # Hypothesis derives its draws from the text of `agrees`
 from hypothesis import HealthCheck, Phase, given, settings
 
 from onnx_compat.errors import OnnxCompatError
@@ -36,7 +36,7 @@ def test_equals_the_reference(name: str, dtype: DType, shim: Any, declared_gaps:
     @given(batches(name, dtype))
     def agrees(cases: List[Case]) -> None:
         try:
-            compare(shim, cases)
+            _compare(shim, cases)
         except Exception:  # noqa: BLE001  (whatever it was is found again below)
             for case in cases:  # one by one, to find out which
                 error = _alone(shim, case)
@@ -53,7 +53,7 @@ def test_equals_the_reference(name: str, dtype: DType, shim: Any, declared_gaps:
 
 def _alone(shim: Any, case: Case) -> Optional[BaseException]:
     try:
-        compare(shim, [case])
+        _compare(shim, [case])
     except OnnxCompatError as error:
         error.reason += "\n  in: %r" % (case,)
         return error
