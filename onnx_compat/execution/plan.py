@@ -296,6 +296,7 @@ class CompiledPlan:
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
+    fallback_runtimes: Mapping[str, str] = {}
 
     def __init__(self, traced: TracedModel, compiled: Optional[Compiled], fixed: Specialisation) -> None:
         self.traced = traced
@@ -327,6 +328,7 @@ class ImmediatePlan:
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
+    fallback_runtimes: Mapping[str, str] = {}
     native = None
     traces = 0
 
