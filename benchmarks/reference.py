@@ -16,7 +16,8 @@ SHAPE = (1, 3, 224, 224)
 
 
 def measure_reference(setting: Setting, findings: Findings) -> None:
-    """Measure each model in a process of its own. Append the ratios to `findings`.
+    """Measure the reference and ReferenceEvaluator on each light model, in one process for a model. Append to
+    `findings`.
 
     There are few rounds of one run each, because ReferenceEvaluator is slow.
     """
