@@ -57,7 +57,7 @@ def measure_tflite_latency(setting: Setting, findings: Findings) -> None:
 def _convert_files(setting: Setting, network: Network, findings: Findings) -> dict[str, str]:
     """Return tool -> path of the .tflite file of a network. Files that earlier benches wrote are used again.
 
-    If onnx2tf fails, it is absent and appended to `findings.missing`. The error of onnx-compat is raised.
+    If onnx2tf fails, it is absent and appended to `findings.missing`. If onnx-compat fails, ChildError is raised.
     """
     files = {}
     for tool, prefix in (("onnx-compat", "tflite-"), ("onnx2tf", "onnx2tf")):

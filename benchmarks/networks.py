@@ -113,8 +113,9 @@ def _convert_channels_last(setting: Setting, name: str, model: Path, ours: str, 
 
 
 def _record_anatomy(name: str, files: dict[str, str], python: str, findings: Findings) -> None:
-    """Append the operators, the size and the delegated nodes of each file to `findings`, and ratios of operators and
-    size.
+    """Append the operators, the size and the delegated nodes of each file to `findings`.
+
+    Ratios of operators and size are appended for each file of another tool.
     """
     parts: dict[str, Any] = {}
     with Child("anatomy", python) as child:

@@ -57,8 +57,7 @@ def check(
 
 
 def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any) -> Dict[str, Any]:
-    """Return generated inputs by name, the same in every run. The inputs in `values` have the weights of the fixed
-    model.
+    """Return generated inputs by name, the same in every run. An input in `values` has its fixed value.
 
     `fed_shapes`: input -> its shape, where the converted file has symbolic sizes. `ranges`: input -> [low, high) of its
     values.
@@ -81,8 +80,7 @@ def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any)
 
 
 def _beside(path: str, model: str, given: Dict[str, Any]) -> List[Any]:
-    """Compare the outputs of another tool's .tflite file with those of onnxruntime. Return a comparison for each
-    output.
+    """Compare the outputs of another tool's .tflite file with those of onnxruntime. Return the comparisons.
 
     `given`: the inputs by name. Outputs are matched by name if the file has the name, else by position.
     """

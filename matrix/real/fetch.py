@@ -74,8 +74,9 @@ def _check_digest(package: Package, wheel: Path) -> None:
 
 
 def _extract(package: Package, wheel: Path, member: str, scratch: Path, path: Path) -> None:
-    """Extract a file of a wheel to `path`, by way of the folder `scratch`. Raise FetchError if the wheel lacks the
-    file.
+    """Extract a file of a wheel to `path`, by way of the folder `scratch`.
+
+    Raise FetchError if the wheel lacks the file, or is no zip archive.
     """
     try:
         with zipfile.ZipFile(wheel) as archive:

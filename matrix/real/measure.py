@@ -20,7 +20,7 @@ THREADS = 1
 
 
 def measure_network(network: Network, files: dict[str, Path], python: str, scratch: Path) -> dict[str, Any]:
-    """Return the results of a network: those of `benchmarks/child/real.py`, and `milliseconds` by runner, the fastest
+    """Return the results of a network: those of `benchmarks/child/real.py`, and `milliseconds`: runner -> fastest
     round.
 
     `files`: path in the package -> path in the cache. `python`: the interpreter that converts and runs. Raise

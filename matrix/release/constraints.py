@@ -43,7 +43,7 @@ def _requirements(matrix: Matrix, cell: Cell) -> list[str]:
     """Return the requirements to install with the constraints of a cell: an extra of the core, and packages that it
     lacks.
 
-    A shim without a branch for the cell is required in place of the core.
+    If no branch has the frameworks of the cell, the distribution of its shim replaces the extra.
     """
     core = matrix.distributions["core"].name
     if cell.shim == REFERENCE:

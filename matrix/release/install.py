@@ -34,8 +34,8 @@ def problems(folder: Path, backend: str) -> list[str]:
 
 
 def _compare(target: Path, sdist: Path) -> list[str]:
-    """Return a text for each file that differs between a wheel and its installed sdist. `target`: the folder of
-    installation.
+    """Return a text for each file that differs between a wheel and the installation of its sdist in the folder
+    `target`.
     """
     stem = sdist.name.removesuffix(".tar.gz")
     with zipfile.ZipFile(sdist.with_name(f"{stem}-py3-none-any.whl")) as wheel:

@@ -72,8 +72,8 @@ def addresses(matrix: Matrix, text: str) -> list[str]:
 
 
 def table(matrix: Matrix, results: dict[str, Any]) -> list[str]:
-    """Return the lines of the Markdown table of the README: a row for each shim and, for Keras, each framework below
-    it.
+    """Return the lines of the Markdown table of the README: a row for each shim, or for each framework of a shim with
+    several.
 
     `results`: cell -> stored results. The last column is the share of the recorded cases that pass in the framework
     alone; it leaves out cells without results.
@@ -94,7 +94,9 @@ def table(matrix: Matrix, results: dict[str, Any]) -> list[str]:
 
 
 def _row(matrix: Matrix, cell: Cell) -> Row:
-    """Return the row that a cell belongs to."""
+    """Return the row of a cell: that of its shim and, if the shim has several frameworks, of the framework that it
+    pins.
+    """
     if cell.shim in CORE_SHIMS:
         return Row(cell.shim, "")
     offered = {_plain_name(extra[0]) for extra in matrix.distributions[cell.shim].extras.values()}

@@ -23,8 +23,9 @@ Key = Tuple[str, int]
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Measure the converters, print a table, and write results/retarget.json. Return 1 if onnx-compat gives a wrong
-    result, else 0.
+    """Measure the converters, print a table, and write results/retarget.json.
+
+    Return 1 if onnx-compat gives a wrong result, else 0.
     """
     parser = argparse.ArgumentParser(prog="python -m matrix.retarget", description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="only every Nth case")
@@ -79,7 +80,7 @@ class _Child:
         self._process: Optional[LineProcess] = None
 
     def ask(self, case: Case, converter: str, opset: int) -> Tuple[str, str]:
-        """Convert a case with a converter to an opset, and run the result, in the child process. Return (outcome,
+        """Convert a case with a converter to an opset in the child process, and run the result. Return (outcome,
         detail).
 
         The outcome is CRASHED if the process dies, or does not answer in `CASE_SECONDS`.

@@ -107,7 +107,7 @@ def is_valid(model: Model) -> bool:
 
 
 def run(case: Case, result: Model) -> Tuple[str, str]:
-    """Run `result`, the converted model of a case, and compare its outputs with the recorded outputs. Return (outcome,
+    """Run `result`, the converted model of a case, and compare its outputs with the recorded ones. Return (outcome,
     detail).
 
     onnxruntime runs it, or the reference evaluator of onnx if onnxruntime fails.

@@ -29,8 +29,9 @@ SHOWN = 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run cells. Return 0 if all passed, 1 if a cell did not, 2 after a MatrixError such as a wrong request, 130 after
-    an interrupt.
+    """Run cells. Return 0 if all passed, 1 if a cell did not, 2 after a MatrixError, 130 after an interrupt.
+
+    A wrong request raises a MatrixError, which is printed.
     """
     own_arguments, tests = split(arguments)
     options = make_parser().parse_args(own_arguments)
@@ -45,8 +46,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace, tests: list[str], console: Console) -> int:
-    """Run the cells that the options choose, print their outcomes, and return the exit code. `tests`: arguments of
-    pytest.
+    """Run the cells that the options choose, print their outcomes, and return the exit code.
+
+    `tests`: arguments of pytest.
     """
     matrix = load()
     cells = choose(matrix, options.cells, options.tier, options.shim, options.runner)

@@ -118,8 +118,9 @@ def _find_failure(end: End, tests: Progress, results: dict[str, Any] | None, log
 
 
 def _describe_command(code: int, output: list[str]) -> str:
-    """Return why a command failed, on one line: the signal that killed it, and the first lines of `output`, or the exit
-    code.
+    """Return why a command failed, on one line: the first lines of `output`, and the signal that killed the command.
+
+    Without both, it is the exit code `code`.
     """
     if code < 0:
         output = [*output[:1], f"killed by {signal.Signals(-code).name}"]

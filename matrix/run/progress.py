@@ -48,8 +48,9 @@ class Progress:
                 self._take(json.loads(line))
 
     def _take(self, line: dict[str, Any]) -> None:
-        """Count a line of the file: the number of all tests, or the outcome of a test. A test that failed once stays
-        failed.
+        """Count a line of the file: the number of all tests, or the outcome of a test.
+
+        A test that failed once stays failed.
         """
         if "tests" in line:
             self.total = line["tests"]

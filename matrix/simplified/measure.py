@@ -47,7 +47,7 @@ def load_session(path: Path, optimised: bool = True) -> Any:
 
 
 def compare_outputs(source: Any, simplified: Any, feeds: Iterable[Mapping[str, Any]]) -> str:
-    """Return "" if two sessions have the same inputs and, for each feed, equal outputs; else the first difference as
+    """Return "" if two sessions have the same inputs and equal outputs for each feed; else the first difference as
     text.
 
     The names, the order, the dtypes and the shapes of the outputs must be equal, the numbers within the tolerance.
