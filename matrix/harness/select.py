@@ -34,17 +34,19 @@ class Chosen(NamedTuple):
 
     @property
     def names(self) -> List[str]:
-        """Return the names under which the result of the case is stored, one for each id
-        (`node/1.18.0/test_abs@composed`).
+        """Return the names under which the result of the case is stored, one for each id.
+
+        An example: `node/1.18.0/test_abs@composed`.
         """
         return [variant_name(id, self.variant) for id in self.ids]
 
 
 def choose(suite_names: str, read_index: Callable[[str], List[Any]], newest: bool = False) -> List[Any]:
-    """Return the rows (cases) of the named suites. The names are separated by comma or space.
+    """Return the rows (cases) of the named suites. `suite_names`: names that are separated by comma or space.
 
-    Without a name: all recorded suites, and those generated suites that are in the cache. `newest`: only the newest
-    release of each suite. Raise NotFetched for a suite that is not in the cache.
+    Without a name: all recorded suites, and those generated suites that are in the cache. `read_index`: the function
+    from the name of a suite to its rows, oldest release first. `newest`: whether to return only the newest release of
+    each suite. Raises NotFetched for a named or recorded suite that is not in the cache.
     """
     suites = suite_names.replace(",", " ").split()
     rows = {suite: read_index(suite) for suite in suites or (*SUITES, *GENERATED)}
@@ -64,7 +66,7 @@ def variant_name(id: str, variant: str) -> str:
 def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List[Chosen]:
     """Return the cases to run: each distinct content once, under the id of its newest release, in each variant.
 
-    `rows` are sorted by release. Rows with other tolerances are distinct.
+    `rows` are sorted by release. Rows of different suites or with different tolerances are distinct.
     """
     by_content: Dict[Tuple[Any, ...], Chosen] = {}
     for row in rows:  # an index is sorted by release
