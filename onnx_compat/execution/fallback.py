@@ -33,7 +33,10 @@ ONNXRUNTIME = "onnxruntime"
 
 
 def fallback_domains() -> FrozenSet[str]:
-    """Return the domains with operators that onnxruntime may support and the core does not; empty without onnxruntime."""
+    """Return the domains with operators that onnxruntime may support and the core does not.
+
+    The set is empty if onnxruntime is not installed.
+    """
     return frozenset(["com.microsoft", "com.microsoft.nchwc"] if _import_onnxruntime() is not None else [])
 
 
@@ -159,6 +162,7 @@ class _FallbackPart:
                 self._refuse(ONNXRUNTIME, ONNX)
 
     def _refuse(self, *runtimes: str) -> None:
+        """Remove runtimes from those that may run the part, in this and in all later calls."""
         self._runtimes = [runtime for runtime in self._runtimes if runtime not in runtimes]
 
     def _prepare(self) -> str:
@@ -176,6 +180,7 @@ class _FallbackPart:
                 return runtime
 
     def _runner(self, runtime: str) -> PartRunner:
+        """Return the object that runs the part on a runtime. It is made once; errors of its preparation pass."""
         if runtime not in self._runners:
             make = {ONNXRUNTIME: self._open_session, ONNX: self._respell, REFERENCE: self._refer}[runtime]
             self._runners[runtime] = make()
@@ -185,6 +190,7 @@ class _FallbackPart:
         return _Session(self._model, _import_onnxruntime(), self._is_trusted)
 
     def _respell(self) -> PartRunner:
+        """Return a Runnable on the shim `onnx`. Nodes without any form in onnxruntime run in its own fallback."""
         from onnx_compat.execution.runnable import Runnable
         from onnx_compat.onnx_shim.guarded import GuardedShim
 
@@ -192,6 +198,11 @@ class _FallbackPart:
         return Runnable(self._model, shim, None, natives=True, fallback=True, trusted=self._is_trusted)
 
     def _refer(self) -> PartRunner:
+        """Return a Runnable on the reference.
+
+        Raises UnsupportedError if the reference cannot run the part. The error has the reason of onnxruntime, if
+        onnxruntime has loaded the part and has failed to run it.
+        """
         from onnx_compat.discovery import selection
         from onnx_compat.execution.runnable import Runnable
 
@@ -205,6 +216,7 @@ class _FallbackPart:
 
 
 def _reason(error: Exception) -> str:
+    """Return the reason of an error of onnxruntime or of its child process, as one line."""
     if isinstance(error, UnsupportedError):
         return error.reason
     return "onnxruntime could not run it: %s" % (str(error).splitlines() or [""])[0]

@@ -80,7 +80,7 @@ class _Inliner:
                 aliases.append((scope[inner], outer))
             elif outer:
                 scope[inner] = outer
-        attributes = {attribute.name: attribute for attribute in function.attribute_proto}
+        attributes = {attribute.name: attribute for attribute in getattr(function, "attribute_proto", ())}
         attributes.update((attribute.name, attribute) for attribute in call.attribute)
         copies = self.copy_nodes(function.node, scope, prefix, attributes)
         copies += [
