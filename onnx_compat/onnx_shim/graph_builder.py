@@ -68,6 +68,7 @@ class Scope:
         self.outputs: Tuple[Value, ...] = ()
         self.calls: List[Call] = []
         self.known_calls: Dict[Any, Tuple[Value, ...]] = {}
+        self._free: Optional[Set[Value]] = None
 
     def find(self, key: Any) -> Optional[Tuple[Value, ...]]:
         """Return the results of an equal call in this scope or in an outer one; None without such a call."""
@@ -93,10 +94,19 @@ class Scope:
         return kept[::-1]
 
     def free(self) -> Set[Value]:
-        """Return the values of outer scopes, and the constants, that live calls and the outputs read."""
+        """Return the values of outer scopes, and the constants, that live calls and the outputs read.
+
+        A closed scope computes them once: each outer scope asks for them, at every depth.
+        """
+        if self._free is not None:
+            return self._free
         calls = self.live()
         read = set(self.outputs).union(*[_reads(call) for call in calls])
         return read.difference(self.inputs, *[call.outputs for call in calls])
+
+    def close(self) -> None:
+        """Note that calls and outputs change no more."""
+        self._free = self.free()
 
 
 def _reads(call: Call) -> Set[Value]:
@@ -150,6 +160,7 @@ class GraphBuilder:
         self.scope.inputs = tuple(inputs)
         try:
             yield self.scope
+            self.scope.close()
         finally:
             self.scope = outer
 
