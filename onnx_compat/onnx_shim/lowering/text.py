@@ -21,9 +21,17 @@ class TextLowering(RandomLowering):
         return self._normalize_case(x, "UPPER")
 
     def _normalize_case(self, x: Value, case: str) -> Value:
-        """Return texts with another case, by StringNormalizer, which takes vectors."""
+        """Return texts with another case, by StringNormalizer, which takes vectors.
+
+        StringNormalizer returns [""] for a vector without elements. So a text is added if there may be none.
+        """
+        if 0 in x.shape:
+            return x
         flat = self.flat(x)
-        changed = self.call("StringNormalizer", [flat], shape=flat.shape, case_change_action=case)
+        guarded = flat if None not in x.shape else self.join([flat, self.flat(self.scalar("", dtypes.string))])
+        changed = self.call("StringNormalizer", [guarded], shape=guarded.shape, case_change_action=case)
+        if guarded is not flat:
+            changed = self.gather(changed, self.iota(self.scalar(self.dim(flat, 0), dtypes.int64)), 0)
         return self.shaped_like(changed, x)
 
     def string_concat(self, x: Value, y: Value) -> Value:
