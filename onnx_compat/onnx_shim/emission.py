@@ -13,6 +13,7 @@ from onnx_compat.model.write import to_proto
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Value, Writing
 from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.recognition import recognize_operators
 from onnx_compat.onnx_shim.signatures import newest_opset
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port, Program
@@ -150,6 +151,7 @@ def write_program(
     """
     if offer is None:
         offer = Offer(newest_opset() if opset is None else opset)
+    program = program._replace(region=recognize_operators(program.region, offer))
     names = Names([entropy_name])
     inputs, outputs = ([names.fresh(port.name) for port in ports] for ports in (program.inputs, program.outputs))
     fragment = emit_fragment(program, offer, inputs, outputs, "", (), carriers, entropy_name)

@@ -88,7 +88,7 @@ class RuntimeOffer(Offer):
         super().__init__(opset, newest_ir_version=newest_ir_version())
         # Without a lock, which a forked process could inherit locked: two threads may ask the same question.
         self._kernels: Dict[Any, bool] = {}
-        self._behaviours: Dict[str, bool] = {}
+        self._behaviours: Dict[Tuple[str, Optional[str]], bool] = {}
 
     def has(
         self,
@@ -138,22 +138,27 @@ class RuntimeOffer(Offer):
         node = GraphNode(operator, names, results, attributes, domain, self.opsets[domain], "trial")
         return _can_load(node, inputs, outputs, {"": self.opset, domain: self.opsets[domain]})
 
-    def reliable(self, behaviour: str) -> bool:
-        """Whether onnxruntime computes a small example as the specification says: see `behaviours`.
+    def reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
+        """Whether onnxruntime computes small examples as the specification says: see `behaviours`.
 
-        True for a behaviour without an example, and for an operator that onnxruntime lacks: `has` tells this.
+        - dtype: the dtype of the floats in the examples; None: as the examples have them.
+
+        True for a behaviour without an example, for integers, and for an operator that onnxruntime lacks: `has` tells
+        this.
         """
-        is_rounding = behaviour.startswith(_ROUNDING)
-        if behaviour not in BEHAVIOURS and not is_rounding:
+        if dtype is not None and dtype.kind != "f":
             return True
-        if behaviour not in self._behaviours:
+        key = (behaviour, None if dtype is None else dtype.name)
+        if key not in self._behaviours:
+            self._behaviours[key] = self._is_shown(behaviour, dtype)
+        return self._behaviours[key]
+
+    def _is_shown(self, behaviour: str, dtype: Optional[DType]) -> bool:
+        if behaviour.startswith(_ROUNDING):
             emitter = OnnxEmitter(Offer(self.opset, newest_ir_version=self.newest_ir_version))
-            self._behaviours[behaviour] = (
-                _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), emitter)
-                if is_rounding
-                else _shows(BEHAVIOURS[behaviour], emitter)
-            )
-        return self._behaviours[behaviour]
+            return _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), emitter)
+        examples = [_with_dtype(example, dtype) for example in BEHAVIOURS.get(behaviour, ())]
+        return all(_shows(example, OnnxEmitter(self)) for example in examples)
 
 
 def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
@@ -172,10 +177,21 @@ def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
     return _agree(result, dtype.round(array, saturate=False))
 
 
+def _with_dtype(example: Example, dtype: Optional[DType]) -> Example:
+    """Return an example whose floats have another dtype; None: the example itself."""
+    if dtype is None:
+        return example
+    inputs, expected = (
+        [array.astype(dtype.numpy) if array.dtype.kind == "f" else array for array in arrays]
+        for arrays in (example.inputs, [example.expected])
+    )
+    return example._replace(inputs=inputs, expected=expected[0])
+
+
 def _shows(example: Example, emitter: OnnxEmitter) -> bool:
     """Whether onnxruntime gives the expected result of an example. An error counts as another result.
 
-    True if the operator set lacks the operator, or has no form for the example.
+    True if the offer lacks the operator, or has no form for the example.
     """
     arrays = [(array, DType.of(array)) for array in example.inputs]
     values = [

@@ -67,7 +67,7 @@ class Calls(Emitter):
         newest = signature_of(domain, operator, self.newest(domain))
         if target is None or newest is None:
             return None
-        spelled = respell(Spelling(tuple(inputs), attributes), newest, target, _elements, self.vector)
+        spelled = respell(Spelling(tuple(inputs), attributes), newest, target, _elements, self.array_value)
         if spelled is None:
             return None
         arguments, attributes = spelled
@@ -90,6 +90,7 @@ class Calls(Emitter):
         result: Optional[DType] = None,
         shape: Optional[Shape] = None,
         first: Sequence[Optional[Value]] = (),
+        behaviour: str = "",
         **attributes: Any,
     ) -> Optional[Value]:
         """Call an operator in the first dtype of a ladder that the target's operator takes. Return its only result.
@@ -97,12 +98,15 @@ class Calls(Emitter):
         - values: the inputs of one dtype, which are cast. `first` are the inputs before them, `rest` those after.
         - result: the dtype of the result. By default it has the dtype of `values`, and is cast back.
         - shape: the shape of the result, by default that to which `values` broadcast.
+        - behaviour: a behaviour that the target must have in this dtype; by default none.
 
         None: the target has no such operator for these dtypes.
         """
         dtype = values[0].dtype
         size = broadcast_shape(*[value.shape for value in values]) if shape is None else shape
         for kind in self.kinds(dtype, ladder):
+            if behaviour and not self.offer.reliable(behaviour, kind):
+                continue
             cast = [self.convert(value, kind) for value in values] if kind != dtype else list(values)
             outputs = self.attempts(operator, [*first, *cast, *rest], [(result or kind, size)], **attributes)
             if outputs is not None:
@@ -148,6 +152,10 @@ class Calls(Emitter):
         wider = dtype_ladders.candidates(dtype, ladder)
         return [kind for kind in wider if self.has_cast(dtype, kind) and self.has_cast(kind, dtype)]
 
+    def has_behaviour(self, behaviour: str, dtype: DType) -> bool:
+        """Whether the target has a behaviour in each dtype in which it may compute an operator on `dtype`."""
+        return all(self.offer.reliable(behaviour, kind) for kind in self.kinds(dtype, EXACT))
+
     # -- dtypes --------------------------------------------------------------------------------------------------------
     def has_cast(self, source: DType, target: DType) -> bool:
         """Whether the target can cast between two dtypes, or they are the same."""
@@ -173,6 +181,10 @@ class Calls(Emitter):
         """Return the constant with these elements, as a value of its carrier."""
         carrier = dtypes.string if dtype.kind == "s" else DType.of(dtype.numpy)
         return self.builder.constant(np.asarray(array), carrier)
+
+    def array_value(self, array: np.ndarray) -> Value:
+        """Return the constant with these elements and their dtype, one that numpy has."""
+        return self.builder.constant(array, DType.of(array.dtype))
 
     def vector(self, elements: Any) -> Value:
         """Return a constant of integers, as int64, or of floats, with their own dtype."""

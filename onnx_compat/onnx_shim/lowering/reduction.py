@@ -83,7 +83,7 @@ class ReductionLowering(IndexingLowering):
         if x.dtype.kind in "iu" and not self.offer.reliable(operator + " of integers"):
             return self._extreme_of_integers(operator, x, axes, keepdims)
         extreme = self._reduce(operator, x, axes, keepdims, EXACT)
-        if x.dtype.kind != "f" or self.offer.reliable(operator):
+        if x.dtype.kind != "f" or self.has_behaviour(operator, x.dtype):
             return extreme
         marks = self.convert(self.is_nan(x), dtypes.float32)
         has_nan = self.less(self.scalar(0, dtypes.float32), self._reduce("ReduceSum", marks, axes, keepdims, EXACT))
