@@ -22,7 +22,7 @@ from onnx_compat.onnx_shim.operator_sets import OLDEST, Offer
 from onnx_compat.onnx_shim.signatures import newest_opset
 from onnx_compat.shim.forks import keep_after_fork
 
-__all__ = ["RuntimeOffer", "newest_ir_version", "open_session", "runtime_offer"]
+__all__ = ["RuntimeOffer", "can_share", "newest_ir_version", "open_session", "runtime_offer"]
 
 #: The optional module `onnxruntime` has no types.
 Session = Any
@@ -40,6 +40,7 @@ def open_session(
     providers: Sequence[str] = ("CPUExecutionProvider",),
     is_trial: bool = False,
     optimised: bool = True,
+    shared: Optional[Mapping[str, np.ndarray]] = None,
 ) -> Session:
     """Return an InferenceSession that logs nothing. Errors of onnxruntime pass.
 
@@ -47,6 +48,8 @@ def open_session(
       onnxruntime itself would use the CPU.
     - is_trial: whether onnxruntime neither optimises the model nor starts threads.
     - optimised: whether it optimises the model otherwise.
+    - shared: name -> array of the initializers that the model refers to: see `write_program`. They must outlive the
+      session. None: there are none.
     """
     import onnxruntime
 
@@ -56,12 +59,22 @@ def open_session(
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if is_trial:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+    if shared:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in shared.values()]
+        options.add_external_initializers(list(shared), values)
     session = onnxruntime.InferenceSession(content, options, providers=list(providers), enable_fallback=0)
     keep_after_fork(session)
     for provider in providers:
         if provider not in session.get_providers():
             raise RuntimeError("onnxruntime cannot use %s on this machine" % provider)
     return session
+
+
+def can_share() -> bool:
+    """Whether a session of the installed onnxruntime takes initializers as arrays."""
+    import onnxruntime
+
+    return hasattr(onnxruntime.SessionOptions, "add_external_initializers")
 
 
 def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[str, int]) -> bool:
