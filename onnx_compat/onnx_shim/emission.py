@@ -15,7 +15,7 @@ from onnx_compat.model.types import TensorType
 from onnx_compat.model.write import to_proto
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Value, Writing
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.recognition import recognize_operators
 from onnx_compat.onnx_shim.signatures import newest_opset
 from onnx_compat.shim.emission import emit
@@ -48,7 +48,7 @@ class Fragment(NamedTuple):
 
 def emit_fragment(
     program: Program,
-    offer: Offer,
+    offer: OperatorOffer,
     input_names: Sequence[str],
     output_names: Sequence[str],
     prefix: str = "",
@@ -145,7 +145,7 @@ def write_program(
     program: Program,
     opset: Optional[int] = None,
     ir_version: Optional[int] = None,
-    offer: Optional[Offer] = None,
+    offer: Optional[OperatorOffer] = None,
     carriers: bool = False,
     entropy_name: str = "",
     shared: Optional[Dict[str, np.ndarray]] = None,
@@ -160,11 +160,11 @@ def write_program(
     - shared: is filled with name -> array for each large initializer. The model then refers to them as external data
       without a file. None: the model holds every initializer.
 
-    Raises UnsupportedError for what the target cannot express, for an IR version that is too old, and for initializers
-    that exceed the size of a protobuf message.
+    Raises UnsupportedError for what the target cannot express, and for an IR version that is too old. Initializers that
+    exceed the size of a protobuf message raise it too.
     """
     if offer is None:
-        offer = Offer(newest_opset() if opset is None else opset)
+        offer = OperatorOffer(newest_opset() if opset is None else opset)
     program = program._replace(region=recognize_operators(program.region, offer))
     names = Names([entropy_name])
     inputs, outputs = ([names.fresh(port.name) for port in ports] for ports in (program.inputs, program.outputs))
@@ -219,7 +219,7 @@ def _refer_to_array(tensor: Any, array: np.ndarray) -> None:
     tensor.external_data.add(key="location", value=_NO_FILE)
 
 
-def _proto_for(offer: Offer, model: Model) -> ModelProto:
+def _proto_for(offer: OperatorOffer, model: Model) -> ModelProto:
     """Return a model as an onnx.ModelProto of an IR version that the target reads.
 
     A runtime that has the kernels of an operator set may read older IR versions only. Its trials decide what works.

@@ -82,4 +82,4 @@ class OnnxEmitter(BitLowering):
         """Whether a cast to a carried dtype and back rounds as `DType.round` does."""
         casts = self.has_cast(handle.dtype, dtype) and self.has_cast(dtype, handle.dtype)
         is_nearest = dtype.format is not None and dtype.format.special != "scale"  # float8e8m0 rounds up in Cast
-        return is_nearest and casts and self.offer.reliable("Cast to " + dtype.name)
+        return is_nearest and casts and self.offer.is_reliable("Cast to " + dtype.name)

@@ -27,18 +27,20 @@ class Value:
     """A tensor of the graph: its dtype, and its shape, with None for each size that is not known.
 
     array: the elements of a constant; None for a value that the graph computes.
-    wish: the name that the value gets if the name is free.
+    preferred_name: the name that the value gets if the name is free.
     """
 
-    __slots__ = ("array", "dtype", "shape", "wish")
+    __slots__ = ("array", "dtype", "preferred_name", "shape")
 
-    def __init__(self, dtype: DType, shape: Sequence[Any], array: Optional[np.ndarray] = None, wish: str = "") -> None:
+    def __init__(
+        self, dtype: DType, shape: Sequence[Any], array: Optional[np.ndarray] = None, preferred_name: str = ""
+    ) -> None:
         self.dtype = dtype
         self.shape: Tuple[Optional[int], ...] = tuple(
             int(n) if isinstance(n, (int, np.integer)) else None for n in shape
         )
         self.array = array
-        self.wish = wish
+        self.preferred_name = preferred_name
 
     @property
     def rank(self) -> int:
@@ -79,7 +81,7 @@ class Scope:
             scope = scope.outer
         return None
 
-    def defines(self, value: Value) -> bool:
+    def has_result(self, value: Value) -> bool:
         """Whether a call of this scope itself computes the value."""
         return any(value is output for call in self.calls for output in call.outputs)
 
@@ -196,12 +198,12 @@ class Writing:
         """Return the live calls of a scope as nodes."""
         return [self._node(call) for call in scope.live()]
 
-    def name_of(self, value: Optional[Value], wish: str = "value") -> str:
+    def name_of(self, value: Optional[Value], preferred_name: str = "value") -> str:
         """Return the name of a value, and make one if it has none. A constant becomes an initializer. None: ""."""
         if value is None:
             return ""
         if value not in self._named:
-            base = value.wish or ("constant" if value.array is not None else wish)
+            base = value.preferred_name or ("constant" if value.array is not None else preferred_name)
             name = self._named[value] = self._names.fresh(self._prefix + base)
             if value.array is not None:
                 array = value.array

@@ -16,7 +16,7 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.graph import GraphNode
 from onnx_compat.model.initializer import Constant
 from onnx_compat.onnx_shim.equivalents import WITH_EQUIVALENTS, NodeCall, equivalent_calls
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.signatures import Attribute, Signature, signature_of
 from onnx_compat.onnx_shim.spelling import Spelling, respell
 from onnx_compat.ops.older_versions import ignored_attributes, newer_function
@@ -73,7 +73,7 @@ _COMPOSED: Dict[str, Callable[[NodeCall], bool]] = {
 }
 
 
-def natives_of_offer(offer: Offer) -> Dict[Tuple[str, str], Native]:
+def natives_of_offer(offer: OperatorOffer) -> Dict[Tuple[str, str], Native]:
     """Return (domain, operator) -> `Native` for the operators that a target may have as a whole."""
     names = [("", operator) for operator in OPERATORS if offer.signature(operator) is not None]
     return {
@@ -93,7 +93,7 @@ def operator_of(method: str) -> Optional[Tuple[str, str]]:
 class _Acceptance:
     """Decides whether a target takes a node as it is, or in another form."""
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: OperatorOffer) -> None:
         self._offer = offer
 
     def __call__(self, node: GraphNode, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
@@ -107,7 +107,7 @@ class _Acceptance:
 
 def native_call(
     call: NodeCall,
-    offer: Offer,
+    offer: OperatorOffer,
     known: Callable[[Any], Optional[np.ndarray]],
     constant: Callable[[np.ndarray], Any],
 ) -> Optional[NodeCall]:
@@ -125,7 +125,7 @@ def native_call(
         kinds = [None if value is None else value.dtype for value in spelled.inputs]
         if not offer.has_call(spelled.operator, kinds, spelled.outputs, spelled.attributes, spelled.domain):
             continue
-        if spelled.domain or not kinds or offer.reliable(spelled.operator, kinds[0]):
+        if spelled.domain or not kinds or offer.is_reliable(spelled.operator, kinds[0]):
             return spelled
     return None
 
@@ -136,7 +136,7 @@ def _without_trailing_none(inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:
     return inputs
 
 
-def has_same_meaning(call: NodeCall, spelled: Mapping[str, Any], offer: Offer) -> bool:
+def has_same_meaning(call: NodeCall, spelled: Mapping[str, Any], offer: OperatorOffer) -> bool:
     """Whether the operator of a call means the same at the target's version, with the attributes `spelled`.
 
     Both versions are computed by one function. An attribute that `spelled` lacks must have the same default in both, or
@@ -174,7 +174,10 @@ def _has_default(attribute: Attribute, value: Any) -> bool:
 
 
 def _spelled_call(
-    call: NodeCall, offer: Offer, known: Callable[[Any], Optional[np.ndarray]], constant: Callable[[np.ndarray], Any]
+    call: NodeCall,
+    offer: OperatorOffer,
+    known: Callable[[Any], Optional[np.ndarray]],
+    constant: Callable[[np.ndarray], Any],
 ) -> Optional[NodeCall]:
     """Return a call in the form that the target's version has. None: the target lacks the operator or such a form.
 

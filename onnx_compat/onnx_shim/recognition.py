@@ -18,7 +18,7 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
 from onnx_compat.onnx_shim.equivalents import NodeCall
 from onnx_compat.onnx_shim.natives import native_call
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.shim import activation_matches as matches
 from onnx_compat.shim.activation_matches import number_of, producer_of
 
@@ -36,7 +36,7 @@ class Form(NamedTuple):
     attributes: Dict[str, Any]
 
 
-def recognize_operators(region: Region, offer: Offer) -> Region:
+def recognize_operators(region: Region, offer: OperatorOffer) -> Region:
     """Return a copy of a region with operators in place of compositions, also in its bodies. Without any, the region."""
 
     def rewrite(node: Node) -> Optional[Replacement]:
@@ -61,7 +61,7 @@ def _has_result_of_floats(node: Node) -> bool:
     return dtype.kind == "f" and dtype.native
 
 
-def _is_offered(form: Form, offer: Offer) -> bool:
+def _is_offered(form: Form, offer: OperatorOffer) -> bool:
     call = NodeCall("", form.operator, form.opset, tuple(arg.spec for arg in form.args), form.attributes, 1)
     return native_call(call, offer, lambda _: None, lambda array: Spec(DType.of(array.dtype), array.shape)) is not None
 

@@ -18,7 +18,7 @@ from onnx_compat.onnx_shim.behaviours import BEHAVIOURS, Example
 from onnx_compat.onnx_shim.emission import write_values
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Scope, Value
-from onnx_compat.onnx_shim.operator_sets import OLDEST, Offer
+from onnx_compat.onnx_shim.operator_sets import OLDEST, OperatorOffer
 from onnx_compat.onnx_shim.signatures import newest_opset
 from onnx_compat.shim.forks import keep_after_fork
 
@@ -49,7 +49,7 @@ def open_session(
     - is_trial: whether onnxruntime neither optimises the model nor starts threads.
     - optimised: whether it optimises the model otherwise.
     - shared: name -> array of the initializers that the model refers to: see `write_program`. They must outlive the
-      session. None: there are none.
+      session. None: the model holds every initializer.
     """
     import onnxruntime
 
@@ -92,7 +92,7 @@ def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[
     return True
 
 
-class RuntimeOffer(Offer):
+class RuntimeOffer(OperatorOffer):
     """The operators of an operator set for which the installed onnxruntime has a kernel."""
 
     origin_text = " in the installed onnxruntime"
@@ -151,7 +151,7 @@ class RuntimeOffer(Offer):
         node = GraphNode(operator, names, results, attributes, domain, self.opsets[domain], "trial")
         return _can_load(node, inputs, outputs, {"": self.opset, domain: self.opsets[domain]})
 
-    def reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
+    def is_reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
         """Whether onnxruntime computes small examples as the specification says: see `behaviours`.
 
         - dtype: the dtype of the floats in the examples; None: as the examples have them.
@@ -168,7 +168,7 @@ class RuntimeOffer(Offer):
 
     def _is_shown(self, behaviour: str, dtype: Optional[DType]) -> bool:
         if behaviour.startswith(_ROUNDING):
-            emitter = OnnxEmitter(Offer(self.opset, newest_ir_version=self.newest_ir_version))
+            emitter = OnnxEmitter(OperatorOffer(self.opset, newest_ir_version=self.newest_ir_version))
             return _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), emitter)
         examples = [_with_dtype(example, dtype) for example in BEHAVIOURS.get(behaviour, ())]
         return all(_shows(example, OnnxEmitter(self)) for example in examples)

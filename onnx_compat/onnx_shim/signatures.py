@@ -46,7 +46,7 @@ class Signature(NamedTuple):
         """Return the input at a position among the values of a call. None: the operator has fewer inputs."""
         return _at(self.inputs, position)
 
-    def takes(self, inputs: Sequence[Optional[DType]], outputs: Sequence[Optional[DType]]) -> bool:
+    def can_take(self, inputs: Sequence[Optional[DType]], outputs: Sequence[Optional[DType]]) -> bool:
         """Whether values of these dtypes fit. None stands for an omitted input, and for an output of any dtype."""
         if any(self._is_missing(position, inputs) for position in range(len(self.inputs))):
             return False

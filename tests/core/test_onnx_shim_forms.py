@@ -16,7 +16,7 @@ from onnx_compat.onnx_shim import behaviours, runtime
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Scope
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.shim import OnnxShim
 from onnx_compat.onnx_shim.signatures import newest_opset
 from onnx_compat.reference.shim import SHIM as REFERENCE
@@ -33,7 +33,7 @@ def record(body: Callable[..., Any], arrays: Sequence[np.ndarray], opset: int, s
         Port("x%d" % k, DType.of(array.dtype), [None] * array.ndim if symbolic else array.shape)
         for k, array in enumerate(arrays)
     ]
-    return record_program(lambda *xs: [body(*xs)], ports, OnnxEmitter(Offer(opset)))
+    return record_program(lambda *xs: [body(*xs)], ports, OnnxEmitter(OperatorOffer(opset)))
 
 
 def check(body: Callable[..., Any], arrays: Sequence[np.ndarray], opset: int, symbolic: bool = False) -> List[str]:
@@ -106,7 +106,7 @@ def test_a_text_is_added_where_there_may_be_none() -> None:
 
     def operators_for(shape: Any) -> List[str]:
         program = record_program(
-            lambda x: [p.string_lower(x)], [Port("x", dtypes.string, shape)], OnnxEmitter(Offer(17))
+            lambda x: [p.string_lower(x)], [Port("x", dtypes.string, shape)], OnnxEmitter(OperatorOffer(17))
         )
         return [node.op_type for node in write_program(program, 17).graph.node]
 
@@ -136,18 +136,18 @@ def test_a_nested_scope_is_searched_once_for_each_depth(monkeypatch: pytest.Monk
 
 
 # -- behaviours --------------------------------------------------------------------------------------------------------
-class _Recorder(Offer):
+class _Recorder(OperatorOffer):
     """An offer that lacks some behaviours."""
 
     def __init__(self, *unreliable: Any) -> None:
         super().__init__(17)
         self.unreliable = unreliable
 
-    def reliable(self, behaviour: str, dtype: Any = None) -> bool:
+    def is_reliable(self, behaviour: str, dtype: Any = None) -> bool:
         return (behaviour, dtype) not in self.unreliable and behaviour not in self.unreliable
 
 
-def operators_of(body: Callable[..., Any], dtype: DType, offer: Offer) -> List[str]:
+def operators_of(body: Callable[..., Any], dtype: DType, offer: OperatorOffer) -> List[str]:
     program = record_program(lambda x: [body(x)], [Port("x", dtype, (1, 2, 8))], OnnxEmitter(offer))
     return [node.op_type for node in write_program(program, offer=offer).graph.node]
 
@@ -189,7 +189,7 @@ def test_an_example_of_a_behaviour_has_the_result_of_the_reference(name: str, ex
 
 def test_a_behaviour_is_probed_for_each_dtype() -> None:
     offer = runtime.runtime_offer()
-    assert offer.reliable("Max", dtypes.int64)
-    assert {offer.reliable("Elu", kind) for kind in (dtypes.float32, dtypes.float64)} <= {True, False}
+    assert offer.is_reliable("Max", dtypes.int64)
+    assert {offer.is_reliable("Elu", kind) for kind in (dtypes.float32, dtypes.float64)} <= {True, False}
     keys = {key for key in offer._behaviours if key[0] == "Elu"}
     assert {("Elu", "float32"), ("Elu", "float64")} <= keys

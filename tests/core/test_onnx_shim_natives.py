@@ -15,7 +15,7 @@ from onnx_compat.onnx_shim import natives
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.equivalents import WITH_EQUIVALENTS
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.runtime import runtime_offer
 from onnx_compat.onnx_shim.signatures import newest_opset, signature_of
 from onnx_compat.ops.older_versions import newer_function
@@ -55,7 +55,7 @@ def model(
 
 def record(proto: Any, opset: int) -> Program:
     loaded = load(proto.SerializeToString())
-    emitter = OnnxEmitter(Offer(opset))
+    emitter = OnnxEmitter(OperatorOffer(opset))
     structures = declared_structures(loaded.graph)
     return trace_model(
         loaded, emitter, structures, Specialisation(), Interpreter(emitter.natives()), whole=True
@@ -115,12 +115,12 @@ def test_each_version_with_fewer_attributes_means_what_the_newest_version_means(
         newest = lookup("", name, NEWEST).function
         if newer_function(lookup("", name, version).function) is newer_function(newest):
             call = natives.NodeCall("", name, version, (), {}, 1)
-            assert natives.has_same_meaning(call, {}, Offer(NEWEST)), (name, version)
+            assert natives.has_same_meaning(call, {}, OperatorOffer(NEWEST)), (name, version)
 
 
 def test_another_default_of_the_target_is_no_same_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     call = natives.NodeCall("", "LSTM", 7, (), {}, 3)
-    offer = Offer(NEWEST)
+    offer = OperatorOffer(NEWEST)
     signature = offer.signature("LSTM")
     assert signature is not None
     layout = signature.attributes["layout"]._replace(default=1)
@@ -198,8 +198,8 @@ def test_a_resize_by_sizes_gets_empty_regions_and_scales(target: int) -> None:
 
 def test_a_call_without_a_required_input_is_not_offered() -> None:
     float32 = natives.DType.of("float32")
-    assert not Offer(9).has("Gemm", [float32, float32], [float32])
-    assert Offer(11).has("Gemm", [float32, float32], [float32])
+    assert not OperatorOffer(9).has("Gemm", [float32, float32], [float32])
+    assert OperatorOffer(11).has("Gemm", [float32, float32], [float32])
 
 
 # -- values of attributes ----------------------------------------------------------------------------------------------
@@ -227,7 +227,9 @@ def test_a_value_of_an_attribute_is_offered_by_the_versions_that_have_it(
         "Resize": [float32, float32, float32],
     }[operator]
     offered = [
-        opset for opset in range(11, NEWEST + 1) if Offer(opset).has(operator, inputs, [float32], {attribute: value})
+        opset
+        for opset in range(11, NEWEST + 1)
+        if OperatorOffer(opset).has(operator, inputs, [float32], {attribute: value})
     ]
     assert offered == list(range(first, last + 1))
 

@@ -11,7 +11,7 @@ from onnx_compat import primitives as p
 from onnx_compat.ir import dtypes
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.runtime import runtime_offer
 from onnx_compat.onnx_shim.shim import SHIM
 from onnx_compat.onnx_shim.signatures import newest_opset
@@ -68,7 +68,7 @@ FORMS: Any = {
 
 
 def record(body: Callable[[Any], Any], opset: int = NEWEST, port: Port = ROWS) -> Program:
-    return record_program(lambda x: [body(x)], [port], OnnxEmitter(Offer(opset)))
+    return record_program(lambda x: [body(x)], [port], OnnxEmitter(OperatorOffer(opset)))
 
 
 def operators(proto: Any) -> List[str]:

@@ -10,7 +10,7 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim import dtype_ladders
 from onnx_compat.onnx_shim.dtype_ladders import EXACT, WRAPPING
 from onnx_compat.onnx_shim.graph_builder import GraphBuilder, Scope, Value
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.signatures import newest_opset, signature_of
 from onnx_compat.onnx_shim.spelling import Spelling, respell
 from onnx_compat.shim.emission import Sizes, emit
@@ -24,7 +24,7 @@ Operand = Union[Value, float, bool, str]
 
 
 def broadcast_shape(*shapes: Shape) -> Tuple[Optional[int], ...]:
-    """Return the shape to which shapes broadcast; None for a size that is not known. A size of 1 gives way."""
+    """Return the shape to which shapes broadcast; None for a size that is not known. A size of 1 is broadcast to any other."""
     rank = max(map(len, shapes))
     merged: List[Optional[int]] = []
     for axis in range(-rank, 0):
@@ -49,7 +49,7 @@ class Calls(Emitter):
     layout = "channels_first"
     filter_layout = "OIHW"
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: OperatorOffer) -> None:
         self.offer = offer
         self.builder = GraphBuilder()
 
@@ -105,7 +105,7 @@ class Calls(Emitter):
         dtype = values[0].dtype
         size = broadcast_shape(*[value.shape for value in values]) if shape is None else shape
         for kind in self.kinds(dtype, ladder):
-            if behaviour and not self.offer.reliable(behaviour, kind):
+            if behaviour and not self.offer.is_reliable(behaviour, kind):
                 continue
             cast = [self.convert(value, kind) for value in values] if kind != dtype else list(values)
             outputs = self.attempts(operator, [*first, *cast, *rest], [(result or kind, size)], **attributes)
@@ -154,7 +154,7 @@ class Calls(Emitter):
 
     def has_behaviour(self, behaviour: str, dtype: DType) -> bool:
         """Whether the target has a behaviour in each dtype in which it may compute an operator on `dtype`."""
-        return all(self.offer.reliable(behaviour, kind) for kind in self.kinds(dtype, EXACT))
+        return all(self.offer.is_reliable(behaviour, kind) for kind in self.kinds(dtype, EXACT))
 
     # -- dtypes --------------------------------------------------------------------------------------------------------
     def has_cast(self, source: DType, target: DType) -> bool:
@@ -266,19 +266,19 @@ class Calls(Emitter):
 
     def placeholder_of(self, dtype: DType, shape: Shape) -> Value:
         """Return a value of this dtype without a producer. Raises UnsupportedError if the target lacks the dtype."""
-        if not self.offer.holds(dtype):
+        if not self.offer.has_tensors(dtype):
             raise self.refusal("tensors", dtype)
         return Value(dtype, shape)
 
     def name_value(self, handle: Value, name: str) -> None:
-        """Let the value `handle` have this name, if it has no wish yet and is no constant."""
-        if handle.array is None and not handle.wish:
-            handle.wish = name
+        """Let the value `handle` prefer this name, unless it prefers another or is a constant."""
+        if handle.array is None and not handle.preferred_name:
+            handle.preferred_name = name
 
     def graph_output(self, value: Value) -> Value:
         """Return a value that a call of the innermost scope computes: the value itself, or a copy by Identity."""
         scope: Scope = self.builder.scope
-        if scope.defines(value) and not any(value is output for output in scope.outputs):
+        if scope.has_result(value) and not any(value is output for output in scope.outputs):
             return value
         copy = Value(value.dtype, value.shape)
         scope.calls.append(scope_identity(value, copy))

@@ -236,7 +236,7 @@ class ElementwiseLowering(Calls):
             self.scalar(np.inf if high is None else high, x.dtype),
         ]
         for kind in self.kinds(x.dtype, EXACT):
-            if not self.offer.reliable("Clip", kind):
+            if not self.offer.is_reliable("Clip", kind):
                 continue
             bounds = [self.convert(bound, kind) for bound in pair]
             results = self.attempts("Clip", [self.convert(x, kind), *bounds], [(kind, x.shape)])

@@ -126,7 +126,7 @@ class IndexingLowering(ShapeLowering):
     ) -> Optional[Value]:
         for kind in self.kinds(x.dtype, ladder):
             floats = kind if kind.kind == "f" else None
-            if reduction != "none" and not self.offer.reliable("ScatterND of " + reduction, floats):
+            if reduction != "none" and not self.offer.is_reliable("ScatterND of " + reduction, floats):
                 continue
             if kind is dtypes.float16 and reduction != "none":  # onnxruntime loads it, and fails in the run
                 continue

@@ -128,7 +128,7 @@ class ShapeLowering(DivisionLowering):
 
     def gather(self, x: Value, indices: Value, axis: int) -> Value:
         """Return slices of x at indices, in place of an axis."""
-        if x.dtype.kind == "s" and x.rank > 1 and not self.offer.reliable("Gather of texts"):
+        if x.dtype.kind == "s" and x.rank > 1 and not self.offer.is_reliable("Gather of texts"):
             return self.gather(self.flat(x), self.gather(self._positions(x), indices, axis), 0)
         shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         return self.call("Gather", [x], [indices], WRAPPING, shape=shape, axis=axis)

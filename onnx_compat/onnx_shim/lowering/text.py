@@ -42,7 +42,7 @@ class TextLowering(RandomLowering):
 
     def string_split(self, x: Value, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Value, Value]:
         behaviour = "StringSplit at white space" if delimiter is None else "StringSplit"
-        if not self.offer.reliable(behaviour):
+        if not self.offer.is_reliable(behaviour):
             raise self.refusal(behaviour, x.dtype)
         attributes: Dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
         if limit is not None:
