@@ -255,7 +255,7 @@ class Interpreter:
             return composed
         read = _drop_unread_outputs(node, graph)
         wanted = max((k for k, name in enumerate(read.outputs) if name), default=0) + 1
-        results = [value for value in composed[:wanted] if value is not None]
+        results = composed[:wanted]
         if any(not isinstance(value, Tensor) or value.known for value in results):
             return composed
         if not _is_accepted(native, read, inputs, attributes):

@@ -13,7 +13,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import dtypes
 from onnx_compat.onnx_shim.emission import emit_fragment, write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.shim import SHIM
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.recording import record_program
@@ -25,7 +25,7 @@ ROWS = Port("x", dtypes.float32, ("n", 3))
 
 
 def record(body: Callable[..., Sequence[Tensor]], *ports: Port, opset: int = 17) -> Program:
-    return record_program(body, ports, OnnxEmitter(Offer(opset)))
+    return record_program(body, ports, OnnxEmitter(OperatorOffer(opset)))
 
 
 def operators(proto: Any) -> List[str]:
@@ -67,7 +67,7 @@ def test_an_ir_version_that_is_too_old_is_refused() -> None:
 @pytest.mark.parametrize("opset", [0, 8, 99])
 def test_an_opset_without_a_writer_is_refused(opset: int) -> None:
     with pytest.raises(UnsupportedError, match="no writer for opset %d" % opset):
-        Offer(opset)
+        OperatorOffer(opset)
 
 
 def test_a_dtype_that_the_opset_lacks_is_refused() -> None:
@@ -82,7 +82,9 @@ def test_names_of_a_fragment_differ_from_those_in_use() -> None:
         return p.tanh(x * 2) + 1, x
 
     program = record(body, ROWS)
-    fragment = emit_fragment(program, Offer(17), ["given"], ["y", "same"], "part_", {"part_Mul", "part_constant"})
+    fragment = emit_fragment(
+        program, OperatorOffer(17), ["given"], ["y", "same"], "part_", {"part_Mul", "part_constant"}
+    )
     names = [name for node in fragment.nodes for name in (*node.outputs, node.name)] + list(fragment.initializers)
     assert len(set(names)) == len(names)
     assert not {"part_Mul", "part_constant", "given"} & set(names)
