@@ -105,16 +105,12 @@ def _pools() -> Tuple[Example, ...]:
     image = np.arange(72, dtype=np.float32).reshape(1, 1, 4, 18)
     image[..., 1, 5] = _NAN
     image[..., 2:, 10:14] = -_INF
+    pooled_row = np.maximum(row[..., :-1], row[..., 1:])
     pooled = np.maximum.reduce([image[..., i : i + 3, j : j + 17] for i in (0, 1) for j in (0, 1)])
     return (
-        Example("MaxPool", [row], _floats(-_INF, _NAN, _NAN).reshape(1, 1, 3), {"kernel_shape": [2]}),
+        Example("MaxPool", [row], pooled_row, {"kernel_shape": [2]}),
         Example("MaxPool", [image], pooled, {"kernel_shape": [2, 2]}),
     )
-
-
-def _largest_of_all() -> Example:
-    rows = np.stack([_repeat(2, _NAN, 1), _repeat(3, 4, 5)])[np.newaxis]
-    return Example("GlobalMaxPool", [rows], _floats(_NAN, 5).reshape(1, 2, 1), {})
 
 
 #: Behaviour -> examples that show it. An operator that is emitted as a whole has a behaviour of its name.
@@ -124,8 +120,9 @@ BEHAVIOURS: Dict[str, Tuple[Example, ...]] = {
     ),
     "StringSplit at white space": (Example("StringSplit", [_texts("a\tb")], _texts(["a", "b"]), {}, 2),),
     "StringSplit": (Example("StringSplit", [_texts("")], _texts([""]), {"delimiter": ","}, 2),),
-    "MaxPool": _pools(),
-    "GlobalMaxPool": (_largest_of_all(),),
+    # onnxruntime 1.10 to 1.31 loses NaN and -inf in a pool. A composed pool takes up to eight times as long: the operator
+    # is emitted as a whole, and only the primitive, whose definition has both, is composed.
+    "MaxPool of NaN and -inf": _pools(),
     "Max": _extremes("Max"),
     "Min": _extremes("Min"),
     "Clip": (_pointwise("Clip", {_NAN: _NAN, 1: 0.5, -1: 0}, *_BOUNDS),),

@@ -94,7 +94,7 @@ class LinearLowering(ReductionLowering):
             pads = [*(low for low, _ in window.pads), *(high for _, high in window.pads)]
             attributes = {"kernel_shape": list(window.kernel), **_strides(window), "pads": pads}
             results = self.attempt(
-                "MaxPool", [x], shape=self.node.outputs[0].spec.shape, behaviour="MaxPool", **attributes
+                "MaxPool", [x], shape=self.node.outputs[0].spec.shape, behaviour="MaxPool of NaN and -inf", **attributes
             )
             if results is not None:
                 return results
