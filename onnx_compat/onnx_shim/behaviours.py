@@ -113,15 +113,16 @@ def _pools() -> Tuple[Example, ...]:
     )
 
 
-#: Behaviour -> examples that show it. An operator that is emitted as a whole has a behaviour of its name.
+#: Behaviour -> examples that show it. A behaviour that has the name of an operator decides whether the operator is emitted
+#: as a whole.
 BEHAVIOURS: Dict[str, Tuple[Example, ...]] = {
     "Gather of texts": (
         Example("Gather", [_texts(["a", "b"], ["c", "d"]), np.asarray(1)], _texts("c", "d"), {"axis": 0}),
     ),
     "StringSplit at white space": (Example("StringSplit", [_texts("a\tb")], _texts(["a", "b"]), {}, 2),),
     "StringSplit": (Example("StringSplit", [_texts("")], _texts([""]), {"delimiter": ","}, 2),),
-    # onnxruntime 1.10 to 1.31 loses NaN and -inf in a pool. A composed pool takes up to eight times as long: the operator
-    # is emitted as a whole, and only the primitive, whose definition has both, is composed.
+    # onnxruntime 1.10 to 1.31 loses NaN and -inf in a pool. A composed pool takes up to eight times as long, so the
+    # operator is emitted as a whole. Only the primitive, whose definition has both, is composed.
     "MaxPool of NaN and -inf": _pools(),
     "Max": _extremes("Max"),
     "Min": _extremes("Min"),
