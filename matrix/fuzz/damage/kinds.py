@@ -41,31 +41,36 @@ class Kind(NamedTuple):
     """A kind of damaged inputs.
 
     - suffix: of the file that `run` reads.
-    - corpus: a function of the name of the shim that yields the undamaged files.
+    - corpus: a function of (name of the shim, number n) that yields the undamaged files of every n-th case.
     - change: a function of (source of chance, file, other files) that returns a damaged file.
     - run: a function of (the path of the file, its bytes, name of the shim). Its errors are judged.
     - grows: whether an input that reaches new lines joins the corpus.
+    - shims: the shims that read such files; empty for all shims.
     """
 
     suffix: str
-    corpus: Callable[[str], Iterable[bytes]]
+    corpus: Callable[[str, int], Iterable[bytes]]
     change: Callable[[random.Random, bytes, Sequence[bytes]], bytes]
     run: Callable[[Path, bytes, str], Any]
     grows: bool = True
+    shims: Sequence[str] = ()
+
+    def is_read_by(self, shim: str) -> bool:
+        """Whether a shim reads files of this kind."""
+        return not self.shims or shim in self.shims
 
 
-def _cases(step: int = 1, operators: frozenset[str] = frozenset()) -> Iterator[bytes]:
+def _cases(step: int = 1, operators: frozenset[str] = frozenset(), every: int = 1) -> Iterator[bytes]:
     """Yield recorded node cases, each as a model with its inputs: all with one of `operators`, every `step`-th of the
-    others.
+    others. Of these, only every `every`-th is read.
 
     Cases with a large model or input, and cases that cannot be read, are left out.
     """
     root = cache_dir()
     index = root / "node" / "index.json"
     rows = {row["hash"]: row for row in json.loads(index.read_text(encoding="utf-8"))}
-    for number, row in enumerate(rows.values()):
-        if number % step and not operators & set(row["operators"]):
-            continue
+    chosen = [row for k, row in enumerate(rows.values()) if k % step == 0 or operators & set(row["operators"])]
+    for row in chosen[::every]:
         model = root / row["folder"] / "model.onnx"
         files = [model, *(model.parent / "test_data_set_0" / ("input_%d.pb" % k) for k in range(20))]
         contents = [path.read_bytes() for path in files if path.exists()]
@@ -84,22 +89,22 @@ def _is_readable(case: bytes) -> bool:
     return True
 
 
-def _models(_: str) -> Iterator[bytes]:
-    for case in _cases(3):
+def _models(_: str, every: int) -> Iterator[bytes]:
+    for case in _cases(3, every=every):
         yield split_case(case)[0]
 
 
-def _convert_cases(shim: str) -> Iterator[bytes]:
+def _convert_cases(shim: str, every: int) -> Iterator[bytes]:
     """Yield the .tflite files of recorded cases; of every fourth also a file that is quantised to int8."""
-    for number, case in enumerate(_cases(40, _QUANTIZED)):
+    for number, case in enumerate(_cases(40, _QUANTIZED, every)):
         model, feeds = split_case(case)
         yield from _convert(model, ".tflite", shim)
         if number % 4 == 0:
             yield from _convert(model, ".tflite", shim, quantize="int8", calibrate=[[feeds[k] for k in sorted(feeds)]])
 
 
-def _bundles(shim: str) -> Iterator[bytes]:
-    for case in _cases(150):
+def _bundles(shim: str, every: int) -> Iterator[bytes]:
+    for case in _cases(150, every=every):
         yield from _convert(split_case(case)[0], ".tflite.zip", shim, allow_fallback=True)
 
 
@@ -113,7 +118,7 @@ def _convert(model: bytes, suffix: str, shim: str, **options: Any) -> Iterator[b
             yield path.read_bytes()
 
 
-def _arrays(_: str) -> Iterator[bytes]:
+def _arrays(_: str, __: int) -> Iterator[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.npz"
         for save in (np.savez, np.savez_compressed):
@@ -186,17 +191,16 @@ def _describe(path: Path, _: bytes, __: str) -> None:
     describe(path)
 
 
-def _named_feeds(model: bytes, feeds: Dict[int, Any]) -> Dict[str, Any]:
-    import onnx_compat
-
-    ports = onnx_compat.load(model).inputs
+def _named_feeds(model: Any, feeds: Dict[int, Any]) -> Dict[str, Any]:
+    ports = model.inputs
     return {ports[index].name: array for index, array in feeds.items() if index < len(ports)}
 
 
 def _run_model(_: Path, data: bytes, shim: str) -> None:
     import onnx_compat
 
-    model, feeds = split_case(data)
+    content, feeds = split_case(data)
+    model = onnx_compat.load(content)
     onnx_compat.prepare(model, shim=shim, fallback=not _has_onnxruntime()).run(_named_feeds(model, feeds))
 
 
@@ -214,7 +218,8 @@ def _convert_and_run(_: Path, data: bytes, shim: str) -> None:
 def _convert_and_compare(file: Path, data: bytes, shim: str) -> None:
     import onnx_compat
 
-    model, feeds = split_case(data)
+    content, feeds = split_case(data)
+    model = onnx_compat.load(content)
     onnx_compat.convert(model, file, to=_FORM[shim], shim=shim)
     named = _named_feeds(model, feeds)
     expected: Dict[str, Any] = {}
@@ -228,7 +233,7 @@ def _convert_and_compare(file: Path, data: bytes, shim: str) -> None:
         return
     except onnx_compat.OnnxCompatError as error:
         raise Broken(BROKEN, "the file does not run: %s" % error.reason) from error
-    if any(word.encode() in model for word in _RANDOM):
+    if any(word.encode() in content for word in _RANDOM):
         return
     for name, value in _in_file_dtypes(expected, converted.output_ports).items():
         try:
@@ -251,10 +256,10 @@ def _in_file_dtypes(values: Dict[str, Any], ports: Any) -> Dict[str, Any]:
 KINDS: Dict[str, Kind] = {
     "load": Kind(".onnx", _models, corrupt, _load),
     "arrays": Kind(".npz", _arrays, corrupt_archive, _read_arrays),
-    "file": Kind(".tflite", _convert_cases, change_file, _run_file),
-    "describe": Kind(".tflite", _convert_cases, change_file, _describe),
-    "bundle": Kind(".tflite.zip", _bundles, corrupt_archive, _run_file),
-    "run": Kind(".zip", lambda _: _cases(), change_case, _run_model, False),
-    "convert": Kind(".zip", lambda _: _cases(), change_case, _convert_and_run, False),
+    "file": Kind(".tflite", _convert_cases, change_file, _run_file, shims=["tflite"]),
+    "describe": Kind(".tflite", _convert_cases, change_file, _describe, shims=["tflite"]),
+    "bundle": Kind(".tflite.zip", _bundles, corrupt_archive, _run_file, shims=["tflite"]),
+    "run": Kind(".zip", lambda _, every: _cases(every=every), change_case, _run_model, False),
+    "convert": Kind(".zip", lambda _, every: _cases(every=every), change_case, _convert_and_run, False, list(_FORM)),
 }
 """Name of a kind -> the kind. A case of the kinds `run` and `convert` is an archive: see `model_changes`."""
