@@ -73,7 +73,7 @@ class _Campaign:
         - An input that runs new lines joins the corpus, if the corpus grows.
         """
         path = folder / ("current" + self.kind.suffix)
-        path.write_bytes(data)
+        _overwrite(path, data)
         outcome = judge(lambda: self.kind.run(path, data, self.shim))
         if self.corpus is not None and self.kind.grows and self.coverage.take():
             self.corpus.append(data)
@@ -83,6 +83,13 @@ class _Campaign:
             self.seen.add(signature)
             store_failure(folder, outcome.kind, outcome.detail, data, self.kind.suffix)
         return outcome.kind
+
+
+def _overwrite(path: Path, data: bytes) -> None:
+    """Write a file in place. A file that is emptied first is flushed to the disk when it is closed (ext4): 2 ms."""
+    with open(str(path), "r+b" if path.exists() else "wb") as file:
+        file.write(data)
+        file.truncate()
 
 
 def _read_corpus(path: Path) -> List[bytes]:
