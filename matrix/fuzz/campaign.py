@@ -13,7 +13,7 @@ from typing import Counter as CounterType
 
 import onnx
 
-from matrix.fuzz.chunks import read_chunk, write_chunk
+from matrix.fuzz.chunks import read_chunk, write_lines
 from matrix.fuzz.document import dump_case, pretty
 from matrix.fuzz.execution import FAILURES, FALLBACK, REFUSED, Outcome
 from matrix.fuzz.graphs import Case, walk
@@ -92,7 +92,7 @@ def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
     reasons = path.with_suffix(".json")
     if not (path.exists() and reasons.exists()):
         cases, unused = produce(first, count)
-        write_chunk(path, cases)
+        write_lines(path, cases)
         reasons.write_text(json.dumps(unused), encoding="utf-8")
     return path, Counter(json.loads(reasons.read_text(encoding="utf-8")))
 

@@ -205,7 +205,7 @@ def _run_model(_: Path, data: bytes, shim: str) -> None:
     onnx_compat.prepare(model, shim=shim, fallback=not _has_onnxruntime()).run(_named_feeds(model, feeds))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.lru_cache(maxsize=1)
 def _has_onnxruntime() -> bool:
     """Whether the fallback is onnxruntime: it would run every model in a child process first, which takes seconds."""
     return importlib.util.find_spec("onnxruntime") is not None
