@@ -88,7 +88,9 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
     `count` is the number of states. Index 0 is the first state. Exporters pass weights as states that do not change.
     """
     identity_inputs = {
-        node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain
+        node.outputs[0]: node.inputs[0]
+        for node in body.nodes
+        if node.operator == "Identity" and not node.domain and node.inputs
     }
     invariants = set()
     for index, (state_input, state_output) in enumerate(zip(body.inputs[2 : 2 + count], body.outputs[1 : 1 + count])):

@@ -163,3 +163,15 @@ def test_a_body_that_does_not_fit_its_scan_is_refused(count: int, inputs: int, t
 @pytest.mark.parametrize("to", [10, 16, 17, 23])
 def test_a_scalar_of_any_dtype_is_an_array(to: int) -> None:
     assert isinstance(run_node("Cast", 23, {"x": np.float32(1) * np.ones((), A)}, to=to), np.ndarray)
+
+
+def test_a_body_with_an_identity_of_nothing_is_refused() -> None:
+    body = helper.make_graph(
+        [node("Identity", [], ["s2"]), node("Identity", ["c"], ["c2"])],
+        "body",
+        [value("k", [], 7), value("c", [], 9), value("s", [2])],
+        [value("c2", [], 9), value("s2", [2])],
+    )
+    loop = node("Loop", ["n", "", "x"], ["y"], body=body)
+    with pytest.raises(InvalidModelError):
+        onnx_compat.prepare(model([loop], [value("n", [], 7), value("x", [2])], [value("y")]), shim="reference")
