@@ -142,7 +142,12 @@ class GraphBuilder:
         attributes: Mapping[str, Any],
         domain: str = "",
     ) -> Tuple[Value, ...]:
-        """Add a call with these new values as its results. Return them, or the results of an equal earlier call."""
+        """Add a call with these new values as its results. Return them, or the results of an equal earlier call.
+
+        Omitted inputs at the end are left out: onnxruntime ends the process for the empty name of a LayerNormalization.
+        """
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
         key = None
         if operator not in _RANDOM and not any(isinstance(value, Scope) for value in attributes.values()):
             key = (domain, operator, tuple(inputs), len(results), _freeze(attributes))

@@ -140,3 +140,14 @@ def test_seeded_random_numbers_are_the_same_in_each_run_and_others_are_not() -> 
     first, second = compiled.run([]), compiled.run([])
     np.testing.assert_array_equal(first[0], second[0])
     assert not np.array_equal(first[1], second[1])
+
+
+def test_an_omitted_input_at_the_end_is_left_out() -> None:
+    """onnxruntime ends the process for a LayerNormalization whose last input has an empty name."""
+    node = helper.make_node("LayerNormalization", ["x", "w", ""], ["y"])
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("x", "w", "y")]
+    graph = helper.make_graph([node], "g", ports[:2], ports[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.array([1, 2, 6], np.float32)
+    result = onnx_compat.run(model, {"x": x, "w": np.ones(3, np.float32)}, shim="onnx")["y"]
+    np.testing.assert_allclose(result, (x - 3) / np.sqrt(x.var()), rtol=1e-4)
