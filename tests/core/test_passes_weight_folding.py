@@ -5,6 +5,7 @@ from typing import Any, Callable, List
 import numpy as np
 import pytest
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.ir.window import Window
@@ -14,7 +15,7 @@ from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port
 from onnx_compat.tracing.recording import record_program
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 FACTOR, SUMMAND = (RANDOM.standard_normal((1, 3, 1, 1)).astype(np.float32) for _ in range(2))
 SHAPE = (2, 4, 7, 6)
 
