@@ -73,3 +73,10 @@ def test_a_scale_stays_if_another_node_reads_its_input(before_the_cut: bool) -> 
         return [p.mul(part, FACTOR), p.relu(whole if before_the_cut else part)]
 
     assert "mul" in primitives(twice)
+
+
+def test_a_division_by_zero_stays() -> None:
+    """The quotient is infinite; weights that are infinite would give NaN."""
+    factor = np.where(np.arange(3) == 1, 0, FACTOR.reshape(-1)).astype(np.float32).reshape(FACTOR.shape)
+    with np.errstate(divide="ignore"):
+        assert primitives(lambda x: [p.div(layer(x, False), factor)]) == ["conv", "div"]
