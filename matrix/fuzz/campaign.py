@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import json
@@ -28,6 +29,7 @@ __all__ = [
     "Counts",
     "Failure",
     "Target",
+    "code_without_docstrings",
     "generator_digest",
     "make_chunk",
     "run_chunk",
@@ -161,8 +163,20 @@ def _reason(detail: str) -> str:
 
 
 def generator_digest() -> str:
-    """Return the digest of the generator. Other code generates other graphs from a seed."""
+    """Return the digest of the generator: of its code without comments and docstrings, and of the version of onnx.
+
+    Other code generates other graphs from a seed.
+    """
     modules = ["draft", "draw", "document", "evaluation", "generator", "graphs", "oracle", "registry", "values"]
     files = [_CODE / (name + ".py") for name in modules] + sorted((_CODE / "templates").glob("*.py"))
-    content = b"".join(path.read_bytes() for path in files) + onnx.__version__.encode()
-    return hashlib.sha256(content).hexdigest()[:12]
+    content = [code_without_docstrings(path.read_text(encoding="utf-8")) for path in files]
+    return hashlib.sha256("\n".join([*content, onnx.__version__]).encode()).hexdigest()[:12]
+
+
+def code_without_docstrings(source: str) -> str:
+    """Return the source of a module as `ast.unparse` writes it, without comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)

@@ -12,8 +12,9 @@ from .variants import RECORDED
 
 __all__ = ["Chosen", "NotFetched", "choose", "distinct", "sample", "variant_name"]
 
-#: Suites that only a whole run has in other variants than `recorded`: the suite `light` has the same graphs.
-REWEIGHTED = ("light-random",)
+#: Two suites with the same graphs. A sample has the variant `recorded` of the suite whose weights are random, which show
+#: more errors than its constant weights, and the other variants of the recorded suite.
+RECORDED_WEIGHTS, RANDOM_WEIGHTS = "light", "light-random"
 SUITES = ("node", "light", "pytorch-converted", "pytorch-operator", "simple")
 GENERATED = ("light-random", "zoo")
 
@@ -81,16 +82,17 @@ def sample(chosen: Sequence[Chosen], operator_versions: Callable[[Any], Iterable
 
     - of the newest release of each suite: all cases
     - of older releases: the cases with a version of an operator that no case of a newer release in the sample has
-    - of networks that another suite has with other weights: only the variant `recorded`
+    - of networks with random weights: the variant `recorded`; of those with recorded weights: the other variants
 
     `operator_versions`: the function that returns the versions of the operators of a case, such as `Conv-11`.
     """
     newest = {entry.case.suite: entry.case.release for entry in chosen}  # an index is sorted by release
+    has_random = RANDOM_WEIGHTS in newest
     kept: Set[int] = set()
     seen: Dict[Tuple[str, str], Set[str]] = {}
     for position in sorted(range(len(chosen)), key=lambda position: -position):
         case, _, variant = chosen[position]
-        if case.suite in REWEIGHTED and variant != RECORDED:
+        if case.suite == (RANDOM_WEIGHTS if variant != RECORDED else RECORDED_WEIGHTS if has_random else None):
             continue
         versions = set(operator_versions(case))
         seen_versions = seen.setdefault((case.suite, variant), set())
