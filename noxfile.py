@@ -8,6 +8,7 @@
 - nox -t gate merge                  all cells that the CI service runs for a change
 - nox -s e2e | release | bench       install as a user does; build the release; measure speed
 - nox -s mutation -- MODULE …        mutants that no test of the core kills; without MODULE, of nine modules
+- nox -s coverage                    the branches of the core that tests/core takes
 - nox -s against -- REV              conversion, memory and import beside another revision
 - nox -s real                        convert and measure trained networks from published packages
 - nox -s simplify                    compare simplified models with those of onnxsim, onnxslim and onnxruntime
@@ -130,6 +131,17 @@ def mutation(session: nox.Session) -> None:
     session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
     # As a module, which imports the source tree instead of the wheels: survivors are printed with the lines of the tree.
     session.run("python", "-m", "matrix.mutation", *session.posargs, env={"ONNX_COMPAT_SHIM": REFERENCE})
+
+
+@nox.session(requires=["wheels"], default=False, python=MATRIX.ci.python)
+def coverage(session: nox.Session) -> None:
+    """Measure which branches of the core tests/core takes. Fail below 92 %, and print the modules that lack most."""
+    groups = ("coverage", "oracle", "nox", "build", "pages")
+    tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for group in groups for tool in MATRIX.tools[group])]
+    session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
+    # As a module, which imports the source tree instead of the wheels: the report names its paths.
+    arguments = ["-m", "matrix.branch_coverage", "--numprocesses=auto", *session.posargs]
+    session.run("python", *arguments, env={"ONNX_COMPAT_SHIM": REFERENCE})
 
 
 @nox.session(requires=[] if PREPARED else ["wheels"], default=False, venv_backend="venv", reuse_venv=False)

@@ -246,8 +246,8 @@ def float_remainder(x: Any, y: Any) -> Any:
     """
     size: Any = e.abs(x) + e.abs(y) * 0
     divisor: Any = e.abs(y) + e.abs(x) * 0
-    exponents = range(int(math.log2(x.dtype.max)) + 1, -1, -1)
-    powers = lift(np.asarray([2.0**n for n in exponents if 2.0**n < x.dtype.max], x.dtype.numpy))
+    exponents = range(int(np.finfo(x.dtype.numpy).maxexp) - 1, -1, -1)
+    powers = lift(np.asarray([2.0**n for n in exponents], x.dtype.numpy))
 
     def has_rounds(k: Tensor, _: Tensor) -> Tensor:
         return e.less(k, powers.shape[0])
