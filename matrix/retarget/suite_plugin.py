@@ -12,13 +12,18 @@ import onnx
 import onnx.version_converter
 
 from onnx_compat.errors import OnnxCompatError
+from onnx_compat.retarget.checking import check_form
 from onnx_compat.retarget.conversion import retarget
 
-__all__ = ["RefusedError", "convert_ir", "convert_proto", "pytest_configure"]
+__all__ = ["InvalidResultError", "RefusedError", "convert_ir", "convert_proto", "pytest_configure"]
 
 
 class RefusedError(onnx.version_converter.ConvertError, RuntimeError):  # type: ignore[misc]
     """A conversion is refused. The converter of onnx raises either of its bases, by the cause."""
+
+
+class InvalidResultError(Exception):
+    """The checker of onnx accepts the source, and refuses the result. No suite expects this error."""
 
 
 def pytest_configure() -> None:
@@ -32,13 +37,18 @@ def pytest_configure() -> None:
 
 
 def convert_proto(model: Any, target_version: int) -> Any:
-    """Return a ModelProto at another opset. Raises TypeError for another model, and RefusedError."""
+    """Return a ModelProto at another opset. Raises TypeError for another model, RefusedError, and InvalidResultError."""
     if not isinstance(model, onnx.ModelProto):
         raise TypeError("VersionConverter only accepts ModelProto as model, incorrect type: %s" % type(model))
     try:
-        return retarget(model, target_version)
+        result = retarget(model, target_version)
     except OnnxCompatError as error:
         raise RefusedError(str(error)) from error
+    try:
+        check_form(result, model)
+    except OnnxCompatError as error:
+        raise InvalidResultError(str(error)) from error
+    return result
 
 
 def convert_ir(model: Any, target_version: int, fallback: Any = None) -> None:
