@@ -17,7 +17,7 @@ from matrix.retarget import store
 from matrix.retarget.outcomes import CONVERTERS
 from matrix.retarget.page import PAGE, render_page
 from matrix.retarget.result import Measure, Result
-from matrix.revision import revision
+from matrix.revision import revision_apart_from
 
 RESULTS = Path("results") / "retarget.json"
 ROWS = ("nodes", "networks", "suites", "round_trip", "speed")
@@ -37,7 +37,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps({name: vars(result) for name, result in results.items()}, indent=1), "utf-8")
         if options.record:
-            store.record(row, results[row], revision())
+            revision = revision_apart_from(PAGE, store.MEASURED.relative_to(ROOT))
+            store.record(row, results[row], revision)
             (ROOT / PAGE).write_text(render_page(), encoding="utf-8")
     misses = ["%s: %s" % (row, text) for row, result in results.items() for text in result.misses]
     print("\n".join(["", *(misses or ["every aim is reached"])]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from matrix.retarget.exceptions import load_exceptions
+from matrix.retarget.exceptions import FORM, MORE, Reason, load_exceptions
 from matrix.retarget.suites import SUITES, Outcome, SourceError, judge, read_report, run_suite
 
 TESTS = '''
@@ -67,15 +67,25 @@ def test_tests_that_are_skipped_do_not_pass() -> None:
 
 def test_failures_need_an_exception_and_exceptions_a_failure() -> None:
     outcomes = {**{"T::%d" % k: Outcome(True) for k in range(100)}, "T::a": Outcome(False, "because")}
-    entry, misses = judge("s", outcomes, {"s": {"T::a": "reason"}, "other": {"T::0": "reason"}})
-    assert (entry, misses) == ({"tests": 101, "passed": 100}, [])
+    reason = Reason(FORM, "it counts nodes")
+    entry, misses = judge("s", outcomes, {"s": {"T::a": reason}, "other": {"T::0": reason}})
+    assert (entry, misses) == ({"tests": 101, "passed": 100, "more": 0}, [])
     assert judge("s", outcomes, {})[1] == ["s: T::a fails: because"]
-    declared = {"s": {"T::a": "reason", "T::1": "reason"}}
+    declared = {"s": {"T::a": reason, "T::1": reason}}
     assert judge("s", outcomes, declared)[1] == ["s: T::1 is declared as an exception, and does not fail"]
-    assert judge("s", {"T::a": outcomes["T::a"]}, {"s": {"T::a": "reason"}})[1] == ["s: 0 of 1 tests pass"]
+    failed = {"T::a": outcomes["T::a"]}
+    assert judge("s", failed, {"s": {"T::a": reason}})[1] == ["s: 0 of 1 tests pass, 0 convert more"]
+    assert judge("s", failed, {"s": {"T::a": Reason(MORE, "an error is expected")}})[1] == []
+
+
+def test_an_exception_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "exceptions.toml"
+    path.write_text('[[exception]]\nsuite = "s"\nkind = "other"\nreason = "r"\ntests = ["t"]\n', encoding="utf-8")
+    with pytest.raises(ValueError, match="the kind 'other', not one of more, form, refused"):
+        load_exceptions(path)
 
 
 def test_each_declared_exception_is_of_a_suite_and_has_a_reason() -> None:
     exceptions = load_exceptions()
     assert exceptions.keys() <= {Path(suite.path).name for suite in SUITES}
-    assert all(reason for tests in exceptions.values() for reason in tests.values())
+    assert all(reason.text for tests in exceptions.values() for reason in tests.values())
