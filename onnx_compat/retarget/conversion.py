@@ -142,10 +142,9 @@ def _source_of(model: Model) -> Any:
 
 
 def _apply(skeleton: Skeleton, options: OnnxOptions) -> RetargetPlan:
-    from onnx_compat.retarget.composition import composer_for
+    from onnx_compat.retarget.composition import compose_node
 
-    compose = composer_for(options.opset)
-    return retarget_in_place(skeleton.proto, options.opset, options.ir_version, options.inline_functions, compose)
+    return retarget_in_place(skeleton.proto, options.opset, options.ir_version, options.inline_functions, compose_node)
 
 
 def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]) -> None:
