@@ -64,5 +64,7 @@ def describe_lost_parts(model: "onnx.ModelProto", keys: Collection[FunctionKey])
         (described, "the doc strings and the metadata of inlined functions are left out: %s"),
     )
     return [
-        text % ", ".join("%s::%s" % (function.domain, function.name) for function in names) for names, text in texts if names
+        text % ", ".join("%s::%s" % (function.domain, function.name) for function in names)
+        for names, text in texts
+        if names
     ]

@@ -147,21 +147,25 @@ def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]"
             yield "f%d_%d" % (number, position), node
 
 
-def learn(model: "onnx.ModelProto", open_inputs: Collection[str] = ()) -> ModelFacts:
+def learn(model: "onnx.ModelProto", open_inputs: Collection[str] = (), is_checked: bool = True) -> ModelFacts:
     """Trace a copy of the model without weights, and return the facts of its nodes.
 
     - open_inputs: the inputs with a default that a caller may replace: their values are not known. The defaults of
       other inputs are.
 
-    An error of the trace ends it early, and is kept in the result. Raises the errors of `load`.
+    - is_checked: whether `load` accepts the model. Otherwise its errors are treated like those of the trace.
+
+    An error of the trace ends it early, and is kept in the result: only declared types and constants are known then.
+    Raises the errors of `load` for a model that should be accepted.
     """
     from onnx_compat.discovery import selection
 
     knowledge = ModelFacts()
     copy = _without_weights(model, open_inputs)
-    loaded = load(copy.SerializeToString())
     interpreter = Interpreter(tolerant=True, observe=knowledge.observe)
+    loaded = load(copy.SerializeToString()) if is_checked else None
     try:
+        loaded = load(copy.SerializeToString()) if loaded is None else loaded
         with selection.find(selection.REFERENCE).scratch() as emitter:
             trace_model(loaded, emitter, declared_structures(loaded.graph), Specialisation(), interpreter)
     except OnnxCompatError as error:
@@ -200,9 +204,7 @@ def _fill_in(knowledge: ModelFacts, copy: "onnx.ModelProto") -> None:
         _add_declared(knowledge, function.node, _constants_in(function.node))
 
 
-def _add_declared(
-    knowledge: ModelFacts, nodes: "Sequence[onnx.NodeProto]", declared: Mapping[str, Fact]
-) -> None:
+def _add_declared(knowledge: ModelFacts, nodes: "Sequence[onnx.NodeProto]", declared: Mapping[str, Fact]) -> None:
     """Add to `knowledge` the facts in `declared` (value name -> fact) of the values that the nodes read and compute."""
 
     def better(fact: Fact, name: str) -> Fact:

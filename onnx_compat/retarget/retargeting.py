@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from onnx_compat.errors import OnnxCompatError, UnsupportedError
+from onnx_compat.errors import UnsupportedError
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats
@@ -62,7 +62,9 @@ def retarget_in_place(
         notes += formats.declare_outputs(model)
     notes += formats.ignored_parts(model, ir)
     domains = sorted(domain for domain in source if domain in NEWEST)
-    return RetargetPlan({domain: (source[domain], target[domain]) for domain in domains}, (source_ir, ir), outcomes, notes)
+    return RetargetPlan(
+        {domain: (source[domain], target[domain]) for domain in domains}, (source_ir, ir), outcomes, notes
+    )
 
 
 def versions_of(imports: OpsetImports) -> Dict[str, int]:
@@ -271,10 +273,7 @@ class _Retargeting:
 
     def _infer_training(self, number: int) -> Tuple[ModelFacts, int]:
         model, begin = model_of_training(self.model, number)
-        try:
-            return learn(model, replaceable_inputs(model)), begin
-        except OnnxCompatError:  # training graphs are not checked before
-            return ModelFacts(), begin
+        return learn(model, replaceable_inputs(model), is_checked=False), begin
 
 
 def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:

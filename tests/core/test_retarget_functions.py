@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(defs.onnx_opset_version() < 21, reason="the inst
 
 
 def function(name: str, inputs: Sequence[str], nodes: Sequence[Any], opset: int, attributes: Sequence[str] = ()) -> Any:
-    return helper.make_function("my", name, list(inputs), ["b"], list(nodes), [helper.make_opsetid("", opset)], attributes)
+    return helper.make_function(
+        "my", name, list(inputs), ["b"], list(nodes), [helper.make_opsetid("", opset)], attributes
+    )
 
 
 def maximum(opset: int = 18, name: str = "f") -> Any:
@@ -152,7 +154,9 @@ def test_two_inputs_are_one_value_in_the_first_call() -> None:
 def test_attributes_of_calls_decide_the_form() -> None:
     built = node("Softmax", ["a"], ["b"])
     built.attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="along", type=onnx.AttributeProto.INT))
-    proto = caller([function("f", ["a"], [built], 18, ["along"])], [call("f", ["x"], "y", along=1), call("f", ["x"], "z", along=0)])
+    proto = caller(
+        [function("f", ["a"], [built], 18, ["along"])], [call("f", ["x"], "y", along=1), call("f", ["x"], "z", along=0)]
+    )
     result = retarget(proto, 12, 8)
     assert not result.functions
     compare(result, proto)
