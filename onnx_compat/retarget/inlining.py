@@ -81,7 +81,10 @@ class _Inliner:
     def copy(
         self, call: "onnx.NodeProto", function: "onnx.FunctionProto", holder: ValueInfoHolder
     ) -> "List[onnx.NodeProto]":
-        """Return the nodes of a function's body for one call. Inner values are named after the call."""
+        """Return the nodes of a function's body for one call. Inner values are named after the call.
+
+        `holder` gets their declared types.
+        """
         import onnx
 
         prefix = call.name or next(filter(None, call.output), function.name)

@@ -13,7 +13,7 @@ from onnx_compat.retarget.knowledge import ModelFacts, NodeFacts, learn
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome, RetargetPlan
 from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
-from onnx_compat.retarget.rewriting import Composer, Part, Rewriter
+from onnx_compat.retarget.rewriting import Composer, NodeGroup, Rewriter
 from onnx_compat.retarget.targets import check_ir_version, target_opsets
 from onnx_compat.retarget.training import model_of_training
 
@@ -131,7 +131,8 @@ class _Attempt(NamedTuple):
 class _Retargeting:
     """Brings one model to other opsets. The facts of nodes are inferred when a rule first asks for them.
 
-    - source, target: domain -> version, of the domains that the model or a function imports.
+    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx too,
+      for composed nodes.
     - notes: what changes beside nodes, as texts.
     """
 
@@ -146,7 +147,7 @@ class _Retargeting:
         self.model = model
         self.opset = opset
         self.source = dict(source)
-        self.target = dict(target)
+        self.target = dict(target) if opset is None else dict({"": opset}, **target)
         self.compose = compose
         self.notes: List[str] = []
         #: The refused and composed nodes of functions that were brought to the model's versions, to be inlined.
@@ -183,7 +184,7 @@ class _Retargeting:
         return self._earlier + attempt.rewriter.outcomes
 
     def inline(self, keys: Set[FunctionKey]) -> None:
-        """Inline functions, after their bodies are brought to the opsets of the model."""
+        """Inline functions, after their bodies are brought to the opsets of the model. Does nothing without `keys`."""
         if not keys:
             return
         model, names = self.model, Names(names_used(self.model))
@@ -197,8 +198,8 @@ class _Retargeting:
                 continue
             versions = self._versions_in(function)
             target = {domain: self.source[domain] for domain in versions}
-            part = Part(function.node, versions, dict(self.source, **target), "f%d_" % number, function.name)
-            rewriter.run(part._replace(omitted=omitted[key]))
+            group = NodeGroup(function.node, versions, dict(self.source, **target), "f%d_" % number, function.name)
+            rewriter.run(group._replace(omitted=omitted[key]))
             for domain in target.keys() - imported.keys():
                 imported[domain] = target[domain]
                 model.opset_import.add(domain=domain, version=target[domain])
@@ -211,24 +212,24 @@ class _Retargeting:
         _drop_unused_domains(model)
 
     def _rewrite(self) -> _Attempt:
-        """Rewrite all nodes. The model stays as it was."""
+        """Return the new form of all nodes as an attempt. The model stays as it was."""
         model, names = self.model, Names(names_used(self.model))
         rewriter = Rewriter(map(function_key, model.functions), self._facts_of, names, self.compose)
         versions = versions_of(model.opset_import)
         target = self._target_of(versions)
-        composed = rewriter.run(Part(model.graph.node, versions, target, "n", is_main=True))
+        composed = rewriter.run(NodeGroup(model.graph.node, versions, target, "n", is_main=True))
         edits: List[Tuple[OpsetImports, Mapping[str, int], Mapping[str, int]]] = []
         refused: Set[FunctionKey] = set()
         omitted = omitted_inputs(model)
         for number, function in enumerate(model.functions):
             key, begin = function_key(function), len(rewriter.outcomes)
-            part = self._part_of(function, "f%d_" % number, omitted[key])
-            edits.append((function.opset_import, part.target, rewriter.run(part)))
+            group = self._group_of(function, "f%d_" % number, omitted[key])
+            edits.append((function.opset_import, group.target, rewriter.run(group)))
             if any(outcome.outcome == REFUSED for outcome in rewriter.outcomes[begin:]):
                 refused.add(key)
         begin = len(rewriter.outcomes)
         for number, graph in enumerate(all_graphs(model)[1:]):
-            composed.update(rewriter.run(Part(graph.node, versions, target, "t%d_" % number)))
+            composed.update(rewriter.run(NodeGroup(graph.node, versions, target, "t%d_" % number)))
         lost = next((outcome for outcome in rewriter.outcomes[begin:] if outcome.outcome == REFUSED), None)
         edits.append((model.opset_import, target, composed))
         return _Attempt(rewriter, refused, lost, edits)
@@ -256,9 +257,9 @@ class _Retargeting:
     def _target_of(self, versions: Mapping[str, int]) -> Dict[str, int]:
         return dict(self.target, **target_opsets(versions, self.opset))
 
-    def _part_of(self, function: "onnx.FunctionProto", prefix: str, omitted: FrozenSet[str]) -> Part:
+    def _group_of(self, function: "onnx.FunctionProto", prefix: str, omitted: FrozenSet[str]) -> NodeGroup:
         versions = self._versions_in(function)
-        return Part(function.node, versions, self._target_of(versions), prefix, function.name, False, omitted)
+        return NodeGroup(function.node, versions, self._target_of(versions), prefix, function.name, False, omitted)
 
     def _facts_of(self, key: str) -> NodeFacts:
         """Return the facts of a node. A training graph has facts of its own."""

@@ -14,7 +14,7 @@ from onnx_compat.retarget.spelling import is_untouched, respell
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Composed", "Composer", "Part", "Rewriter"]
+__all__ = ["Composed", "Composer", "NodeGroup", "Rewriter"]
 
 
 class Composed(NamedTuple):
@@ -36,7 +36,7 @@ NodeList = Any
 FunctionKey = Tuple[str, str, str]
 
 
-class Part(NamedTuple):
+class NodeGroup(NamedTuple):
     """The nodes of a graph or of a function, with those of their subgraphs.
 
     - versions, target: domain -> version that the nodes have, and that they get.
@@ -87,16 +87,16 @@ class Rewriter:
         self._edits: List[Tuple[NodeList, List[onnx.NodeProto]]] = []
         self._shared: Dict[Tuple[object, ...], str] = {}
         self._opsets: Dict[str, int] = {}
-        self._part = Part([], {}, {}, "")
+        self._group = NodeGroup([], {}, {}, "")
         self._position = 0
 
-    def run(self, part: Part) -> Dict[str, int]:
-        """Rewrite the nodes of a part. `apply` puts the new nodes there.
+    def run(self, group: NodeGroup) -> Dict[str, int]:
+        """Rewrite the nodes of a group. `apply` puts the new nodes there.
 
         Return domain -> version, of the operators that composed nodes have.
         """
-        self._part, self._position, self._opsets = part, 0, {}
-        self._nodes(part.nodes)
+        self._group, self._position, self._opsets = group, 0, {}
+        self._nodes(group.nodes)
         return self._opsets
 
     def apply(self) -> None:
@@ -119,13 +119,13 @@ class Rewriter:
 
     def _node(self, node: "onnx.NodeProto") -> "Optional[List[onnx.NodeProto]]":
         """Return the nodes that replace a node; None if it stays, but for the nodes of its subgraphs."""
-        key = "%s%d" % (self._part.prefix, self._position)
+        key = "%s%d" % (self._group.prefix, self._position)
         self._position += 1
         draft: Optional[Draft] = None
         try:
             draft = self._respell(node, key)
         except Inexpressible as error:
-            if self._part.is_main and isinstance(error, UnknownValue):
+            if self._group.is_main and isinstance(error, UnknownValue):
                 self.needed[error.name] = None
             return self._replace(node, key, str(error))
         is_kept = draft is None or draft.node == node
@@ -141,11 +141,11 @@ class Rewriter:
 
     def _respell(self, node: "onnx.NodeProto", key: str) -> Optional[Draft]:
         domain = normalise(node.domain)
-        source = self._part.versions.get(domain)
+        source = self._group.versions.get(domain)
         is_call = (domain, node.op_type, getattr(node, "overload", "")) in self.functions
-        if is_call or source is None or self._part.target.get(domain, source) == source:
+        if is_call or source is None or self._group.target.get(domain, source) == source:
             return None
-        target = self._part.target[domain]
+        target = self._group.target[domain]
         if is_untouched(domain, node.op_type, source, target):
             return None
         omitted = self._omitted_input(node)
@@ -158,15 +158,16 @@ class Rewriter:
         self._position += sum(1 for graph in subgraphs_of(node) for _ in walk(graph.node))
         facts = self.facts_of(key)
         try:
-            if self.compose is None:
+            opset = self._group.target.get("")
+            if self.compose is None or opset is None:
                 raise Inexpressible("and nothing composes it")
-            if self._omitted_input(node) is not None or (self._part.function and facts.captured):
+            if self._omitted_input(node) is not None or (self._group.function and facts.captured):
                 raise Inexpressible("its function must be inlined first (--inline-functions)")
-            composed = self.compose(node, facts, self.names, self._part.target[""])
+            composed = self.compose(node, facts, self.names, opset)
         except (Inexpressible, OnnxCompatError) as error:
             text = error.reason if isinstance(error, OnnxCompatError) else str(error)
             self._note(node, REFUSED, "%s; %s" % (reason, text))
-            if self._part.is_main:
+            if self._group.is_main:
                 self.needed.update(dict.fromkeys(node.input))
             return None
         read = {name for new in composed.nodes for name in new.input}
@@ -174,18 +175,21 @@ class Rewriter:
         self._note(node, COMPOSED, reason, len(composed.nodes))
         self._opsets.update(composed.opsets)
         self._keep_descriptions(node, composed.nodes)
-        if not self._part.is_main:
+        if not self._group.is_main:
             return [constant_node(tensor) for tensor in composed.initializers] + composed.nodes
         self.initializers.extend(composed.initializers)
         return composed.nodes
 
     def _omitted_input(self, node: "onnx.NodeProto") -> Optional[str]:
-        """Return the first input of the function that the node or its subgraphs read, and that some call omits."""
-        if not self._part.omitted:
+        """Return the first input of the function that the node or its subgraphs read, and that some call omits.
+
+        None: there is no such input.
+        """
+        if not self._group.omitted:
             return None
         read = [name for inner in walk([node]) for name in inner.input]
         read += [port.name for inner in walk([node]) for graph in subgraphs_of(inner) for port in graph.output]
-        return next((name for name in read if name in self._part.omitted), None)
+        return next((name for name in read if name in self._group.omitted), None)
 
     def _keep_descriptions(self, node: "onnx.NodeProto", nodes: "List[onnx.NodeProto]") -> None:
         """Give the doc string and the metadata of a composed node to the last of the nodes that replace it."""
@@ -198,7 +202,7 @@ class Rewriter:
     def _note(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
         domain = normalise(node.domain)
         operator = "%s::%s" % (domain, node.op_type) if domain else node.op_type
-        self.outcomes.append(NodeOutcome(_name_of(node), operator, outcome, reason, count, self._part.function))
+        self.outcomes.append(NodeOutcome(_name_of(node), operator, outcome, reason, count, self._group.function))
 
     def _add_constants(self, draft: Draft, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
         """Name the constants of a draft. Return nodes that compute them, or add initializers in the main graph."""
@@ -216,11 +220,11 @@ class Rewriter:
         Elsewhere, the constant is a new node, which is added to `nodes`.
         """
         content = constant.dtype.name, constant.array.shape, constant.array.tobytes()
-        if self._part.is_main and content in self._shared:
+        if self._group.is_main and content in self._shared:
             return self._shared[content]
         name = self.names.fresh(wish)
         tensor = tensor_of(name, constant.array, constant.dtype)
-        if not self._part.is_main:
+        if not self._group.is_main:
             nodes.append(constant_node(tensor))
         else:
             self._shared[content] = name

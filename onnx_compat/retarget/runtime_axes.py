@@ -118,7 +118,10 @@ class NodeWriter:
 
 
 def _write_reduction(builder: NodeWriter, rank: int) -> None:
-    """Reduce one axis after the other. Rounding comes last, once: a mean of integers is their sum, divided by a count."""
+    """Reduce one axis after the other. Rounding comes last, once: a mean of integers is their sum, divided by a count.
+
+    Raises Inexpressible if the type of the data is not known.
+    """
     operator = builder.node.op_type
     value = builder.node.input[0]
     dtype = builder.facts.input(0).dtype
@@ -172,8 +175,8 @@ def _computed_dtype(operator: str, reduction: str, dtype: DType, opset: int) -> 
 def _count_of(builder: NodeWriter, flags: Sequence[str]) -> str:
     """Return the name of the number of elements that are reduced to one, an int64 vector of size 1."""
     shape = builder.call("Shape", builder.node.input[0])
-    ones = builder.constant([1] * len(flags))
-    sizes = builder.call("Where", builder.call("Concat", *flags, axis=0), shape, ones)
+    kept_sizes = builder.constant([1] * len(flags))
+    sizes = builder.call("Where", builder.call("Concat", *flags, axis=0), shape, kept_sizes)
     axes: Dict[str, Any] = {} if builder.opset >= 18 else {"axes": [0]}
     return builder.call("ReduceProd", sizes, keepdims=1, **axes)
 

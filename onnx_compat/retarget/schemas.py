@@ -56,10 +56,10 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
     variables: Dict[str, Optional[str]] = {}
     for kind in ("inputs", "outputs"):
         for position, port in enumerate(getattr(before, kind)):
-            other = _port_at(after, kind, position)
-            if other is None or not set(port.types) <= set(other.types):
+            target_port = _port_at(after, kind, position)
+            if target_port is None or not set(port.types) <= set(target_port.types):
                 return True
-            variable = _variable_of(other)
+            variable = _variable_of(target_port)
             if variable is not None and variables.setdefault(variable, _variable_of(port)) != _variable_of(port):
                 return True
     return False

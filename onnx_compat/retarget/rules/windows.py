@@ -95,9 +95,8 @@ def _deconvolution_padding(draft: Draft, wanted: Optional[List[int]]) -> Optiona
     if data is None or kernel is None or None in data[2:] or None in list(kernel):
         return None
     rank = len(kernel)
-    ones, zeros = [1] * rank, [0] * rank
-    strides, dilations = (list(draft.get(name, ones)) for name in ("strides", "dilations"))
-    extra = list(draft.get("output_padding", zeros))
+    strides, dilations = (list(draft.get(name, [1] * rank)) for name in ("strides", "dilations"))
+    extra = list(draft.get("output_padding", [0] * rank))
     sizes = [size or 0 for size in data[2:]]
     targets = [size * stride for size, stride in zip(sizes, strides)] if wanted is None else wanted[-rank:]
     full = [
