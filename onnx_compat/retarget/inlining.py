@@ -97,7 +97,7 @@ class _Inliner:
             elif outer:
                 scope[inner] = outer
         ports = {*function.input, *function.output}
-        attributes = {attribute.name: attribute for attribute in function.attribute_proto}
+        attributes = {attribute.name: attribute for attribute in getattr(function, "attribute_proto", ())}
         attributes.update((attribute.name, attribute) for attribute in call.attribute)
         copies = self.copy_nodes(function.node, scope, prefix, attributes)
         for entry in getattr(function, "value_info", ()):

@@ -5,8 +5,8 @@ from typing import Any, Dict, List
 import numpy as np
 import onnx
 import pytest
-from building import FLOAT, INT64, model, node, value
-from onnx import TensorProto, defs, helper, numpy_helper
+from building import FLOAT, INT64, model, node, require_opset, value
+from onnx import TensorProto, helper, numpy_helper
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
@@ -15,7 +15,10 @@ from onnx_compat.retarget.outcomes import COMPOSED
 
 X = np.linspace(-1, 1, 24, dtype=np.float32)
 
-pytestmark = pytest.mark.skipif(defs.onnx_opset_version() < 21, reason="the installed onnx lacks opset 21")
+
+@pytest.fixture(autouse=True)
+def new_onnx() -> None:
+    require_opset(21)
 
 
 def run(proto: Any, **feed: Any) -> Any:

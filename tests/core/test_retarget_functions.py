@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 import onnx
 import pytest
-from building import model, node, value
-from onnx import defs, helper, numpy_helper
+from building import model, node, require_opset, value
+from onnx import helper, numpy_helper
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
@@ -16,7 +16,10 @@ X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 SCALE, BIAS = np.asarray([1, 2, 3], np.float32), np.asarray([4, 5, 9], np.float32)
 MY = helper.make_opsetid("my", 1)
 
-pytestmark = pytest.mark.skipif(defs.onnx_opset_version() < 21, reason="the installed onnx lacks opset 21")
+
+@pytest.fixture(autouse=True)
+def new_onnx() -> None:
+    require_opset(21)
 
 
 def function(name: str, inputs: Sequence[str], nodes: Sequence[Any], opset: int, attributes: Sequence[str] = ()) -> Any:
