@@ -84,8 +84,8 @@ def convert(
 ) -> int:
     """Convert MODEL to PATH: a .tflite, .keras, .pb or .onnx file, or a SavedModel folder.
 
-    If the format cannot hold a node, the error names the node and the reason, and no file is written. With --allow-fallback,
-    a bundle is written instead.
+    If the format cannot hold a node, the error names the node and the reason, and no file is written. With
+    --allow-fallback, a bundle is written instead.
 
     The options for inputs and tolerance need --verify. --report implies --verify.
     """
@@ -184,7 +184,7 @@ def _check_paths(
     - read: the files of --inputs and --import; None for an absent option.
 
     InputError is also raised if the report cannot be written, or if the report and a converted file would overwrite
-    each other. With a report, the model is loaded to find its files; errors of `load` pass.
+    each other. With a report, the model is loaded to find its files, and the errors of `load` are raised.
     """
     from onnx_compat import load
     from onnx_compat.calibration import paths_of
@@ -269,8 +269,8 @@ def _verification_inputs(
     - dims: name -> size, for the sizes that are still open in generated arrays.
     - values: input name -> fixed value. These inputs are in the result, because the original model still needs them.
 
-    Raises InputError if the .npz file cannot be read, or if `shapes`, `values` or `dims` do not fit the model. Other
-    errors of `load` and `generate` pass.
+    Raises InputError if the .npz file cannot be read, or if `shapes`, `values` or `dims` do not fit the model. Raises
+    the other errors of `load` and `generate` too.
     """
     from onnx_compat import load
     from onnx_compat.conversion.input_fixing import fix_inputs

@@ -1,4 +1,4 @@
-"""`onnx-compat doctor`: list the shims, which of them works and is selected, and how to install or repair the others."""
+"""`onnx-compat doctor`: list the shims, which of them works and is selected, and how to repair or get the others."""
 
 import os
 import platform
@@ -129,9 +129,10 @@ def _show_shims(shims: "Sequence[ShimInfo]", selected: Optional[str]) -> None:
 
 
 def _decide() -> Tuple[Optional[str], str, Optional[str]]:
-    """Return (the name of the selected shim, why it is selected and which are passed over, None).
+    """Return (the name of the selected shim, why it is selected and which shims are passed over, None).
 
-    If the shim that ONNX_COMPAT_SHIM requests does not work: (None, the reason, what to do).
+    If the selection fails, because the shim that ONNX_COMPAT_SHIM requests does not work: (None, the reason, what to
+    do). Without advice on what to do, the last item is None.
     """
     from onnx_compat.discovery import selection
     from onnx_compat.errors import ShimError

@@ -61,5 +61,8 @@ def _nearest(wanted: Offer, python: str) -> Optional[str]:
 
 
 def _without_version(offer: Offer) -> Tuple[str, str, str]:
-    """Return what offers of one framework and back end have in common: "keras-jax" of "keras3-12-jax"."""
+    """Return a key that is equal for the offers of one framework and back end: (extra, shim, framework).
+
+    The extra is without its version: "keras-jax" of "keras3-12-jax".
+    """
     return re.sub(r"\d+-\d+", "", offer.extra), offer.shim, offer.framework

@@ -33,11 +33,11 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
     outside the framework. no: some nodes cannot run.
 
     MODEL may also be a converted file; its framework need not be installed. For a .tflite file, the command shows the
-    signatures, operators, sizes, quantisation, the oldest runtime and the share of operators that the delegate runs. For
-    a .keras file or a SavedModel, it shows the inputs, outputs, operators and versions.
+    signatures, operators, sizes, quantisation, the oldest runtime and the share of operators that the delegate runs.
+    For a .keras file or a SavedModel, it shows the inputs, outputs, operators and versions.
 
-    --program prints the program that is recorded for a shim. Each line is a primitive, with its shapes, its constants and
-    the ONNX node that it comes from.
+    --program prints the program that is recorded for a shim. Each line is a primitive, with its shapes, its constants
+    and the ONNX node that it comes from.
     """
     import onnx_compat
 
@@ -85,7 +85,7 @@ def inspect(settings: options.Settings, model: str, no_shims: bool, program: boo
 def _show_program(model: str, shim: Optional[str], json: bool) -> None:
     """Print the program that is recorded for a shim, as text or as `json`. Raise a UsageError for a converted file.
 
-    `shim`: None selects the shim that `prepare` would use. Errors of `program_of` pass.
+    `shim`: None selects the shim that `prepare` would use. Raises the errors of `program_of` too.
     """
     from onnx_compat.execution.support import program_of
 

@@ -45,8 +45,10 @@ def describe_as_document(path: str, shim: Optional[str] = None) -> Dict[str, Any
     Each fact and each table has its own key. A table is a list of rows; a row is a dict column name -> value. "shim" is
     the name of the shim that described the file, or "" if the library did.
 
-    Raises InputError if the content of the file shows another format than its suffix. Errors of
-    `describe` pass.
+    `shim`: as for `describe`.
+
+    Raises InputError if the content of the file shows another format than its suffix. Raises the errors of `describe`
+    too.
     """
     from onnx_compat.inspection.describe import describe
     from onnx_compat.model.first_bytes import check_suffix
@@ -96,9 +98,15 @@ def _format_fact(value: object) -> str:
 
 
 def _format_cell(value: object) -> str:
-    """Format a value on one line: a list as `[a, b]`, a dict as by `_format_fact`, a float with six digits, None as "".
+    """Return a value of a description as text on one line.
 
-    Control characters are escaped, because the file may hold any name.
+    - None: "".
+    - A dict: "key value, key value" (see `_format_fact`).
+    - A list: "[a, b]".
+    - A float: at most six significant digits.
+    - Any other value: `str(value)`.
+
+    Control characters and line breaks are escaped, because the file may hold any name.
     """
     if value is None:
         return ""

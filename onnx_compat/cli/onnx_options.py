@@ -24,7 +24,8 @@ _EXTERNAL = (
 def options(command: _F) -> _F:
     """Add --opset, --ir-version, --inline-functions, --external-data, --simplify and --dry-run to a command.
 
-    Return the command. It gets them as the argument `onnx_options`, a dict: name -> value, without options that are not given.
+    Return the command. Its function gets the argument `onnx_options`, a dict: option name -> value. Options that the
+    user does not give are not in the dict.
     """
 
     @functools.wraps(command)
@@ -50,10 +51,15 @@ def options(command: _F) -> _F:
 def convert_to_onnx(
     model: str, path: str, given: Dict[str, Any], verify: bool, shapes: Any, values: Any, json: bool
 ) -> int:
-    """Write an .onnx file, or with the option `dry_run` only the plan. Return the exit code: NEGATIVE for a refused node.
+    """Write an .onnx file, or with the option `dry_run` only print the plan. Return the exit code.
 
-    - given: see `options`. verify: whether the file is run beside the model.
-    - shapes, values: as for `onnx_compat.convert`. json: whether JSON is printed.
+    The exit code is NEGATIVE if the printed plan has a refused node, else OK. Raises the errors of `write_onnx`, or of
+    `plan` with `dry_run`.
+
+    - given: the argument `onnx_options` of `options`.
+    - verify: whether the file is run beside the model.
+    - shapes, values: as for `onnx_compat.convert`; the plan ignores them.
+    - json: whether JSON is printed.
     """
     from onnx_compat.conversion.onnx_options import OnnxOptions
     from onnx_compat.retarget.conversion import plan, write_onnx

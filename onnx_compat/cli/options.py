@@ -74,7 +74,7 @@ def _import_modules(ctx: click.Context, param: click.Parameter, value: Tuple[str
 
 
 def machine(command: _F) -> _F:
-    """Decorate a command with --import, --json and --debug. Their values are in `Settings`, not in its arguments."""
+    """Decorate a command with --import, --json and --debug. The command gets no argument: `Settings` has the values."""
     command = click.option(
         "--import", "modules", multiple=True, metavar="MODULE", is_eager=True, expose_value=False, callback=_import_modules,
         help="Import this module first, to register custom operators. Repeatable.",
@@ -198,7 +198,7 @@ def _check_tolerance(ctx: click.Context, param: click.Parameter, value: Optional
 
 
 def tolerance(command: _F) -> _F:
-    """Decorate a command with --rtol and --atol. Its arguments `rtol` and `atol` are floats, or None by default."""
+    """Decorate a command with --rtol and --atol. The command gets the arguments `rtol` and `atol`: a float or None."""
     for name, kind in (("atol", "absolute"), ("rtol", "relative")):
         text = "The %s tolerance: |got - expected| <= atol + rtol * |expected|. Default: 0.001. " % kind
         text += "Without --rtol and --atol, a quantised file or model is judged by its signal-to-noise ratio."

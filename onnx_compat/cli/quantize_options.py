@@ -99,7 +99,7 @@ def verification_inputs(
       `calibration.batch`, a dict {input name: array}, and a note.
     - Otherwise: the argument `inputs` (a path or None) unchanged, and no note.
 
-    Errors of `load` and `calibration.batch` pass.
+    Raises the errors of `load` and `calibration.batch`.
     """
     from onnx_compat import load
     from onnx_compat.calibration import GENERATED, batch

@@ -87,8 +87,9 @@ def _open_runnable(
     """Prepare a model, or open a converted file. Return (object with a method `run`, its inputs, its outputs).
 
     `source` is a Model, or the path of a converted file. Inputs of a model that have a default are not in the list of
-    inputs. `shim`, `signature` None: the defaults of `prepare` and `load_converted`, whose errors pass. Raise
-    InputError for a signature of a Model.
+    inputs. `shim`, `signature` None: the defaults of `prepare` and `load_converted`.
+
+    Raises InputError for a signature of a Model. Raises the errors of `prepare` and `load_converted` too.
     """
     import onnx_compat
     from onnx_compat.errors import InputError

@@ -46,7 +46,10 @@ def input_file(ctx: click.Context, param: click.Parameter, value: Optional[str])
 
 
 def _is_pipe(path: str) -> bool:
-    """Whether a path is a pipe that the shell has opened for this process. A named pipe elsewhere may block for ever."""
+    """Whether a path is a pipe that the shell has opened for this process.
+
+    A named pipe elsewhere does not count: to read it may block for ever.
+    """
     try:
         return _OPEN_FILE.fullmatch(path) is not None and stat.S_ISFIFO(os.stat(path).st_mode)
     except OSError:

@@ -46,11 +46,12 @@ def support(
 ) -> int:
     """List the nodes of MODEL, how a shim does each of them, and the ops of the file that convert would write.
 
-    native: a method of the shim does the whole operator. composed: primitives of the shim do it. fallback: it runs outside
-    the framework. unsupported: it cannot run.
+    native: a method of the shim does the whole operator. composed: primitives of the shim do it. fallback: it runs
+    outside the framework. unsupported: it cannot run.
 
-    The file is built as convert builds it, but not written. A last line for each format of the shim says whether convert
-    writes a file, writes a bundle with --allow-fallback, or refuses the model. The options are those of convert.
+    The file is built as convert builds it, but not written. A last line for each format of the shim says whether
+    convert writes a file, writes a bundle with --allow-fallback, or refuses the model. The options are those of
+    convert.
     """
     import onnx_compat
 
@@ -127,7 +128,8 @@ def _part_fields(part: "PartSupport") -> Dict[str, Any]:
 def _file_fields(file: "Support") -> Dict[str, Any]:
     """Return the prediction of a file for the JSON document.
 
-    {"format", "outcome", "reason", "ops", "nodes", "parts"}: see `Support`. "nodes" has {"node", "ops"} of each node.
+    {"format", "outcome", "reason", "ops", "nodes", "parts"}: see `Support`. "nodes" has {"node", "status", "ops"} of
+    each node.
     """
     return {
         "format": file.format,

@@ -47,7 +47,7 @@ def attempt_whole(
 def emit_model(
     model: Model, writer: Shim, emit: Emit, owns_model: bool = False, channels_last: Sequence[str] = ()
 ) -> None:
-    """Trace a model for a file, and pass the result to `emit`. All errors pass.
+    """Trace a model for a file, and call `emit` with the traced model. Raises the errors of the trace and of `emit`.
 
     - owns_model: whether the trace may release the weights of the model.
     - channels_last: the names of the inputs and outputs with their channels last.

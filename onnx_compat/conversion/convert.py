@@ -160,8 +160,8 @@ def convert(
     A file at the path is replaced. A folder is replaced if it is empty or a SavedModel. No file that is read is
     overwritten. A conversion that fails leaves nothing behind, and what was at the path before stays as it was.
 
-    A .tflite file is loaded before it is put there. If its operators check sizes only when they run, it is also run once:
-    up to 4 MB, and with known sizes of the inputs.
+    A .tflite file is loaded before it is put there. If its operators check sizes only when they run, it is also run
+    once: up to 4 MB, and with known sizes of the inputs.
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
@@ -196,7 +196,8 @@ def convert(
         inline_functions: Whether functions of the model are inlined in an .onnx file. They are in any case where the
             format is too old for them.
         external_data: Where an .onnx file has its weights: a file name beside it, "safetensors" for a file of that
-            format, or "keep" to use the data files of the source. None: inside, or in data files as the source has them.
+            format, or "keep" to use the data files of the source. None: inside, or in data files as the source has
+            them.
         simplify: Whether an .onnx file is simplified.
         verify: Whether an .onnx file is run beside its source before it is put there.
 
@@ -307,7 +308,10 @@ def _export_to(path: str, writer: Shim, file_format: str) -> Emit:
 
 
 def _write_bundle(model: Model, writer: Shim, path: str, file_format: str) -> str:
-    """Write the model as a bundle to `path`, and return `path`. An OnnxCompatError names the writer, and passes."""
+    """Write the model as a bundle to `path`, and return `path`.
+
+    Raises the errors of `bundle.write`. An OnnxCompatError is raised with the name of `writer` as its shim.
+    """
     from onnx_compat.conversion import bundle
 
     try:
@@ -329,7 +333,7 @@ def _final_error(
     """Return the error to raise for a conversion that failed. `refusal`: the error of writing a single file.
 
     - `no_bundle_reason` is None: return `refusal`, with the other nodes that the format cannot hold added to its
-      reason.
+      reason (see `_add_other_refusals`). If the reason names float64, `_NARROW_HINT` is added to the hint.
     - Otherwise: return a ConversionError whose reason begins with "a bundle <no_bundle_reason>".
     """
     if no_bundle_reason is None:
@@ -370,6 +374,10 @@ def _add_other_refusals(refusal: OnnxCompatError, model: Model, writer: Shim) ->
 
 
 def _quantize(writer: Shim, path: str, file_format: str, quantization: Quantization) -> None:
+    """Quantise the written file at `path`, in place.
+
+    An OnnxCompatError is raised with the name of `writer` as its shim.
+    """
     gc.collect()  # values and nodes form cycles: only the collector frees the weights of the written program
     try:
         writer.quantize(path, file_format, quantization)

@@ -89,8 +89,8 @@ class Destination:
     def _mode(self) -> Optional[int]:
         """Return the `st_mode` of the file or folder at the path, with links followed. None: nothing is there.
 
-        A link into /proc, such as /dev/stdout, counts as a device. Raise an InputError for a link to a missing file. Other
-        errors of the file system pass as OSError.
+        A link into /proc, such as /dev/stdout, counts as a device. Raises InputError for a link to a missing file.
+        Raises OSError for any other error of the file system.
         """
         if not os.path.islink(self.path):
             try:
@@ -138,7 +138,7 @@ class Destination:
         The block writes the result into the scratch folder, and calls `put`, which moves the result to the path.
 
         Raises InputError if the scratch folder cannot be created. An OSError of the block in `_LOCATION_ERRORS`, such
-        as a full disk, becomes an InputError. Other errors of the block pass.
+        as a full disk, becomes an InputError. Other errors of the block are raised unchanged.
         """
         try:
             scratch = tempfile.mkdtemp(prefix=_SCRATCH, dir=os.path.dirname(self.path))
@@ -154,9 +154,10 @@ class Destination:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def put(self, scratch_path: str) -> None:
-        """Rename a result in the scratch folder to the path, after `check`. Raise InputError if the check or rename fails.
+        """Rename the result at `scratch_path`, in the scratch folder, to the path, after `check`.
 
-        A file at the path is replaced in a single step, a folder by `replace_folder`.
+        A file at the path is replaced in a single step, a folder by `replace_folder`. Raises InputError if the check or
+        the rename fails.
         """
         self.check()  # the path may have changed while the work was done
         try:
@@ -168,7 +169,7 @@ class Destination:
             raise self._write_error(error) from error
 
     def _write_error(self, error: Exception) -> InputError:
-        """Return the InputError for an error of the file system. If an old folder is still set aside, the hint names it."""
+        """Return the InputError for an error of the file system. If an old folder is set aside, the hint names it."""
         code = getattr(error, "errno", None)
         hint = "choose a path that can be written"
         if code in (errno.ENOSPC, errno.EDQUOT):
@@ -231,8 +232,8 @@ def files_of(source: object) -> List[str]:
 def check_readable(path: StrPath, entries: bool = False) -> None:
     """Raise InputError if the path, with links followed, is neither a regular file nor a folder, or does not exist.
 
-    A device, a pipe or a socket is refused, because to open it may block for ever. `entries`: whether every file below a
-    folder is checked too.
+    A device, a pipe or a socket is refused, because to open it may block for ever. `entries`: whether every file below
+    a folder is checked too.
     """
     if os.path.isdir(path):
         below = [os.path.join(root, name) for root, _, names in os.walk(path) for name in names] if entries else []

@@ -36,8 +36,8 @@ def first_foreign_entry(folder: str) -> Optional[str]:
     """Return the first entry of the folder, in the order of names, that does not belong to a SavedModel; else None.
 
     The entry is a path relative to `folder`: "notes.txt", "variables/notes.txt". None: the folder is empty, or holds a
-    SavedModel and nothing else. In a folder without saved_model.pb, .pbtxt or .cpb, the first entry is returned. Errors
-    of the file system pass as OSError.
+    SavedModel and nothing else. In a folder without saved_model.pb, .pbtxt or .cpb, the first entry is returned. Raises
+    OSError if a folder cannot be read.
     """
     names = sorted(os.listdir(folder))
     if not names:
@@ -76,6 +76,7 @@ def protection(folder: str) -> Optional[str]:
 
 
 def _holds(folder: str, path: str) -> bool:
+    """Return whether `path`, with links followed, is the folder itself or is inside of it."""
     inner, outer = (os.path.normcase(os.path.join(os.path.realpath(name), "")) for name in (path, folder))
     return inner.startswith(outer)
 
@@ -98,7 +99,10 @@ def _homes() -> Iterator[str]:
 
 
 def set_aside_path(target: str) -> str:
-    """Return the path `.<name>.onnx-compat-before`, to which the old folder at `target` is renamed during a replacement."""
+    """Return the path to which the old folder at `target` is renamed during a replacement.
+
+    It is `.<name>.onnx-compat-before` in the same parent folder.
+    """
     folder, name = os.path.split(target)
     return os.path.join(folder, ".%s.onnx-compat-before" % name)
 
@@ -117,7 +121,7 @@ def replace_folder(scratch_path: str, target: str) -> None:
     """Rename a finished folder, at `scratch_path` in the scratch folder, to the path `target` of an existing folder.
 
     The old folder moves into the scratch folder, which the caller deletes. So does a folder that a killed run had set
-    aside. After an error the old folder is at `target` again, and the error passes.
+    aside. After an error the old folder is at `target` again, and the error is raised.
     """
     aside = set_aside_path(target)
     old = tempfile.mkdtemp(dir=os.path.dirname(scratch_path))

@@ -30,8 +30,8 @@ def join(files: Mapping[str, StrPath], path: StrPath, shim: Optional[str] = None
         The path that was written.
 
     Raises:
-        ConversionError: No file is given, the name of a signature is empty, a suffix is unknown, or a file is missing or
-            has the suffix of another format than `path`.
+        ConversionError: No file is given, the name of a signature is empty, a suffix is unknown, or a file is missing
+            or has the suffix of another format than `path`.
         InputError: The path cannot be written, or is one of the files.
         InvalidModelError: A file is damaged.
         ShimError: No installed shim writes the format, or `shim` does not write it or cannot be loaded.
@@ -63,7 +63,8 @@ def _write(parts: Dict[str, str], target: str, file_format: str, shim: Optional[
     `shim`: the name of the only shim to consider, or None.
 
     Raises ShimError if no shim writes the format, or `shim` cannot be loaded. Raises InputError if `target` cannot be
-    written, or is one of the files. Errors of the shim pass, with the name of the shim added.
+    written, or is one of the files. Raises the errors of `Shim.join`. An InputError and an error of `Shim.join` are
+    raised with the name of the shim.
     """
     writers = formats(shim)
     if file_format not in writers:

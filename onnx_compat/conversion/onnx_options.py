@@ -1,4 +1,7 @@
-"""The options of a conversion to ONNX, and their check. The module imports nothing of `retarget`: other formats use it."""
+"""The options of a conversion to ONNX, and their check.
+
+The module imports nothing of `retarget`, because conversions to other formats use the module too.
+"""
 
 from typing import Any, List, Optional, Sequence
 
@@ -14,7 +17,8 @@ class OnnxOptions:
         opset: The version of ai.onnx; None: that of the source.
         ir_version: The version of the file format; None: it follows from the opset.
         inline_functions: Whether the functions of the model are inlined.
-        external_data: A file name for the weights, "safetensors" or "keep".
+        external_data: Where the weights are stored: a file name, "safetensors" or "keep". None: inside the file, or in
+            data files as the source has them.
         simplify: Whether the model is simplified first.
         verify: Whether the result is run beside the source.
     """
@@ -43,14 +47,22 @@ class OnnxOptions:
 
 
 def reject_onnx_options(given: Sequence[str], file_format: str) -> None:
-    """Raise ConversionError if an option of .onnx files is given for another format."""
+    """Raise ConversionError if `given` is not empty. Otherwise do nothing.
+
+    - given: the names of the options of .onnx files that the user gave (see `OnnxOptions.given`).
+    - file_format: the format of the conversion, which lacks these options, such as "tflite".
+    """
     if given:
         reason = "the option '%s' is for .onnx files, not for the format '%s'" % (given[0], file_format)
         raise ConversionError(reason, hint="leave it out, or write a path that ends in .onnx")
 
 
 def check_onnx_options(bundled: bool, **framework_options: Any) -> None:
-    """Raise ConversionError for an output that is `bundled`, or an option that an .onnx file does not have."""
+    """Raise ConversionError if a conversion to an .onnx file has an argument that is only for files of frameworks.
+
+    - bundled: whether a bundle is to be written.
+    - framework_options: option name -> value. The values None, False, () and [] stand for an option that is not given.
+    """
     if bundled:
         raise ConversionError("an .onnx file holds every model: there is no bundle of it", hint="leave the .zip out")
     given = [name for name, value in framework_options.items() if value not in (None, False, ()) and value != []]

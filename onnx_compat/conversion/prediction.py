@@ -48,7 +48,7 @@ class _Built(NamedTuple):
         return counts
 
     def builder(self, writer: Shim, file_format: str) -> Emit:
-        """Return a function that builds the file of a traced model, and adds what it has built."""
+        """Return a function that builds the file of a traced model, and adds the outcome to `done` and `previews`."""
 
         def build(traced: TracedModel) -> None:
             self.done.update(traced.done)
@@ -60,8 +60,8 @@ class _Built(NamedTuple):
 def predict(model: Model, writer: Shim, file_format: str, channels_last: Sequence[str] = ()) -> Support:
     """Predict what `convert` does with a model: return the nodes, the outcome, and the parts of a bundle.
 
-    The arguments are those of `convert`, after its checks. Nothing is written or run, except by a shim without `preview`,
-    which writes to a temporary folder.
+    The arguments are those of `convert`, after its checks. Nothing is written or run, except by a shim without
+    `preview`, which writes to a temporary folder.
 
     Raises InvalidModelError and LimitError as `convert` does. Any other refusal of the format is in the result.
     """
@@ -142,7 +142,8 @@ def _describe_nodes(
 ) -> List[NodeSupport]:
     """Return an entry for each node of a model that is written as a file or a bundle.
 
-    `fallback`: node name -> why the node is in the fallback. `inner_fallback`: the nodes in the subgraphs of these nodes.
+    `fallback`: node name -> why the node is in the fallback. `inner_fallback`: the names of the nodes in the subgraphs
+    of these nodes.
     """
     ops, main = built.nodes, model.graph.nodes
     held = {name for node in main if node.name in ops or node.name in fallback for name in node.outputs}

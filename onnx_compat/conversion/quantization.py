@@ -98,6 +98,7 @@ def _is_size(block_size: BlockSize) -> bool:
 
 
 def _find_scheme(writer: Shim, file_format: str, kind: str) -> Scheme:
+    """Return the scheme of a kind. Raises ConversionError if the writer has no such scheme for the format."""
     offered = {scheme.kind: scheme for scheme in writer.schemes.get(file_format, ())}
     if not offered:
         raise ConversionError(

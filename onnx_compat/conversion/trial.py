@@ -12,9 +12,10 @@ __all__ = ["try_written_file"]
 def try_written_file(writer: Shim, path: str, file_format: str, load_model: Callable[[], Model]) -> None:
     """Run the file at `path` with generated inputs, if the shim asks for a run and every input has known sizes.
 
-    `load_model` returns the model of the file; it is called only if the run fails. Raises ConversionError if the run
-    fails, and the reference runs the model with generated inputs. If both fail, the inputs do not fit the model, and
-    nothing is raised. So it is if the reference cannot run the model.
+    `load_model` is a function that returns the model of the file. It is called only if the run fails.
+
+    Raises ConversionError if the run fails, and the reference can run the model with generated inputs. If the reference
+    fails too, nothing is raised: the generated inputs may not fit the model. Raises the errors of loading the file.
     """
     if not writer.needs_run(path, file_format):
         return
@@ -29,7 +30,10 @@ def try_written_file(writer: Shim, path: str, file_format: str, load_model: Call
 
 
 def _run_file(writer: Shim, path: str, file_format: str) -> Optional[OnnxCompatError]:
-    """Run a file with generated inputs. Return the error, or None for a run without error, and for open sizes."""
+    """Run a file with generated inputs, if all its inputs have known sizes. Return the OnnxCompatError of the run.
+
+    Return None if the run succeeds, and for a file that is not run.
+    """
     from onnx_compat.verification.converted_file import ConvertedFile
     from onnx_compat.verification.generate import generate
 
@@ -44,6 +48,7 @@ def _run_file(writer: Shim, path: str, file_format: str) -> Optional[OnnxCompatE
 
 
 def _runs_on_reference(model: Model) -> bool:
+    """Return whether the reference runs the model with generated inputs, without an OnnxCompatError."""
     from onnx_compat.execution.runnable import Runnable
     from onnx_compat.reference.shim import SHIM
     from onnx_compat.verification.generate import generate

@@ -84,7 +84,7 @@ def _serve(module: str, function: str, arguments: str) -> None:
     """Run in the child process: call `module.function` with `arguments`, a JSON list, and print the result on one line.
 
     The line begins with `_RESULT`; the result follows as JSON. Then exit at once with code 0, because a framework may
-    crash while the interpreter shuts down. An exception of the function passes, and no line is printed.
+    crash while the interpreter shuts down. An exception of the function is raised, and no line is printed.
     """
     value = getattr(importlib.import_module(module), function)(*json.loads(arguments))
     sys.stdout.write("\n%s%s\n" % (_RESULT, json.dumps(value, default=str)))

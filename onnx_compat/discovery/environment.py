@@ -145,7 +145,7 @@ def other_python_hint(shim: str) -> str:
 
 
 def python_range(pythons: Sequence[str]) -> str:
-    """Return minor versions of Python as text: "3.7", "3.7 to 3.10", or "3.7, 3.9" if a version between them is missing."""
+    """Return minor versions of Python as text: "3.7", "3.7 to 3.10", or "3.7, 3.9" if a version between is missing."""
     numbers = [_minor_number(python) for python in pythons]
     if len(numbers) > 1 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return "%s to %s" % (pythons[0], pythons[-1])

@@ -21,7 +21,8 @@ def physical_memory() -> Optional[int]:
 def check_memory(description: str, shape: Sequence[int], itemsize: int) -> None:
     """Raise InputError if an array would take more bytes than this machine has. Otherwise do nothing.
 
-    `description` names the array: "the input 'x' of shape [2, 3]". `itemsize`: the bytes of an element.
+    If the memory of the machine is unknown, as on Windows, the limit is 2**62 bytes. `description` names the array:
+    "the input 'x' of shape [2, 3]". `itemsize`: the bytes of an element.
     """
     memory, size = physical_memory(), _count_bytes(shape, itemsize)
     if size > (2**62 if memory is None else memory):
@@ -30,7 +31,10 @@ def check_memory(description: str, shape: Sequence[int], itemsize: int) -> None:
 
 
 def describe_memory_error(error: BaseException) -> str:
-    """Return the array that numpy could not allocate, with its size in GB; for another MemoryError, its message."""
+    """Return a text on the array that numpy could not allocate: its shape, its type and its size in GB.
+
+    For any other error, return its message.
+    """
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     itemsize: Any = getattr(dtype, "itemsize", None)
     if not isinstance(shape, tuple) or itemsize is None:

@@ -1,4 +1,7 @@
-"""Shims of the library that are not installed, or do not work: how to get each, and the Python versions that it needs."""
+"""Shims of the library that are not installed, or do not work: how to get each of them.
+
+The Python versions that such a shim needs are named too.
+"""
 
 import sys
 from typing import List, NamedTuple, Optional

@@ -1,7 +1,8 @@
 """Selection: list the installed shims, probe them, and decide which of them is used.
 
 The first of these decides: the name from the caller; `ONNX_COMPAT_SHIM`; the shim of an imported framework; the first
-installed shim whose probe succeeds; the shim `onnx`, if onnxruntime is installed; the reference. `decide` returns the reason with the choice.
+installed shim whose probe succeeds; the shim `onnx`, if onnxruntime is installed; the reference. `decide` returns the
+reason with the choice.
 """
 
 import difflib
@@ -68,7 +69,8 @@ _PROBED: Dict[str, Probe] = {}
 _HINTS: Dict[str, Optional[str]] = {}
 #: The shims whose probe kills the process, or times out.
 _DEADLY: Dict[str, Outcome] = {}
-#: The modules that probes have imported. Unlike the user's imports, they do not show which framework the user works with.
+#: The modules that probes have imported. Unlike the user's imports, they do not show which framework the user works
+#: with.
 _OURS: Set[str] = set()
 
 
@@ -83,7 +85,10 @@ def installed_shims() -> Dict[str, Any]:
 
 
 def core_shims() -> List[str]:
-    """Return the shims that are part of the core, the preferred one first: `onnx` if onnxruntime is installed, the reference."""
+    """Return the names of the shims of the core, in the order of preference: `onnx` and the reference.
+
+    `onnx` is left out if onnxruntime is not installed.
+    """
     return [ONNX, REFERENCE] if environment.find_module("onnxruntime") is not None else [REFERENCE]
 
 
@@ -193,7 +198,10 @@ def probe(name: str) -> Probe:
 
 
 def hint(name: str) -> Optional[str]:
-    """Return what to do about a shim whose probe failed. None: the shim works, was not probed, or no remedy is known."""
+    """Return what to do about a shim whose probe failed.
+
+    None: the shim works, was not probed, or no remedy is known.
+    """
     return _HINTS.get(name)
 
 

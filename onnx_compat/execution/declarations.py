@@ -33,9 +33,10 @@ def shared_sizes(inputs: Sequence[ValueInfo]) -> SharedSizes:
 
 
 def contradicted_sizes(feed: Feed, shared: SharedSizes) -> FrozenSet[str]:
-    """Return the names in `shared` that stand for more than one size in a feed. The inputs that are no tensors are ignored.
+    """Return the names in `shared` that stand for more than one size in a feed.
 
-    An input of another rank than its type declares is ignored on the axes that it lacks.
+    Inputs that are no tensors are ignored. An input of a lower rank than its type declares is ignored on the axes that
+    it lacks.
     """
     names = set()
     for name, axes in shared.items():

@@ -9,7 +9,7 @@ __all__ = ["DeclaredSizes"]
 
 
 class DeclaredSizes:
-    """The declared sizes of the inputs, compared with the arrays of one feed.
+    """Compare the declared sizes of a model's inputs with the arrays of one feed. `check` compares a single array.
 
     onnxruntime enforces a static size, and a declared rank of 1 or more. It does not enforce these declarations:
 
@@ -26,14 +26,16 @@ class DeclaredSizes:
         self._sizes: Dict[str, Tuple[int, str]] = {}  # name of a size -> its first size, the input that has it
 
     def item(self) -> "DeclaredSizes":
-        """Return the declarations of an item of a sequence: size names are compared within the item only."""
+        """Return a new `DeclaredSizes` for one item of a sequence: size names are compared within the item only.
+
+        The new object has the same list `contradictions`.
+        """
         return DeclaredSizes(self.contradictions)
 
     def contradict(self, reason: str, hint: Optional[str] = None, enforced: bool = False) -> None:
-        """Append the text `reason` to `contradictions`.
+        """Append the text `reason` to `contradictions`, or raise InputError with `reason` and `hint` (None: no hint).
 
-        Raises InputError with this reason, and `hint` if there is one, if the contradiction is `enforced`, or if
-        `contradictions` is None.
+        InputError is raised if the contradiction is `enforced`, or if `contradictions` is None.
         """
         if enforced or self.contradictions is None:
             raise InputError(reason, hint=hint)

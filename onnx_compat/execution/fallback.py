@@ -17,20 +17,24 @@ __all__ = ["PartRunner", "fallback_domains", "fallback_runnable"]
 
 #: The optional module `onnxruntime`: it has no types, and need not be installed.
 OnnxRuntime = Any
-#: An object that runs a part by `run_checked(feed)`, and has `traces`, `fallbacks` and `reasons`: a Runnable or a session.
+#: An object that runs a part by `run_checked(feed)`, and has `traces`, `fallbacks` and `reasons`: a Runnable or a
+#: session.
 PartRunner = Any
 
 
 def fallback_domains() -> FrozenSet[str]:
-    """Return the domains with operators that onnxruntime may support and the core does not; empty without onnxruntime."""
+    """Return the domains with operators that onnxruntime may support and the core does not.
+
+    The set is empty if onnxruntime is not installed.
+    """
     return frozenset(["com.microsoft", "com.microsoft.nchwc"] if _import_onnxruntime() is not None else [])
 
 
 def fallback_runnable(model: Model, trusted: bool = True) -> PartRunner:
     """Return an object that runs a part in the fallback: an onnxruntime session, or else a Runnable on the reference.
 
-    `trusted`: False if a node of the part has failed in a run of the shim, although its trace succeeded. Then onnxruntime
-    runs the part in a child process first (see `_Session`).
+    `trusted`: False if a node of the part has failed in a run of the shim, although its trace succeeded. Then
+    onnxruntime runs the part in a child process first (see `_Session`).
 
     Raises the error of the reference, such as UnsupportedError, if neither can run the part.
     """
@@ -38,6 +42,7 @@ def fallback_runnable(model: Model, trusted: bool = True) -> PartRunner:
 
 
 def _prepare_reference(model: Model) -> PartRunner:
+    """Return a Runnable of the model of a part on the reference. Raises the errors of `Runnable`."""
     from onnx_compat.discovery import selection
     from onnx_compat.execution.runnable import Runnable
 
@@ -112,8 +117,10 @@ def _has_empty_tensor(feed: Feed) -> bool:
 class _Session:
     """A part in an onnxruntime session. Once the session has refused a feed, the reference runs the part instead.
 
-    A part that is not sound (see `is_sound`), or not trusted, runs in a child process first. So does a part whose feed has an empty tensor.
-    Later runs are in this process.
+    A part that is not sound (see `is_sound`), or not `trusted`, runs in a child process first. So does a part whose
+    feed has an empty tensor. After a run that succeeded, later runs are in this process.
+
+    `runtime`: the module onnxruntime.
     """
 
     traces = 0
@@ -134,7 +141,7 @@ class _Session:
             self._open()
 
     def _open(self) -> None:
-        """Open the session in this process, and store it. Any error of onnxruntime passes."""
+        """Open the session in this process, and store it. Raises any error of onnxruntime."""
         options = session_options(self._runtime)
         self._session = self._runtime.InferenceSession(self._serialise(), options, providers=["CPUExecutionProvider"])
 
@@ -168,6 +175,11 @@ class _Session:
         return results
 
     def _replace_session(self) -> PartRunner:
+        """Return a Runnable of the part on the reference, which runs the part in place of the session.
+
+        Raises UnsupportedError if the reference cannot run the part. The error has the reason of onnxruntime, if
+        onnxruntime has loaded the part and has failed to run it.
+        """
         try:
             return _prepare_reference(self._model)
         except UnsupportedError as error:  # an operator that only onnxruntime supports

@@ -36,8 +36,8 @@ FedValue = Any
 #: A value after validation: (array, dtype) for a tensor, a list of these for a sequence, `MapItems` for a map,
 #: EMPTY_OPTIONAL or OMITTED. The type is recursive, and its cases are distinguished at run time.
 CheckedValue = Any
-#: A value while the model is traced: Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL, OMITTED, or None for an input that
-#: takes its initializer.
+#: A value while the model is traced: Tensor, SequenceValue, MapValue, EMPTY_OPTIONAL, OMITTED, or None for an input
+#: that takes its initializer.
 TracedValue = Any
 #: The checked inputs by name.
 Feed = Dict[str, CheckedValue]
@@ -57,7 +57,10 @@ class InputStructure(NamedTuple):
 
 
 class MapItems:
-    """The keys and the values of a map, in equal order: two checked tensors, or two objects that stand for these tensors."""
+    """The keys and the values of one map, in equal order.
+
+    Both are checked tensors, or objects that stand for checked tensors, such as the indices of program outputs.
+    """
 
     __slots__ = ("keys", "values")
 
@@ -110,7 +113,10 @@ class MapItems:
 
 
 def _keys(keys: Sequence[Any], name: str, dtype: DType) -> np.ndarray:
-    """Return the keys of the map `name` as a carrier array. Raises InputError for an integer that does not fit `dtype`."""
+    """Return the keys of the map `name` as a carrier array.
+
+    Raises InputError for an integer that does not fit `dtype`.
+    """
     try:
         converted = np.asarray(keys, (string if dtype.kind == "s" else int64).numpy)
     except OverflowError as error:
@@ -202,9 +208,10 @@ def only_array(value: object, names: Sequence[str]) -> object:
 
 
 def _check_input(value: FedValue, name: str, declared: Optional[Type], declarations: DeclaredSizes) -> CheckedValue:
-    """Return `_check_value(...)`, which describes the arguments. An OnnxCompatError passes.
+    """Convert an input to a `CheckedValue` by `_check_value`, which has the same arguments.
 
-    Raises InputError for any other exception, of numpy or of an object that is no array.
+    Raises the OnnxCompatError of `_check_value` unchanged. Raises InputError in place of any other exception, of numpy
+    or of an object that is no array.
     """
     try:
         return _check_value(value, name, declared, declarations)
@@ -342,7 +349,8 @@ def structure_of(value: CheckedValue) -> InputStructure:
 def structure_ports(name: str, structure: InputStructure, declared: Optional[Type]) -> List[Port]:
     """Return a list of the program's ports for an input of the model: one port for each tensor in the input.
 
-    - A tensor "x": the port "x", with the sizes of `declared`; with open sizes if `declared` has another rank.
+    - A tensor "x": the port "x", with the sizes of `declared`; with open sizes if `declared` has no rank or another
+      rank.
     - A sequence: "x.0", "x.1", …, with open sizes.
     - A map: "x.keys" and "x.values", which share one named size.
     - An empty optional, an empty sequence or an omitted input: no port.

@@ -90,7 +90,8 @@ def run_in_child(
 def answer_run(path: str, folder: str) -> Dict[str, Json]:
     """Run the model at `path` in this process, which is the child process that `run_in_child` has started.
 
-    The file `inputs.json` in `folder` has the inputs, the names of the outputs, and whether to optimise. Return one of these dicts:
+    The file `inputs.json` in `folder` has the inputs, the names of the outputs, and whether to optimise. Return one of
+    these dicts:
 
     - {"outputs": list with the description of each output by `_store`}
     - {"error": first line of the message, "loaded": whether onnxruntime had loaded the model before the error}
@@ -113,6 +114,7 @@ def answer_run(path: str, folder: str) -> Dict[str, Json]:
 
 
 def _describe_end(result: ChildResult) -> str:
+    """Return how a child process ended without a result, as a text that follows "onnxruntime"."""
     if result.status == "timeout":
         return "has not come back for %d seconds" % SECONDS
     try:

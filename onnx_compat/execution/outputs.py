@@ -51,7 +51,10 @@ def own_arrays(outputs: Iterable[Any], feed: Mapping[str, Any]) -> List[Any]:
 
 
 def _own(value: Any, used_ids: Set[int]) -> Any:
-    """Return a value as `own_arrays` does. `used_ids`: the ids of the owners of memory that is in use; it is extended."""
+    """Return a value as `own_arrays` does.
+
+    `used_ids`: the ids of the objects that own memory in use. The owners of the returned arrays are added, in place.
+    """
     if isinstance(value, list):
         return [_own(item, used_ids) for item in value]
     if not isinstance(value, np.ndarray):
@@ -70,7 +73,10 @@ def _memory_owner(array: Any) -> Any:
 
 
 def _arrays(values: Any) -> Iterator[Any]:
-    """Yield the arrays of checked inputs, at any depth. The keys and values of a map are left out: no output has them."""
+    """Yield the arrays of checked inputs, at any depth.
+
+    The keys and values of a map are left out: no output has their memory.
+    """
     if isinstance(values, np.ndarray):
         yield values
     elif isinstance(values, (Mapping, list, tuple)):

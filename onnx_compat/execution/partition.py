@@ -1,6 +1,6 @@
 """Partition: a model cut into parts for the shim and parts for the fallback, and the plan that runs them in order.
 
-Parts pass values to later parts as arrays. A part is prepared when its inputs arrive for the first time, because their
+A part reads values of earlier parts as arrays. It is prepared when its inputs arrive for the first time, because their
 types may be unknown before. A value that an operator needs as a constant becomes an input of a later part. That part is
 specialised on the value.
 """
@@ -181,7 +181,15 @@ def _type_of(value: CheckedValue) -> Optional[Type]:
 
 
 class PartitionedPlan:
-    """A plan that runs parts in order. `prepare(model, fallback)` makes the runnable of a part when the part first runs."""
+    """A plan that runs the parts of a model one after another.
+
+    The arguments of the constructor:
+
+    - parts: in the order in which they run (see `cut_parts`).
+    - prepare: a function that returns the object which runs a part. It takes the model of the part, and whether the
+      part is for the fallback. It is called when the part first runs.
+    - reasons: node name -> the error for which the node runs in the fallback.
+    """
 
     native = None
 
@@ -246,7 +254,10 @@ class PartitionedPlan:
         return {name: (initializer.array().copy(), initializer.dtype) for name, initializer in stored.items()}
 
     def _prepare_part(self, index: int, feed: Feed) -> PartRunner:
-        """Return the runnable of a part. Make it for the types of `feed`, unless another thread has made it meanwhile."""
+        """Return the object that runs the part at `index`. Make it for the types of `feed`, the inputs of the part.
+
+        If another thread has made it meanwhile, nothing is made.
+        """
         with self._preparing:
             if self._runnables[index] is None:
                 part = self.parts[index]

@@ -1,4 +1,4 @@
-"""Plan: a model that is recorded for one structure of its inputs and compiled, or that is executed while it is traced."""
+"""Plan: a model that is recorded for one structure of its inputs and compiled, or executed while it is traced."""
 
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -292,7 +292,12 @@ def _check_result(port: Port, array: np.ndarray) -> None:
 
 
 class CompiledPlan:
-    """A plan that runs a program which the shim has compiled. `compiled` is None if all outputs are known."""
+    """A plan that runs a program which the shim has compiled.
+
+    - traced: the program, and how the outputs of the model are assembled.
+    - compiled: the object that runs the program; None if all outputs are known.
+    - fixed: the `Specialisation` of the program. The attribute `fixed` has the names of the inputs that are constants.
+    """
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
@@ -312,6 +317,11 @@ class CompiledPlan:
         return self.compiled.traces if self.compiled is not None else 0
 
     def run(self, feed: Feed) -> List[Any]:
+        """Run the compiled program. Return the outputs of the model as a list of checked values.
+
+        `feed` is in the order of the graph's inputs. Raises the errors of the shim. Raises ShimError for an array of
+        another dtype, rank or static size than the program declares.
+        """
         arrays = [array for name, value in feed.items() if name not in self.fixed for array in flatten_value(value)]
         results = self.compiled.run(arrays) if self.compiled is not None else []
         for port, array in zip(self.traced.program.outputs, results):
@@ -322,7 +332,8 @@ class CompiledPlan:
 class ImmediatePlan:
     """A plan that executes a model operator by operator, because no compiled program can express it.
 
-    `executor` makes a new emitter for each run, because an emitter holds the node that it executes.
+    `executor` is a function that returns a new emitter, which executes operators. It is called for each run, because an
+    emitter holds the node that it executes.
     """
 
     fallbacks: Sequence[str] = ()

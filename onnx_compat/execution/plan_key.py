@@ -34,13 +34,17 @@ def plan_key(
 
 
 def values_to_fix(feed: Feed, by_value: Collection[str]) -> Feed:
-    """Return the inputs of a feed that become constants of its plan: those in `by_value` that are no data."""
+    """Return the inputs of a feed that become constants of its plan.
+
+    These are the inputs in `by_value` for which `can_specialise_on` is True.
+    """
     return {name: feed[name] for name in by_value if name in feed and can_specialise_on(feed[name])}
 
 
 def shapes_to_fix(feed: Feed, by_shape: Collection[str], by_empty: Collection[str]) -> Dict[str, Tuple[int, ...]]:
-    """Return the shapes of tensors of a feed that a plan is specialised on: those in `by_shape`, and the empty ones in
-    `by_empty`.
+    """Return input name -> shape for the tensors of a feed whose shapes a plan is specialised on.
+
+    These are the tensors named in `by_shape`, and the tensors without elements named in `by_empty`.
     """
     shapes = {name: _shape_of(feed[name]) for name in {*by_shape, *by_empty} if name in feed}
     return {name: shape for name, shape in shapes.items() if shape is not None and (name in by_shape or 0 in shape)}

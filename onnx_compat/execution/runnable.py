@@ -40,6 +40,8 @@ class Runnable:
 
     `run` may be called any number of times, by several threads at once, with any sizes that the model leaves open.
 
+    The arguments of the constructor are those of `prepare`, with a loaded model and a `Shim`.
+
     Attributes:
         model: The model.
         device: The resolved device, or None if the framework chooses.
@@ -108,7 +110,10 @@ class Runnable:
 
     @property
     def traces(self) -> int:
-        """The number of times that the framework traced or compiled the model, in the plans that are kept; 0 if only executed."""
+        """The number of times that the framework traced or compiled the model, in the plans that are kept.
+
+        It is 0 if the model was only executed.
+        """
         return sum(plan.traces for plan in list(self._plans.values()))
 
     @typed_errors
@@ -119,9 +124,9 @@ class Runnable:
         first such run warns (RuntimeWarning).
 
         Args:
-            inputs: A dict by name, or a sequence in the order of the model: arrays, lists for sequences, dicts for maps,
-                None for an empty optional, or for an input that has a default or that nodes may omit. The array of the
-                only input may be given by itself.
+            inputs: A dict by name, or a sequence in the order of the model: arrays, lists for sequences, dicts for
+                maps, None for an empty optional, or for an input that has a default or that nodes may omit. The array
+                of the only input may be given by itself.
 
         Returns:
             The outputs, by index and by name. Their arrays belong to the caller, who may change them in place.
@@ -164,7 +169,7 @@ class Runnable:
         return prepare, (self.model, self.shim, self.device, self._natives, self._fallback)
 
     def _renew(self) -> object:
-        """Drop the plans, which the parent of this forked process has made. Return them. Runs make new plans."""
+        """Drop and return the plans that the parent of this forked process has made. Runs make new plans."""
         plans = self._plans, self._latest
         self._plans, self._latest, self._planning = PlanCache(), None, threading.RLock()
         return plans
@@ -173,9 +178,11 @@ class Runnable:
     def run_checked(self, feed: Feed) -> List[CheckedValue]:
         """Run the plan for a feed. Return a list of the checked outputs.
 
-        The plan is made and cached when a feed first needs it. If a plan raises UnsupportedError, another plan replaces it and
-        runs (see `_replace_plan`). The new plan is specialised on the conditions of branches, or is not compiled. This repeats
-        until a plan runs. The UnsupportedError of a PartitionedPlan is raised.
+        The plan is made and cached when a feed first needs it. If a plan raises UnsupportedError, another plan replaces
+        it and runs (see `_replace_plan`). This repeats until a plan runs.
+
+        Raises the UnsupportedError of a PartitionedPlan, and any other error of a plan. Raises the errors of
+        `_replace_plan` too.
         """
         structures = {name: structure_of(value) for name, value in feed.items()}
         plan: Plan = self._plans.get(self._key(feed, structures)) or self._plan_for(feed, structures)
@@ -207,10 +214,14 @@ class Runnable:
     def _replace_plan(
         self, plan: Plan, feed: Feed, structures: Dict[str, InputStructure], error: UnsupportedError
     ) -> Plan:
-        """Replace a plan whose run raised `error`. Return the plan now in place.
+        """Return the plan that runs in place of `plan`, whose run for `feed` raised `error`. Cache it.
 
-        The new plan is specialised on the conditions of the branches in a compiled plan, as a branch that is not taken
-        may have failed. Otherwise, and if that was done already, the new plan is not compiled.
+        - `plan` is compiled, and inputs behind the conditions of its branches can be fixed (see
+          `_specialise_on_conditions`): a plan for the values of these inputs. The cause: a branch that is not taken may
+          have failed.
+        - Otherwise: a plan that is not compiled. If another thread has replaced `plan` meanwhile: its plan.
+
+        Raises the errors of `_plan_for` and `_uncompiled_plan`.
         """
         with self._planning:
             if isinstance(plan, CompiledPlan) and self._specialise_on_conditions(plan, feed):
@@ -225,9 +236,10 @@ class Runnable:
             return current
 
     def _specialise_on_conditions(self, plan: CompiledPlan, feed: Feed) -> bool:
-        """Add the inputs behind the conditions of a plan to those that plans are specialised on. Whether there are more.
+        """Add the inputs behind the conditions of a plan to those that plans are specialised on.
 
-        None is added if a condition depends on an input of several elements: such an input is data.
+        Return whether an input was added. No input is added if a condition depends on the elements of an input which is
+        no single element (see `is_flag`): that input is data.
         """
         values, sizes = plan.traced.condition_values, plan.traced.condition_sizes
         if values | sizes <= self._by_value | self._by_shape or not all(is_flag(feed[name]) for name in values):
@@ -258,10 +270,11 @@ class Runnable:
 
         If an operator needs a value that is not known, the inputs behind the value are added to `_by_value` and
         `_by_shape`. Without a feed, the result is then None. With a feed, the model is traced again for the values and
-        shapes in the feed. The same happens for empty arrays that the program may be wrong for. If the values cannot be fixed (see `_can_specialise_on`), the plan is not compiled.
+        shapes in the feed. The same happens for empty arrays that the program may be wrong for. If the values cannot be
+        fixed (see `can_specialise_on`), or were fixed already, the plan is not compiled.
 
         Raises UnsupportedError if a node needs a fallback that is not allowed, or if the model can be neither compiled
-        nor cut. Other errors of the trace and of the shim pass.
+        nor cut. Raises the other errors of the trace and of the shim.
         """
         while True:
             fixed = self._specialisation(feed)
@@ -285,9 +298,9 @@ class Runnable:
                 return plan
 
     def _specialisation(self, feed: Optional[Feed]) -> Specialisation:
-        """Return the values and shapes of a feed that a plan is specialised on, and the declared sizes it contradicts.
+        """Return the values and shapes that a plan for `feed` is specialised on, and the sizes that it ignores.
 
-        All are empty without a feed.
+        It ignores the declared sizes that the feed contradicts. Without a feed, all fields are empty.
         """
         if feed is None:
             return Specialisation()
@@ -369,6 +382,7 @@ class Runnable:
         return PartitionedPlan(self.model, parts, self._prepare_part, failed)
 
     def _prepare_part(self, model: Model, fallback: bool) -> PartRunner:
+        """Return an object that runs the model of a part: in the fallback if `fallback`, else on the shim."""
         if fallback:
             return fallback_runnable(model, trusted=not self._has_failed)
         return Runnable(model, self._shim, self.device, self._natives, self._fallback)

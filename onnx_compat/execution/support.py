@@ -147,7 +147,8 @@ def survey(
 
     - structures, fixed: as for `trace_model`.
     - use_natives: whether the shim's methods for whole operators are tried.
-    - watch: called with the name and the traced value of each input and each node output, except in subgraphs.
+    - watch: a function that is called with the name and the traced value of each input and each node output, except in
+      subgraphs; or None.
 
     Raises InvalidModelError and LimitError of the trace, and any unexpected error of a custom operator. Any other
     OnnxCompatError of a node is put into `Survey.failed`, and so is every OnnxCompatError of the emission.
@@ -203,7 +204,8 @@ def support(
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
-        shim: The name of the shim. None selects the shim that `prepare` would use, or that `convert` would use for `to`.
+        shim: The name of the shim. None selects the shim that `prepare` would use, or with `to` the shim that `convert`
+            would use.
         shapes: As for `convert`: shapes of inputs in the file.
         values: As for `convert`: values in place of inputs.
         portable: As for `convert`: a .tflite file for every runtime.

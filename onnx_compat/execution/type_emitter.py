@@ -34,7 +34,10 @@ class TypeEmitter(Emitter):
         return tuple(self.placeholder(ref.spec) for ref in self.node.outputs)
 
     def placeholder(self, spec: Spec) -> Handle:
-        """Return a handle without a value, whatever the shape. Raises the emitter's error if it cannot hold the dtype."""
+        """Return a handle without a value, whatever the shape.
+
+        Raises the error of the emitter if the emitter cannot hold the dtype.
+        """
         self._emitter.constant(np.zeros((), spec.dtype.numpy), spec.dtype)
         return object()
 

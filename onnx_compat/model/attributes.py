@@ -86,6 +86,7 @@ def attributes(records: Iterable[Message], reader: "Reader", node: str) -> Dict[
 
 
 def _value(record: Message, reader: "Reader", node: str) -> Any:
+    """Return the Python value of one attribute. Raises InvalidModelError and UnsupportedError as `attributes` does."""
     if record.ref_attr_name:
         return AttributeReference(record.ref_attr_name)
     kind = record.type
@@ -110,6 +111,7 @@ def _value(record: Message, reader: "Reader", node: str) -> Any:
 
 
 def _converter(field: str, reader: "Reader") -> Callable[[Any], Any]:
+    """Return the function that converts a single value of the field `field` of AttributeProto. Numbers have none."""
     if field in ("s", "strings"):
         return _string
     if field in ("g", "graphs"):
@@ -121,6 +123,7 @@ def _converter(field: str, reader: "Reader") -> Callable[[Any], Any]:
 
 
 def _string(value: bytes) -> Any:
+    """Return bytes decoded as UTF-8; bytes that are no UTF-8 unchanged."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:

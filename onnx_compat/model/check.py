@@ -30,6 +30,10 @@ def check(graph: Graph) -> Graph:
 
 
 def _check(graph: Graph, outer: FrozenSet[str], names: Names) -> Graph:
+    """Check a graph and its subgraphs, and sort their nodes. Return the new graph. Raises InvalidModelError as `check`.
+
+    `outer`: the names of the values of the outer graphs. `names`: the node names so far; the nodes get unused names.
+    """
     producers = _producers(graph)
     visible = outer | producers.keys()
     for node in graph.nodes:

@@ -141,6 +141,10 @@ class Folder:
         return status.st_size, (status.st_ino, status.st_size, status.st_mtime_ns)
 
     def _read(self, path: str, location: str, tensor: str, offset: int, size: int, stamp: Tuple[int, ...]) -> Array:
+        """Return `size` bytes of a file from `offset` as a uint8 array.
+
+        Raises InvalidModelError if the file cannot be read, is too short, or has another stamp than `stamp`.
+        """
         data = np.zeros(0, np.uint8)
         if os.path.realpath(path) == path and self._inspect(path, location, tensor)[1] == stamp:
             try:

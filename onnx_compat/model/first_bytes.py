@@ -117,7 +117,10 @@ def kind_of_file(path: StrPath) -> Optional[FileKind]:
 
 
 def _kind_of_archive(path: StrPath) -> FileKind:
-    """Return the format of a zip archive, by the names of its members. An archive that cannot be read is a damaged zip."""
+    """Return the format of a zip archive, by the names of its members.
+
+    Return `_DAMAGED_ZIP` for an archive that cannot be read.
+    """
     try:
         with zipfile.ZipFile(os.fspath(path)) as archive:
             names = archive.namelist()[:10000]
@@ -145,7 +148,10 @@ def _is_tensor(start: bytes) -> bool:
 
 
 def _is_saved_model(start: bytes) -> bool:
-    """Whether the bytes begin as a SavedModel: schema version 1, then a MetaGraphDef, which begins with its own message."""
+    """Whether the bytes begin as a SavedModel: schema version 1, then a MetaGraphDef.
+
+    A MetaGraphDef begins with a message of its own, a MetaInfoDef.
+    """
     return re.match(rb"\x08\x01\x12[\x80-\xff]*[\x00-\x7f]\x0a", start) is not None
 
 
@@ -207,9 +213,9 @@ _KINDS = {".tflite": (_TFLITE,), ".keras": (_KERAS, _DAMAGED_ZIP), ".zip": (_BUN
 
 
 def check_suffix(path: StrPath) -> None:
-    """Raise InputError if the content of a file shows another format than its suffix, a suffix of converted files.
+    """Raise InputError if a file has a suffix in `_KINDS`, and its content shows another format. Otherwise do nothing.
 
-    Nothing is raised for an unknown format, and for another suffix.
+    Nothing is raised if the content shows no known format.
     """
     suffix = os.path.splitext(os.fspath(path))[1].lower()
     kind = kind_of_file(path) if suffix in _KINDS else None

@@ -32,8 +32,8 @@ def inline(graph: Graph, functions: Sequence[Function], versions: Mapping[str, i
     `versions`: domain -> opset that the model imports. The given nodes that are no calls are changed in place: they get
     their opsets and their new subgraphs.
 
-    Raises LimitError above the limit `inlined`. Raises UnsupportedError above `DEPTH`, or if a function imports an opset
-    that is too new. Raises InvalidModelError in these cases:
+    Raises LimitError above the limit `inlined`. Raises UnsupportedError above `DEPTH`, or if a function imports an
+    opset that is too new. Raises InvalidModelError in these cases:
 
     - Two functions have the same domain, name and overload, or a function calls itself (recursion).
     - A call has too many inputs or outputs.
@@ -55,7 +55,12 @@ def _spell(key: Key) -> str:
 
 
 class _Inliner:
-    """Replace calls of functions by bodies. `copied` counts the copied nodes, names and attributes."""
+    """Replace the calls of functions in one model by bodies. `copied` counts the copied nodes, names and attributes.
+
+    - functions: the functions of the model by key.
+    - names: the names that the model uses.
+    - versions: domain -> opset that the model imports.
+    """
 
     def __init__(self, functions: Dict[Key, Function], names: Names, versions: Mapping[str, int]) -> None:
         self.functions = functions
@@ -64,6 +69,7 @@ class _Inliner:
         self.copied = 0
 
     def graph(self, graph: Graph, opsets: Mapping[str, int], calls: Tuple[Key, ...]) -> Graph:
+        """Return a new graph with the nodes of `_Inliner.nodes`, which has the same arguments and errors."""
         nodes = self.nodes(graph.nodes, opsets, calls)
         return Graph(graph.name, graph.inputs, graph.outputs, nodes, graph.initializers, graph.value_info, graph.doc)
 
@@ -94,6 +100,10 @@ class _Inliner:
     def _value(
         self, value: AttributeValue, opsets: Mapping[str, int], calls: Tuple[Key, ...], node: GraphNode
     ) -> AttributeValue:
+        """Return an attribute value of `node`, with calls replaced in each graph. The arguments are those of `nodes`.
+
+        Raises InvalidModelError for a reference to an attribute of a function.
+        """
         if isinstance(value, AttributeReference):
             raise InvalidModelError(
                 "it refers to the attribute '%s' of a function, but is in none" % value.name, **node.where
@@ -105,6 +115,10 @@ class _Inliner:
         return value
 
     def _opset(self, node: GraphNode, opsets: Mapping[str, int]) -> int:
+        """Return the opset of a node: from `opsets`, else from the imports of the model, else from `IMPLIED`.
+
+        Raises InvalidModelError if none of these has the domain.
+        """
         version = opsets.get(node.domain, self.versions.get(node.domain, IMPLIED.get(node.domain)))
         if version is None:
             raise InvalidModelError(
@@ -119,7 +133,7 @@ class _Inliner:
 
         An Identity node is appended for each output of the function that is also one of its inputs, or is listed twice.
         Raises InvalidModelError for recursion, or for more inputs or outputs than the function has. Raises
-        UnsupportedError above `DEPTH` or `LIMIT`.
+        UnsupportedError above `DEPTH`, and LimitError above the limit `inlined`.
         """
         path = (*calls, function.key)
         if function.key in calls:
@@ -159,8 +173,9 @@ class _Inliner:
         ]
 
     def count_copied(self, node: GraphNode) -> None:
-        """Add 1 and the counts of the node's inputs, outputs and attributes to `copied`. Raises LimitError above the limit
-        `inlined`.
+        """Add 1 and the counts of the node's inputs, outputs and attributes to `copied`.
+
+        Raises LimitError above the limit `inlined`.
         """
         self.copied += 1 + len(node.inputs) + len(node.outputs) + len(node.attributes)
         if self.copied > limits.limit("inlined"):
@@ -170,8 +185,8 @@ class _Inliner:
 class _Copy:
     """Copy the body of a function for one call.
 
-    `values` maps the name of an attribute to its value: at the call, else the function's default. A `scope` maps names
-    in the body to names in the copy.
+    `call` is the name of the call's node; the new names begin with it. `values` maps the name of an attribute to its
+    value: at the call, else the function's default. A `scope` maps names in the body to names in the copy.
     """
 
     def __init__(self, inliner: _Inliner, call: str, values: Mapping[str, Any]) -> None:
@@ -180,7 +195,7 @@ class _Copy:
         self.values = values
 
     def nodes(self, nodes: Sequence[GraphNode], scope: Dict[str, str]) -> List[GraphNode]:
-        """Return copies of the nodes, which may be in any order. `scope` gets the new names of their outputs, in place."""
+        """Return copies of the nodes, which may be in any order. Add the new names of their outputs to `scope`."""
         for node in nodes:  # first: a subgraph may read the output of a later node
             for name in node.outputs:
                 self.name(name, scope)
@@ -199,6 +214,10 @@ class _Copy:
         return GraphNode(node.operator, inputs, outputs, attributes, node.domain, node.opset, name, node.overload)
 
     def value(self, value: AttributeValue, scope: Dict[str, str]) -> AttributeValue:
+        """Return an attribute value of the body for the copy: references get their values, graphs their new names.
+
+        None: neither the call nor the function has a value for the reference.
+        """
         if isinstance(value, AttributeReference):
             return self.duplicate(self.values.get(value.name))
         if isinstance(value, Graph):
@@ -208,10 +227,10 @@ class _Copy:
         return self.duplicate(value)
 
     def duplicate(self, value: AttributeValue) -> AttributeValue:
-        """Return a copy of an attribute value. A release of its tensors, or a change of its nodes, leaves `value` intact.
+        """Return a copy of an attribute value, with the same names in graphs.
 
-        The names in a graph stay. A value without tensors or graphs, such as None, is returned itself. Raises
-        UnsupportedError above `LIMIT`.
+        A release of the copy's tensors, or a change of its nodes, leaves `value` intact. A value without tensors or
+        graphs, such as None, is returned itself. Raises LimitError above the limit `inlined`.
         """
         if isinstance(value, Constant):
             return value.copy()
@@ -230,6 +249,7 @@ class _Copy:
         return GraphNode(node.operator, node.inputs, node.outputs, attributes, *names)
 
     def name(self, name: str, scope: Dict[str, str]) -> str:
+        """Return the name in the copy of a name in the body. A new name is added to `scope`. "" stays ""."""
         if name and name not in scope:
             scope[name] = self.inliner.names.fresh("%s/%s" % (self.call, name))
         return scope.get(name, "")

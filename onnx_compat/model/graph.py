@@ -63,7 +63,7 @@ class GraphNode:
         return {"node": self.name, "operator": operator, "opset": self.opset if self.opset > 0 else None}
 
     def subgraphs(self) -> "Iterator[Graph]":
-        """Yield the graphs in the attributes: branches and loop bodies. Graphs inside of these graphs are not included."""
+        """Yield the graphs in the attributes: branches and loop bodies. Graphs inside of these graphs are left out."""
         for value in self.attributes.values():
             if isinstance(value, Graph):
                 yield value
@@ -120,7 +120,10 @@ class Graph:
 
     @property
     def names(self) -> Set[str]:
-        """The names of all values that this graph defines: inputs, initializers, node outputs. Subgraphs do not count."""
+        """The names of all values that this graph defines: inputs, initializers, node outputs.
+
+        Values that subgraphs define are not included.
+        """
         defined = {port.name for port in self.inputs} | set(self.initializers)
         for node in self.nodes:
             defined.update(node.outputs)

@@ -16,7 +16,7 @@ Array = Any  # a numpy array: the stubs of numpy 1.16 to 2.x differ
 class Initializer:
     """A stored constant of a graph: its name, dtype and shape. `array` decodes the elements anew at each call.
 
-    - read: the function that decodes the elements to a carrier array.
+    - read: an argument of the constructor, a function that decodes the elements to a carrier array.
     - nbytes: the size of the carrier array in bytes.
     """
 
@@ -72,7 +72,10 @@ class Initializer:
 
 
 class Constant:
-    """A tensor in an attribute: an array, or a tensor of a file that `array` decodes at each access."""
+    """A tensor in an attribute: an array, or a tensor of a file that `array` decodes at each access.
+
+    The constructor takes a carrier array; `of` takes a tensor of a file.
+    """
 
     __slots__ = ("_array", "_stored", "dtype", "name", "shape")
 

@@ -86,6 +86,11 @@ def _serialise(proto: "onnx.ModelProto") -> bytes:
 
 
 def _read_file(path: object, folder: Optional[Folder]) -> Model:
+    """Return the model in the file at `path`. `folder`: as for `_read_model`; None: the folder of the path.
+
+    Raises InputError if `path` is no str, and InvalidModelError if the file cannot be read. Raises the errors of
+    `_read_model` too.
+    """
     if not isinstance(path, str) or "\0" in path:
         raise InputError("%r is no path in text" % (path,), hint="give a str")
     if not os.path.isfile(path):
@@ -119,6 +124,11 @@ def _no_file_error(path: str) -> InvalidModelError:
 
 
 def _read_model(source: Source, folder: Optional[Folder], source_argument: ModelSource) -> Model:
+    """Return the model in the bytes of `source`, checked, sorted and inlined.
+
+    `folder`: the folder of the external data, or None. `source_argument`: the argument of `load`, for `Model.source`.
+    Raises InvalidModelError, UnsupportedError and LimitError as `load` does.
+    """
     if not source.size:
         raise InvalidModelError("the model is empty: there are no bytes", hint="export or copy it again")
     record, unknown = parse(source, MODEL)

@@ -11,7 +11,7 @@ LENGTH = 200
 
 
 class Names:
-    """A set of names in use, from which `fresh` makes unused names."""
+    """A set of names in use. `fresh` makes a name that is not in the set, and adds it."""
 
     def __init__(self, used: Iterable[str] = ()) -> None:
         self._used: Set[str] = set(used)

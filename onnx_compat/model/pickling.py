@@ -16,7 +16,7 @@ _HINT = "pass the path of the model, and load it in each process"
 def reduce_model(model: Model) -> Tuple[Callable[..., Model], Tuple[Any, ...]]:
     """Return the pickle of a model: the function `load`, and its argument, the bytes of an ONNX file.
 
-    The bytes hold the weights, with external data, and inlined functions. The model's path is not kept.
+    The bytes hold all weights, those of external data too. Functions stay inlined. The model's path is not kept.
 
     Raises UnsupportedError if the bytes would exceed 2 GB, or if one file cannot hold the nodes (see `extract`). Raises
     InvalidModelError if a weight cannot be read.

@@ -37,7 +37,9 @@ class Function(NamedTuple):
 
 
 class Reader:
-    """Convert decoded messages to objects of `onnx_compat.model`. `folder` has the external data, if any.
+    """Convert the decoded messages of one model to objects of `onnx_compat.model`.
+
+    `folder`: the folder of the model's external data, or None.
 
     A node gets the opset -1, and a node without a name the name "<operator>_<index>".
     """
@@ -122,9 +124,10 @@ class Reader:
 
 
 def _tensor_type(record: Message) -> Tuple[Optional[DType], Optional[Tuple[Any, ...]]]:
-    """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, shape or size. A symbolic size is a str.
+    """Return (dtype, shape) of a tensor type, with None for an undeclared dtype, shape or size.
 
-    A negative size and the symbol "?" count as undeclared. Raises UnsupportedError for an unknown dtype.
+    A symbolic size is a str. A negative size and the symbol "?" count as undeclared. Raises UnsupportedError for an
+    unknown dtype.
     """
     dtype = DType.of(record.elem_type) if record.elem_type else None
     if record.shape is None:

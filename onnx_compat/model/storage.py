@@ -22,7 +22,7 @@ def stored_size(dtype: DType, count: int) -> int:
 def decode_elements(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
     """Decode raw_data, a uint8 array of the exact size, to a read-only carrier array, if possible a view of the bytes.
 
-    Every dtype but string has this form. In a bool, every byte but 0 is True.
+    Every dtype but string can be decoded. In a bool, every byte but 0 is True.
     """
     count = int(np.prod(shape, dtype=np.int64))
     if dtype.kind == "b":
@@ -43,7 +43,7 @@ def decode_elements(data: Array, dtype: DType, shape: Tuple[int, ...]) -> Array:
 def encode_elements(array: Array, dtype: DType) -> bytes:
     """Return the bytes of raw_data for a carrier array of any shape: little endian, and packed below 8 bits.
 
-    Every dtype but string has this form. Small floats are rounded to values of the dtype.
+    Every dtype but string can be encoded. Numbers are rounded to the values of a float dtype that numpy lacks.
     """
     if dtype.format is not None:
         codes = dtype.format.encode(array, saturate=False)  # infinity stays infinity

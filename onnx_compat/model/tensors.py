@@ -74,7 +74,7 @@ def _dtype(number: int, where: str) -> DType:
 
 
 def _shape(dims: Sequence[Any], dtype: DType, where: str) -> Tuple[Tuple[int, ...], int]:
-    """Return the shape and the number of elements.
+    """Return (shape, number of elements) for the sizes `dims`. `where`: a text that names the tensor in errors.
 
     Raises InvalidModelError for a negative size or more bytes than an address can count, and UnsupportedError for more
     dimensions than numpy takes.
@@ -188,8 +188,8 @@ def read_sparse(record: Message, folder: Optional[Folder], name: str = "", befor
     - The dtype of the indices is not int64.
     - The indices are out of range, repeated, or not in ascending (row-major) order.
 
-    Raises LimitError if the dense array, and the `before` bytes of those that were read before, exceed the limit
-    `sparse_bytes`. Raises the errors of `read_dense` for the values and the indices.
+    Raises LimitError if the bytes of the dense array exceed the limit `sparse_bytes`, together with `before`: the bytes
+    of the sparse tensors that were read before. Raises the errors of `read_dense` for the values and the indices.
     """
     if record.values is None or record.indices is None:
         raise InvalidModelError("a sparse tensor lacks its values or its indices")

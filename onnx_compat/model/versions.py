@@ -28,7 +28,10 @@ PREVIEW = "ai.onnx.preview"
 
 
 class Release(NamedTuple):
-    """A release of onnx: its version, the IR version that it writes, and the newest opset of each domain."""
+    """A release of onnx: its version, the IR version that it writes, and the newest opset of each domain.
+
+    The opset 0 stands for a domain that the release lacks.
+    """
 
     onnx: str
     ir: int
@@ -142,7 +145,7 @@ def ir_for(opsets: Mapping[str, int], dtypes: Iterable[DType] = (), floor: int =
 def check_versions(versions: Mapping[str, int]) -> None:
     """Raise UnsupportedError for a version of a standard domain that is too new, and InvalidModelError for one below 1.
 
-    `versions`: domain -> version. The domain of ai.onnx must be "" (see `normalise`). Other domains pass.
+    `versions`: domain -> version. The domain of ai.onnx must be "" (see `normalise`). Other domains are not checked.
     """
     for domain, version in versions.items():
         if version < 1 and domain in NEWEST:

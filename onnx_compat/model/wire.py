@@ -29,7 +29,8 @@ FieldValue = Any
 
 #: The largest depth of nested messages: the limit of protobuf itself.
 DEPTH = 100
-#: A message or a payload of fewer bytes is read with others in a block; a longer payload is read into an array of its own.
+#: A message or a payload of fewer bytes is read with others in a block; a longer payload is read into an array of its
+#: own.
 READ = 1 << 16
 #: The number of bytes in a block of a file.
 _BLOCK = READ
@@ -40,7 +41,7 @@ _NOT_ONNX = "check that the file is an ONNX model and that it was copied or down
 
 
 class Source:
-    """The bytes of a model, which can be indexed, and taken as arrays."""
+    """The bytes of a model. `data` can be sliced, `size` is the number of bytes, and `take` returns arrays."""
 
     def __init__(self, data: Bytes, size: int) -> None:
         self.data = data
@@ -62,7 +63,10 @@ class BytesSource(Source):
 
 
 class FileSource(Source):
-    """An open file of `size` bytes, read while it is parsed. `take` returns copies, which stay after the file is closed."""
+    """An open file of `size` bytes, read while it is parsed.
+
+    `take` returns copies, which stay valid after the file is closed.
+    """
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         super().__init__(_FileBytes(self), size)
@@ -80,9 +84,10 @@ class FileSource(Source):
         return array
 
     def part(self, start: int, stop: int) -> "Tuple[Source, int, int]":
-        """Return (source, start, stop) with the same bytes: a block in memory if they are few, else this source.
+        """Return (source, start, stop) with the bytes from `start` to `stop` of the file.
 
-        Raises InvalidModelError if the file is shorter now. The last block that was read is kept for later calls.
+        The returned source is a block in memory for fewer than `READ` bytes, else this source. The last block that was
+        read is kept for later calls. Raises InvalidModelError if the file is shorter now.
         """
         if stop - start >= READ:
             return self, start, stop
@@ -248,6 +253,11 @@ def _decode(
 
 
 def _value(message: Type[Message], field: Field, wire: int, source: Source, start: int, stop: int) -> FieldValue:
+    """Return the value of a field whose content is source[start:stop]. `wire`: its wire type.
+
+    `message` is the class of the field's message, for errors. Raises InvalidModelError for a wire type that does not
+    fit the kind of the field, and for damaged content.
+    """
     read = _READERS.get((field.kind, wire))
     if read is None:
         raise _damaged_error(message, "field '%s' has the wrong wire type (%d)" % (field.name, wire))
@@ -258,6 +268,7 @@ def _value(message: Type[Message], field: Field, wire: int, source: Source, star
 
 
 def _store(values: Dict[str, FieldValue], field: Field, value: FieldValue) -> None:
+    """Set a field in `values`, or append to its list if the field is repeated."""
     if not field.many:
         values[field.name] = value
     elif field.name in values:

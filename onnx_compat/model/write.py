@@ -82,6 +82,10 @@ def node_proto(node: GraphNode) -> Proto:
 
 
 def _opsets(graph: Graph, imported: Dict[str, int]) -> Dict[str, int]:
+    """Return domain -> opset of the nodes of a graph. Without nodes: the entry of ai.onnx in `imported`, if any.
+
+    Raises UnsupportedError if two nodes have different opsets of one domain.
+    """
     versions: Dict[str, int] = {}
     for node in graph.walk():
         if versions.setdefault(node.domain, node.opset) != node.opset:
@@ -132,6 +136,10 @@ class _Writer:
         )
 
     def attribute(self, name: str, value: AttributeValue, node: GraphNode) -> Any:
+        """Return an attribute of `node` as an AttributeProto. In a list of ints and floats, all become floats.
+
+        Raises ConversionError for a value of an unknown type, an empty list that is no `Empty`, and a mixed list.
+        """
         import onnx
 
         make: Any = onnx.AttributeProto
@@ -199,6 +207,7 @@ class _Writer:
         return proto
 
     def number(self, dtype: Optional[DType]) -> int:
+        """Return the number of a dtype in ONNX, and add the dtype to `dtypes`. None gives 0."""
         if dtype is None:
             return 0
         self.dtypes.add(dtype)

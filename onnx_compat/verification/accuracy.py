@@ -1,8 +1,8 @@
 """Accuracy of a quantised file or model: figures for each output, and the verdict without a tolerance.
 
 Quantisation changes the numbers, so the elements do not agree within the default tolerance. A floating point output is
-judged by its signal-to-noise ratio, 10 log10(sum expected^2 / sum (got - expected)^2). The ratio must reach a value in dB:
-see `criterion`. Any other output is judged by the share of equal elements. A tolerance replaces both criteria.
+judged by its signal-to-noise ratio, 10 log10(sum expected^2 / sum (got - expected)^2). The ratio must reach a value in
+dB: see `criterion`. Any other output is judged by the share of equal elements. A tolerance replaces both criteria.
 """
 
 import math
@@ -43,7 +43,7 @@ class Accuracy(NamedTuple):
 
 
 def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue) -> Comparison:
-    """Return a comparison of two tensors with its field `accuracy` set.
+    """Return `comparison`, the comparison of `got` with `want`, with its field `accuracy` set.
 
     - float16, float32 and float64: the figures of `_measure_floats`.
     - Other dtypes: the share of equal elements.
@@ -65,11 +65,11 @@ def measure_accuracy(comparison: Comparison, got: OutputValue, want: OutputValue
 def signal_to_noise(got: np.ndarray, want: np.ndarray) -> float:
     """Return the signal-to-noise ratio of `got` in dB: 10 log10(sum want^2 / sum (got - want)^2).
 
-    `got` and `want` are float64 arrays of one shape. Equal elements and two NaN are no error. Elements of `want` that are
-    not finite are no signal.
+    `got` and `want` are float64 arrays of one shape. Equal elements and two NaN are no error. Elements of `want` that
+    are not finite are no signal.
 
     Return infinity without an error. Return minus infinity for an error without a signal, and for an error that is not
-    finite. No square overflows or vanishes: the ratio of numbers near 1e200 or 1e-200 is that of the same numbers near 1.
+    finite. No square overflows or vanishes: numbers near 1e200 or 1e-200 give the ratio of the same numbers near 1.
     """
     exponent = max(_exponent(got), _exponent(want))
     with np.errstate(all="ignore"):
@@ -120,7 +120,10 @@ def _errors(got: np.ndarray, want: np.ndarray) -> np.ndarray:
 
 
 def _exponent(values: np.ndarray) -> int:
-    """Return the least exponent for which all finite magnitudes are below 2^exponent. Without any but 0: the least."""
+    """Return the least exponent for which all finite magnitudes are below 2^exponent.
+
+    If all finite elements are 0, or no element is finite, return `_LEAST_EXPONENT`.
+    """
     largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
     return math.frexp(largest)[1] if largest else _LEAST_EXPONENT
 

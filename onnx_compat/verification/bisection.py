@@ -82,7 +82,8 @@ def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisecti
     """Find the first pass with which `agrees` becomes False, by binary search. Return a `Bisection`.
 
     - passes: in the order in which they run. Passes that the user leaves out run in no trial.
-    - agrees: converts and verifies with the passes that are not left out; returns whether the outputs agree.
+    - agrees: a function that converts and verifies with the passes that are not left out. It returns whether the
+      outputs agree.
 
     There is no culprit if the outputs agree with all passes, or differ in every trial. The search assumes that the
     outputs stay wrong with every further pass.
@@ -118,7 +119,10 @@ def bisect_passes(passes: Sequence[Pass], agrees: Callable[[], bool]) -> Bisecti
 
 
 class _Search:
-    """The trials of a search for a wrong pass. The result of a trial is cached, so that each trial runs once."""
+    """The trials of one search for a wrong pass. The result of a trial is cached, so that each trial runs once.
+
+    `agrees`: the function of a trial, as for `bisect_passes`. `base`: the names of the passes that the user leaves out.
+    """
 
     def __init__(self, agrees: Callable[[], bool]) -> None:
         self.base = left_out()
@@ -126,7 +130,7 @@ class _Search:
         self._trials: Dict[str, bool] = {}
 
     def agrees_without(self, names: List[str]) -> bool:
-        """Return whether the outputs agree without the passes `names`, and without those that the user leaves out.
+        """Return whether the outputs agree if the passes `names` and the passes in `base` are left out.
 
         A trial of the same names is not repeated.
         """

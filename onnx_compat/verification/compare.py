@@ -63,8 +63,10 @@ def compare(name: str, got: OutputValue, want: OutputValue, rtol: float, atol: f
     """Compare the output `got` with the expected output `want`. Yield comparisons:
 
     - Two sequences of one length, not empty: the comparisons of each pair of elements, named `name[i]`.
-    - Any other two values: one comparison, named `name`. Its verdict is "shape" for sequences of different lengths, and
-      "kind" for two of tensor, sequence and None.
+    - Any other two values: one comparison, named `name`. Its verdict is "shape" for sequences of different lengths. It
+      is "kind" for values of different kinds; the kinds are tensor, sequence and None.
+
+    `rtol` and `atol` are the tolerance.
     """
     if isinstance(got, (list, tuple)) and isinstance(want, (list, tuple)):
         if len(got) != len(want):
@@ -165,7 +167,10 @@ def _is_text(array: np.ndarray) -> bool:
 
 
 def _to_text(array: np.ndarray) -> np.ndarray:
-    """Return a new array of `str` objects. Bytes are decoded as UTF-8, with a replacement character for invalid bytes."""
+    """Return a new array of `str` objects. Bytes are decoded as UTF-8.
+
+    A replacement character stands for invalid bytes.
+    """
     texts: List[str] = [
         item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in array.ravel()
     ]

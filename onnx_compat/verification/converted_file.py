@@ -36,10 +36,13 @@ _INSTALL = {".tflite": "tflite", ".keras": "keras", ".pb": "tf1", "": "tf2"}
 class ConvertedFile:
     """A converted file that a shim has opened. Its inputs and outputs have the names that the model gives them.
 
-    `load` loads the file on the shim.
+    The constructor takes the shim, the path, and a function `load` without arguments that loads the file on the shim.
+    It calls `load` once, and raises the errors of `load`. `run` calls `load` again in a forked process.
 
     Attributes:
         path: The path of the file.
+        shim: The name of the shim.
+        scheme: The `Scheme` of a quantised file; None for any other file.
         inputs: The inputs of the file: name and type.
         outputs: The outputs of the file: name and type.
         input_ports: The same inputs, in the same order, with the `quantization` of integers that stand for reals.
@@ -87,7 +90,10 @@ class ConvertedFile:
         return summarize("ConvertedFile", self.path, self.shim, self.inputs, self.outputs)
 
     def _renew(self) -> object:
-        """Load the file again, and use it from now on. Return the object that the parent of this fork has loaded."""
+        """Load the file again, and use the new object from now on. Return the object that was used before.
+
+        The guard calls this method in a forked process: the parent process has loaded the returned object.
+        """
         loaded = self._compiled
         self._compiled = self._load()[0]
         return loaded

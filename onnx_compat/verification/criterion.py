@@ -1,8 +1,8 @@
 """The criterion of a verification: by a tolerance, by the accuracy of a quantised file, or by either.
 
-A model that quantises as it runs is judged by either, because rounding turns the last digit of a value into a whole step.
-The oracle then shows how much that is: onnxruntime's results without and with its optimisations differ by a ratio, its
-spread.
+A model that quantises as it runs is judged by either, because rounding turns the last digit of a value into a whole
+step. The oracle then shows how much that is: onnxruntime's results without and with its optimisations differ by a
+ratio, its spread.
 """
 
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence
@@ -53,7 +53,8 @@ class Criterion(NamedTuple):
     def used_for(self, comparisons: Sequence[Comparison]) -> "Criterion":
         """Return the criterion that decided on these comparisons of all outputs.
 
-        If the tolerance suffices for each output, this is the tolerance alone.
+        With `or_tolerance`, and if each output agrees within the tolerance, it is the tolerance alone: `fidelity` is
+        None. Otherwise it is this criterion.
         """
         within = self.or_tolerance and all(comparison.ok and not comparison.mismatched for comparison in comparisons)
         return self._replace(fidelity=None) if within else self
@@ -64,11 +65,14 @@ def choose_criterion(
 ) -> Criterion:
     """Return the criterion of a verification.
 
-    - rtol, atol: the tolerance of the user; None: the default. If either is given, the tolerance decides.
-    - scheme: the scheme of a quantised file. Its fidelity decides.
-    - quantises: whether the model quantises as it runs. The tolerance or the accuracy decides: `FIDELITY`.
-    - spread: the lowest SNR in dB between two results of the oracle; None if unknown. An output need not be better than
-      `MARGIN` below the spread, but its SNR must not be negative.
+    - rtol, atol: the tolerance of the user; None: the default. If the user gives either, the tolerance alone decides.
+    - scheme: the scheme of a quantised file, or None. With a scheme, the SNR decides: the least one is its fidelity.
+    - quantises: whether the model quantises as it runs. If so, and without a scheme, an output agrees within the
+      tolerance, or with an SNR of at least `FIDELITY` dB.
+    - spread: the lowest SNR in dB between two results of the oracle; None if unknown. The least SNR is then at most
+      `spread - MARGIN`, or 0 if that is negative.
+
+    Without a scheme, and if the model does not quantise, the tolerance alone decides.
     """
     tolerance = Criterion(
         rtol=TOLERANCE if rtol is None else rtol,

@@ -2,8 +2,8 @@
 
 Open sizes become small numbers; a dimension name has the same size in all inputs. Integers are mostly indices (token
 ids, positions), so they are 0 or 1, which are valid for every table of two rows. 8-bit integers of rank 3 or more are
-images, and take every value. An input whose name says length, shape, size or repeats is ones. One named mask has rows of
-ones and then zeros.
+images, and take every value. An input whose name says length, shape, size or repeats is ones. An input named mask has
+rows of ones and then zeros.
 """
 
 import re
@@ -107,6 +107,7 @@ def _default_size(axis: int, rank: int) -> int:
 
 
 def _generate_tensor(name: str, dtype: DType, shape: Tuple[int, ...], random: np.random.RandomState) -> Any:
+    """Generate an array for the input `name`. Raises `InputError` for an array that is larger than the memory."""
     check_memory("the input '%s' of shape %s" % (name, list(shape)), shape, 8)  # numbers are drawn as float64
     return (
         to_public(dtype.round(_generate_numbers(name, dtype, shape, random)), dtype)

@@ -29,7 +29,7 @@ class Html(str):
     __slots__ = ()
 
 
-class _Subject(NamedTuple):
+class _PageContent(NamedTuple):
     """The content of a page: the report, its model, and the description of the converted file, or None."""
 
     report: Report
@@ -45,7 +45,8 @@ def write_html(
 ) -> Path:
     """Write the page of a report on `model`, or on the file `converted` from it, atomically. Return the page's path.
 
-    If no shim can describe `converted`, the page has no section on the file.
+    If no shim can describe `converted`, the page has no section on the file. Raises InputError if the page cannot be
+    written, or would overwrite the model or the file. Raises the errors of `load` too.
     """
     from onnx_compat import load
     from onnx_compat.inspection.describe import describe
@@ -68,11 +69,11 @@ def write_html(
 
 def render_page(report: Report, model: Model, file: Optional[Description] = None) -> str:
     """Return the HTML page of a report. `file`: the description of the converted file; None leaves its section out."""
-    subject = _Subject(report, model, file)
+    content = _PageContent(report, model, file)
     name = os.path.basename(report.model) or "model"
     body = "".join(
-        part for part in (_render_head(subject, name), _render_layers(report), _render_outputs(report), _render_fused_nodes(report.layers),
-                          _render_fallback_nodes(report), _render_operators(subject), _render_sizes(subject), _render_file(file),
+        part for part in (_render_head(content, name), _render_layers(report), _render_outputs(report), _render_fused_nodes(report.layers),
+                          _render_fallback_nodes(report), _render_operators(content), _render_sizes(content), _render_file(file),
                           _render_conditions(report)) if part
     )  # fmt: skip
     return _PAGE % {"title": _escape("%s: %s" % ("OK" if report.ok else "FAILED", name)), "style": STYLE, "body": body}
@@ -105,6 +106,7 @@ def _escape(value: object) -> str:
 
 
 def _render_section(title: str, *parts: str, ident: str = "") -> str:
+    """Return an HTML section with a heading and its parts. `ident`: the id of the section; "" for no id."""
     mark = ' id="%s"' % ident if ident else ""
     return "<section%s><h2>%s</h2>\n%s</section>\n" % (mark, _escape(title), "".join(parts))
 
@@ -141,6 +143,7 @@ def _render_code(value: object) -> Html:
 
 
 def _render_verdict(good: bool, text: str) -> Html:
+    """Return a text after a check mark if `good`, else after a cross."""
     return Html('<span class="%s"><b aria-hidden="true">%s</b> %s</span>' % (
         "pass" if good else "fail", "&#10003;" if good else "&#10007;", _escape(text)))  # fmt: skip
 
@@ -161,12 +164,12 @@ def _render_type(dtype: str, shape: Sequence[Any]) -> Html:
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------
-def _render_head(subject: _Subject, name: str) -> str:
+def _render_head(content: _PageContent, name: str) -> str:
     """Return the head of the page: the name of the model, the verdict, and the tiles with figures."""
-    report = subject.report
+    report = content.report
     tiles = "".join(
         "<li><span class=big>%s</span><span>%s</span></li>" % (_escape(figure), _escape(label))
-        for figure, label in _iterate_tiles(subject)
+        for figure, label in _iterate_tiles(content)
     )
     layers = report.layers
     blame = (
@@ -178,9 +181,9 @@ def _render_head(subject: _Subject, name: str) -> str:
     )  # fmt: skip
 
 
-def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
+def _iterate_tiles(content: _PageContent) -> Iterator[Tuple[Any, str]]:
     """Yield a (figure, label) pair for each tile at the top of the page. A fact that is not known has no tile."""
-    report, file = subject.report, subject.file
+    report, file = content.report, content.file
     yield "%d of %d" % (sum(output.ok for output in report.outputs), len(report.outputs)), "outputs agree"
     if report.layers is not None:
         layers = report.layers.layers
@@ -188,7 +191,7 @@ def _iterate_tiles(subject: _Subject) -> Iterator[Tuple[Any, str]]:
         yield report.layers.culprit or "none", "node that is wrong"
     facts = file.facts if file is not None else {}
     if "operators" in facts:
-        yield facts["operators"], "operators, for %d nodes" % sum(subject.model.operators().values())
+        yield facts["operators"], "operators, for %d nodes" % sum(content.model.operators().values())
     if "bytes" in facts:
         yield _format_bytes(facts["bytes"]), "file"
     if facts.get("delegate"):
@@ -304,9 +307,9 @@ def _render_fallback_nodes(report: Report) -> str:
     )
 
 
-def _render_operators(subject: _Subject) -> str:
+def _render_operators(content: _PageContent) -> str:
     """Return the section with the number of each operator of the model, and of the converted file."""
-    counts = sorted(subject.model.operators().items(), key=lambda item: (-item[1], item[0]))
+    counts = sorted(content.model.operators().items(), key=lambda item: (-item[1], item[0]))
     most = max((count for _, count in counts), default=1)
     rows: List[List[Any]] = [
         ["%s::%s" % (domain, name) if domain else name, opset, count, Html(draw_bar(count, most))]
@@ -314,7 +317,7 @@ def _render_operators(subject: _Subject) -> str:
     ]
     parts = ["<div><h3>Of the model</h3>%s</div>" % _render_table("Nodes", ("operator", ">opset", ">nodes", ""), rows)]
     file_counts: List[Dict[str, Any]] = (
-        subject.file.tables.get("operator_counts", []) if subject.file is not None else []
+        content.file.tables.get("operator_counts", []) if content.file is not None else []
     )
     if file_counts:
         most = max(row["count"] for row in file_counts)
@@ -327,13 +330,13 @@ def _render_operators(subject: _Subject) -> str:
     return _render_section("Operators", '<div class="pair">%s</div>' % "".join(parts), ident="operators")
 
 
-def _render_sizes(subject: _Subject) -> str:
+def _render_sizes(content: _PageContent) -> str:
     """Return the section of the largest tensors of the converted file, as its description lists them.
 
     Without a description that lists tensors, the section has the model's 15 largest weights. Return "" if the model has
     no weights either.
     """
-    tensors: List[Dict[str, Any]] = subject.file.tables.get("largest_tensors", []) if subject.file is not None else []
+    tensors: List[Dict[str, Any]] = content.file.tables.get("largest_tensors", []) if content.file is not None else []
     columns = ("tensor", "kind", "type", "read for", ">bytes", "")
     if tensors:
         rows = [
@@ -347,7 +350,7 @@ def _render_sizes(subject: _Subject) -> str:
             for row in tensors
         ]
     else:
-        weights = sorted(subject.model.graph.initializers.items(), key=lambda item: (-item[1].nbytes, item[0]))
+        weights = sorted(content.model.graph.initializers.items(), key=lambda item: (-item[1].nbytes, item[0]))
         rows = [
             [_render_code(name), "constant", _render_type(str(weight.dtype), weight.shape), "", weight.nbytes]
             for name, weight in weights[:_LARGEST]

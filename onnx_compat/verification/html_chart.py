@@ -93,7 +93,10 @@ def _power_of_error(layer: Layer) -> Tuple[float, bool]:
 
 
 def _describe_error(layer: Layer) -> str:
-    """Format the relative error of a layer as text: "relative error 0.01". Without a signal-to-noise ratio, the verdict."""
+    """Format the relative error of a layer as text: "relative error 0.01".
+
+    A layer without a signal-to-noise ratio gives the text of its verdict.
+    """
     if layer.snr is None:
         return format_verdict(layer.comparison)
     if layer.snr == math.inf:
@@ -113,7 +116,10 @@ def _format_power(power: int) -> str:
 
 
 def _label_interval(count: int) -> int:
-    """Return n, so that labels at the first layer and at each n-th of `count` layers are about 18 at most."""
+    """Return the number of layers from a label of the chart to the next label. It gives about 18 labels at most.
+
+    `count`: the number of layers. Above 36000 layers, there are more labels.
+    """
     intervals: List[int] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     return next((interval for interval in intervals if count / interval <= 18), 2000)
 

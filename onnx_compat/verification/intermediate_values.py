@@ -33,7 +33,8 @@ def expected_values(model: Model, inputs: Values, oracle: Optional[str]) -> Tupl
     """Run the model on the oracle. Return (values by name, the oracle's answer).
 
     The values are the inputs, and the outputs of every node. The answer's `outputs` are the outputs of every node too.
-    `oracle` is as for `run_oracle`, which raises the errors. A model that quantises as it runs is not optimised.
+    `oracle` is as for `run_oracle`, which raises the errors. onnxruntime runs a model that quantises as it runs without
+    its optimisations.
     """
     exposed = _expose_all_values(model)
     answer = run_oracle(exposed, inputs, oracle, optimised=not quantizing_nodes(model))

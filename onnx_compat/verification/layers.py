@@ -92,7 +92,10 @@ def examine_layers(
 
 
 def _unnamed_notes(model: Model, layers: List[Layer], gone: List[MissingValue]) -> List[str]:
-    """Return a list with a note if only outputs of the model were compared, and a value in `gone` was fused; else []."""
+    """Return a list with a note if only outputs of the model were compared, and a value in `gone` was fused.
+
+    Otherwise return an empty list.
+    """
     outputs = {port.name for port in model.graph.outputs}
     if not layers or any(layer.value not in outputs for layer in layers):
         return []

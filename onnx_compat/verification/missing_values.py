@@ -44,7 +44,7 @@ class MissingValues:
         ]
 
     def fused_nodes(self, node: GraphNode) -> List[str]:
-        """Return the names of the nodes that the file computes in one op: `node` first, then the nodes fused with it.
+        """Return the names of the nodes that the file computes together: `node` first, then the nodes fused with it.
 
         The fused nodes are the direct and indirect producers of the inputs of `node`. The search stops at values that
         the file holds, and at values that are known before the model runs.

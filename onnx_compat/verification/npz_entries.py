@@ -57,7 +57,9 @@ def _list_array(items: Any) -> np.ndarray:
 
 
 def restore_values(arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]:
-    """Return the values that `flatten_values` gave these entries, by name. The entries may be in any order.
+    """Return value name -> value for the entries of a .npz file: the inverse of `flatten_values`.
+
+    `arrays`: entry name -> array, in any order.
 
     Raises InputError if an index of a sequence is missing, or if two entries contradict each other.
     """
@@ -91,9 +93,12 @@ def _insert(tree: Dict[Any, Any], steps: List[Any], array: np.ndarray, entry: st
 
 
 def _build(name: str, tree: Dict[Any, Any]) -> Any:
-    """Return the value of nested dicts: a list, a dict or None. The keys of a dict are indices, or marks.
+    """Return the value that is stored as the nested dicts `tree`: a list for a sequence, a dict for a map, or None.
 
-    Raises InputError for marks beside indices, for a gap in the indices, and for a map with more keys or more values.
+    The keys of `tree` are the indices of a sequence, or marks such as "[none]". `name`: the value's name, for errors.
+
+    Raises InputError for marks beside indices, and for a gap in the indices. Raises InputError also for a map whose
+    numbers of keys and of values differ.
     """
     keys = set(tree)
     if keys == {_NONE}:

@@ -13,13 +13,17 @@ __all__ = ["OnnxFile", "open_onnx"]
 
 
 class OnnxFile:
-    """An .onnx file that runs on an oracle.
+    """An .onnx file that runs on an oracle: on onnxruntime, or on a shim.
+
+    The constructor takes the path and the name of a shim. None instead of a shim: onnxruntime, or the reference if
+    onnxruntime is not installed or cannot run the file. The constructor raises the errors of `load`.
 
     Attributes:
         path: The path of the file.
         inputs: The inputs of the file: name and type.
         outputs: The outputs of the file: name and type.
-        shim: What runs the file: "onnxruntime", or the name of a shim.
+        shim: The name of the given shim; "onnxruntime" without a shim, also if the reference runs the file.
+        scheme: None, as for every file that is not quantised.
     """
 
     #: An .onnx file is not quantised by `convert`.
@@ -36,7 +40,8 @@ class OnnxFile:
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """Run the file, and return its outputs. `inputs`: a dict by name, or a list in the order of the file.
 
-        Raises InputError if an input is missing or does not fit. Raises UnsupportedError if nothing here can run the file.
+        A dict may have names that the file lacks, which are ignored. Raises InputError if an input is missing or does
+        not fit. Raises UnsupportedError if the oracle cannot run the file.
         """
         names = [port.name for port in self._model.inputs]
         if isinstance(inputs, Mapping):

@@ -33,13 +33,13 @@ def run_oracle(model: Model, inputs: Dict[str, Any], oracle: Optional[str], opti
     """Run the model on an oracle, and return the oracle's answer. `oracle`: "onnxruntime", the name of a shim, or None.
 
     - None: onnxruntime, or the reference if onnxruntime cannot be imported or cannot run the model. A note of the
-      answer then says why. The errors of the reference pass.
+      answer then says why. Raises the errors of the reference.
     - "onnxruntime": raises MissingDependencyError if it cannot be imported, UnsupportedError if it cannot run the
       model.
-    - The name of a shim: the errors of `prepare` and of the run pass.
+    - The name of a shim: raises the errors of `prepare` and of `Runnable.run`.
 
-    `optimised`: False lets onnxruntime run without its optimisations. If it cannot run the model so, it optimises, and a
-    note of the answer says why.
+    `optimised`: False lets onnxruntime run without its optimisations. If it cannot run the model without them, it runs
+    with them, and a note of the answer says why. A shim ignores `optimised`.
     """
     if oracle is not None and oracle != ONNXRUNTIME:
         return Answer("shim " + oracle, _run_on_shim(model, inputs, oracle), [])

@@ -1,7 +1,7 @@
 """Find the nodes that quantise values while the model runs, such as DynamicQuantizeLinear.
 
-A quantiser rounds: a difference in the last digit of its input may become a whole step of its result. The optimisations of
-onnxruntime change the last digits, so that its results with and without them differ by far more than a tolerance.
+A quantiser rounds: a difference in the last digit of its input may become a whole step of its result. The optimisations
+of onnxruntime change the last digits, so that its results with and without them differ by far more than a tolerance.
 """
 
 from typing import Iterator, List, Set
@@ -39,7 +39,7 @@ def _search(graph: Graph, outer_constants: Set[str]) -> Iterator[GraphNode]:
 
 
 def _rounds(node: GraphNode) -> bool:
-    """Whether the operator of a node rounds values to integers."""
+    """Return whether the operator of a node rounds values to integers."""
     if node.operator == "MatMulNBits":
         level = node.attributes.get("accuracy_level", 0)
         return isinstance(level, int) and level >= _LEVEL_OF_INTEGERS

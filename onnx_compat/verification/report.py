@@ -34,8 +34,8 @@ class Report(NamedTuple):
         notes: Remarks on the verdict, such as why onnxruntime was not the oracle.
         layers: The comparison of every node; None if it was not requested.
         fallbacks: A dict from the name of each node that ran outside the framework to the reason.
-        fidelity: The lowest accepted signal-to-noise ratio in dB, if the accuracy decides: for a quantised file, and for
-            a model that quantises as it runs. None if the tolerance decides.
+        fidelity: The lowest accepted signal-to-noise ratio in dB, if the accuracy decides: for a quantised file, and
+            for a model that quantises as it runs. None if the tolerance decides.
         scheme: The kind of quantisation of a quantised file: "int8". None for any other subject.
         oracle_optimised: Whether onnxruntime optimised the model. None if a shim was the oracle.
         oracle_spread: The signal-to-noise ratio in dB between the results of onnxruntime without and with optimisation.
@@ -70,7 +70,7 @@ class Report(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Return one line of text: the verdict, the number of outputs that agree or differ, subject, oracle, criterion."""
+        """Return one line of text: the verdict, how many outputs agree or differ, the subject, oracle and criterion."""
         failed = [output for output in self.outputs if not output.ok]
         counts = "%d of %d outputs" % (len(failed) or len(self.outputs), len(self.outputs))
         verb = "agree" if self.ok else "differ"
@@ -99,9 +99,9 @@ class Report(NamedTuple):
 
         - The report is OK and every output is an empty tensor: nothing but dtypes and shapes was compared.
         - `fidelity` is None: the tolerance.
-        - Otherwise: the lowest SNR and the lowest share of equal elements, each with its limit. Both are those of
-          `failed`; if it is empty, those of the outputs beyond the tolerance; without these, those of all outputs. The
-          text is empty if no accuracy was measured.
+        - Otherwise: the lowest SNR and the lowest share of equal elements, each with its limit, over the outputs in
+          `failed`. If `failed` is empty, over the outputs with an element beyond the tolerance; if no output has such
+          an element, over all outputs. The text is empty if no accuracy was measured.
         """
         if self.ok and all(_is_empty(output) for output in self.outputs):
             return ": the outputs have no elements: nothing was compared but dtypes and shapes"

@@ -242,16 +242,20 @@ def _run_subject(
     channels_last: Sequence[str],
     converted: Union[str, "os.PathLike[str]", None],
 ) -> Union[Outputs, Mapping[str, Any]]:
-    """Run the shim or the converted file, and return its outputs.
+    """Run a subject, which is the shim or the converted file, and return its outputs.
 
-    The result is a dict by name for a `ConvertedFile`, and for a `Bundle` if `channels_last` has names. Otherwise it
+    The result is a dict by name for a `ConvertedFile`, and for any subject if `channels_last` has names. Otherwise it
     is an `Outputs`.
 
     The inputs named in `channels_last` are transposed to the layout of the file. The outputs are transposed back. For a
     `ConvertedFile`, inputs are converted to the dtypes of the file (`to_ports`), and outputs to those of the model.
 
-    Errors of the run pass. For a file, an InputError gets the hint of `input_hint`, if there is a hint. For a
-    `ConvertedFile`, an UnsupportedError gets the text of `add_refused_operator`.
+    Raises the errors of the run, with these changes:
+
+    - InputError of a `ConvertedFile` or an `OnnxFile`: its hint becomes that of `input_hint`, if this is not None.
+    - UnsupportedError of a `ConvertedFile`: `add_refused_operator` extends its reason.
+
+    `converted`: the path of the converted file; None for a shim.
     """
     feed = port_layout.move_channels(feeds.values, channels_last, "last")
     if isinstance(runnable, ConvertedFile):
@@ -284,8 +288,8 @@ def _is_fixed(info: ValueInfo) -> bool:
 def _ask_oracle(model: Model, feed: Dict[str, Any], oracle: Optional[str], optimised: bool) -> Answer:
     """Return the answer of the oracle for generated inputs of a model with open sizes. Arguments: see `run_oracle`.
 
-    Raises InputError if the sizes may be why the oracle refuses them: the reference refuses them too, although it can
-    run every node of the model. Any other error of the oracle passes.
+    Raises InputError if the sizes may be why the oracle refuses the inputs: the reference refuses these inputs too,
+    although it can run every node of the model. Any other error of the oracle is raised unchanged.
     """
     try:
         return run_oracle(model, feed, oracle, optimised=optimised)
@@ -303,7 +307,7 @@ def _ask_oracle(model: Model, feed: Dict[str, Any], oracle: Optional[str], optim
 
 
 def _is_refused(model: Model, feed: Dict[str, Any]) -> bool:
-    """Whether the reference can run every node of the model, and refuses these inputs: it runs them, and raises."""
+    """Return whether the reference raises an error for these inputs, although it can run every node of the model."""
     from onnx_compat import support
 
     if any(node.status not in ("native", "composed") for node in support(model, shim=REFERENCE)):
@@ -331,7 +335,7 @@ def _select_inputs(inputs: Inputs, model: Model, seed: int, dims: Optional[Mappi
     - `inputs` is a sequence that is longer than the list of the model's inputs.
     - The .npz file is not readable, or lacks a required input (see `load_inputs`).
 
-    Errors of `generate` pass.
+    Raises the errors of `generate` too, if it generates the inputs.
     """
     if inputs is None:
         return _Feeds(generate(model.inputs, seed, dims), seed)
@@ -362,9 +366,9 @@ def _order_outputs(
 
 
 def _describe_input(name: str, value: OutputValue) -> FedInput:
-    """Return the name, the dtype and the shape of an input: for a sequence "sequence" and (length,), for None "none" and ().
+    """Return the name, the dtype and the shape of an input. The dtype of every array of strings is "string".
 
-    The dtype of every array of strings is "string".
+    A sequence has the dtype "sequence" and the shape (length,). None has the dtype "none" and the shape ().
     """
     if value is None or isinstance(value, (list, tuple)):
         return FedInput(name, "sequence" if value is not None else "none", (len(value),) if value is not None else ())

@@ -3,9 +3,16 @@
 from typing import Any, Optional, Sequence
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+import pytest
+from onnx import TensorProto, defs, helper, numpy_helper
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+
+
+def require_opset(opset: int) -> None:
+    """Skip the test if the installed onnx does not know the opset: an older release of onnx has no schemas of it."""
+    if opset > defs.onnx_opset_version():
+        pytest.skip("the installed onnx lacks opset %d" % opset)
 
 
 def value(name: str, shape: Optional[Sequence[Any]] = None, dtype: int = FLOAT) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 import numpy as np
 import onnx
 import pytest
-from building import FLOAT, model, node, value
+from building import FLOAT, model, node, require_opset, value
 from onnx import helper, numpy_helper
 
 import onnx_compat
@@ -139,7 +139,20 @@ def test_external_data_of_a_source_elsewhere_is_copied(path: str, tmp_path: Path
         onnx_compat.convert(tmp_path / "a.onnx", folder / "c.onnx", opset=13, external_data="keep")
 
 
+def test_functions_are_inlined_where_the_format_has_none() -> None:
+    function = helper.make_function(
+        "my", "f", ["a"], ["b"], [node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 15)]
+    )
+    call = [node("f", ["x"], ["y"], domain="my")]
+    proto = model(call, [value("x", [2])], [value("y", [2])], {}, 15, [helper.make_opsetid("my", 1)])
+    proto.functions.append(function)
+    older = retarget(proto, 13)
+    assert not older.functions
+    assert [entry.op_type for entry in older.graph.node] == ["Relu"]
+
+
 def test_functions_are_kept_where_the_format_has_them() -> None:
+    require_opset(20)
     body = [
         node("Constant", [], ["axes"], value_ints=[-1]),
         node("ReduceMax", ["a", "axes"], ["b"]),
@@ -180,6 +193,7 @@ def branches() -> Any:
 
 @pytest.mark.parametrize("opset", [8, 11, 17, 20])
 def test_subgraphs_are_retargeted(opset: int) -> None:
+    require_opset(opset)
     result = retarget(branches(), opset)
     for condition in (True, False):
         feed = {"x": X, "c": np.asarray(condition)}
@@ -249,6 +263,7 @@ def test_options_of_onnx_files_are_for_onnx_files_only(path: str, tmp_path: Path
 
 
 def test_a_type_that_the_target_lacks_is_named_with_its_node(tmp_path: Path) -> None:
+    require_opset(19)
     cast = node("Cast", ["x"], ["y"], name="to eight bits", to=onnx.TensorProto.FLOAT8E4M3FN)
     proto = model([cast], [value("x", [2])], [value("y", [2], onnx.TensorProto.FLOAT8E4M3FN)], opset=19)
     with pytest.raises(UnsupportedError, match="float8e4m3fn"):

@@ -5,8 +5,7 @@ from typing import Any, List
 import numpy as np
 import onnx
 import pytest
-from building import INT64, model, node, value
-from onnx import defs
+from building import INT64, model, node, require_opset, value
 
 import onnx_compat
 from onnx_compat.retarget.conversion import retarget
@@ -30,8 +29,7 @@ CASES += [
 @pytest.mark.parametrize("target", [9, 12])
 @pytest.mark.parametrize(("built", "data", "axes"), CASES, ids=lambda part: getattr(part, "op_type", None))
 def test_axes_may_be_known_at_run_time_only(built: Any, data: np.ndarray, axes: Any, target: int) -> None:
-    if defs.onnx_opset_version() < 18:
-        pytest.skip("the installed onnx lacks opset 18")
+    require_opset(18)
     onnxruntime = pytest.importorskip("onnxruntime")
     source = model(
         [built], [value("x", list(data.shape)), value("a", [len(axes[0])], INT64)], [onnx.ValueInfoProto(name="y")],
@@ -53,8 +51,7 @@ def test_axes_may_be_known_at_run_time_only(built: Any, data: np.ndarray, axes: 
     ids=["Pad", "Split"],
 )
 def test_pads_and_sizes_may_be_known_at_run_time_only(built: Any, names: Any) -> None:
-    if defs.onnx_opset_version() < 19:
-        pytest.skip("the installed onnx lacks opset 19")
+    require_opset(19)
     ports = [value("x", [2, 3, 4]), *(value(name, [len(numbers)], INT64) for name, numbers in names.items())]
     source = model([built], ports, [onnx.ValueInfoProto(name=name) for name in built.output], opset=19)
     result = retarget(source, 11)

@@ -1,4 +1,4 @@
-"""Manifest: the contents of a bundle, stored as its `manifest.json`. A manifest is untrusted: every field is checked."""
+"""Manifest: the contents of a bundle, stored as `manifest.json`. A manifest is untrusted: every field is checked."""
 
 import json
 import os
@@ -269,7 +269,7 @@ def locate_members(archive: zipfile.ZipFile, size: int) -> Tuple[Manifest, Dict[
     - Two parts share a file, or a part lists a file twice.
     - A file of a part is missing, or its size differs from that in the manifest.
 
-    Errors of `parse_manifest` and of zipfile pass.
+    Raises the errors of `parse_manifest` and of zipfile too.
     """
     members = {info.filename: info for info in archive.infolist()}
     if len(members) != len(archive.infolist()):

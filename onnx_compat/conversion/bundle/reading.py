@@ -48,7 +48,7 @@ def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dic
     """Open a bundle and yield (zip archive, manifest, {file name: zip entry}), after the checks of `locate_members`.
 
     Errors of the checks and of the block are converted: an OSError becomes an InputError, and an error of damaged data
-    (in `_BROKEN`) becomes an InvalidModelError. An OnnxCompatError passes, with the path appended to its reason.
+    (in `_BROKEN`) becomes an InvalidModelError. An OnnxCompatError is raised with the path appended to its reason.
     """
     try:
         size = os.path.getsize(path)
@@ -64,7 +64,12 @@ def _open_bundle(path: StrPath) -> Iterator[Tuple[zipfile.ZipFile, Manifest, Dic
 
 
 class _FilePart(NamedTuple):
-    """A part of a bundle that the shim runs, from a file in the format of the framework."""
+    """A part of a bundle that the shim runs, from a file in the format of the framework.
+
+    - entry: the part as the manifest lists it.
+    - compiled: the object that runs the file.
+    - inputs, outputs: the ports of the file.
+    """
 
     entry: PartEntry
     compiled: Compiled
@@ -113,13 +118,13 @@ class _FallbackPart(NamedTuple):
 class Bundle:
     """A loaded bundle; `run` computes the outputs of the model. The parts are unpacked into a temporary folder.
 
-    `find` takes a format and returns the shim that loads files of this format. `find` is not called if every part runs
-    in the fallback.
+    The constructor takes the path and a function `find`, which takes a format and returns the shim that loads files of
+    this format. `find` is not called if every part runs in the fallback.
 
     - Raises InputError if the file cannot be read.
     - Raises InvalidModelError if the bundle is damaged.
     - Raises UnsupportedError for an unknown dtype in the manifest.
-    - An OnnxCompatError of `find`, or of loading a part, passes with the path in its reason.
+    - Raises the OnnxCompatError of `find`, or of loading a part, with the path appended to its reason.
     """
 
     def __init__(self, path: StrPath, find: Callable[[str], Shim]) -> None:
@@ -168,8 +173,8 @@ class Bundle:
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """Compute the outputs of the model. Return the outputs, by index and by name.
 
-        `inputs`: a dict by name, a list or tuple in the order of the model's inputs, or the array of the only input. All
-        inputs are needed.
+        `inputs`: a dict by name, a list or tuple in the order of the model's inputs, or the array of the only input.
+        All inputs are needed.
 
         Raises InputError if an input is missing, unknown, or does not fit its declared type. Raises UnsupportedError
         for an array of a dtype that ONNX lacks. An error of a part is raised as an OnnxCompatError.
@@ -188,7 +193,7 @@ class Bundle:
         )
 
     def _renew(self) -> object:
-        """Unpack and load the parts again. Return those that the parent of this forked process has loaded."""
+        """Unpack and load the parts again, in a forked process. Return the parts that the parent process has loaded."""
         parts = self._parts
         self._open()
         return parts
@@ -197,7 +202,7 @@ class Bundle:
         """Run every part. Return value name -> value, for the inputs of the model and the outputs of all parts.
 
         `inputs` has the form that `run` takes. The values have the form that `run` returns. The errors are those of
-        `run`, except that an error of a part passes unchanged.
+        `run`, except that an error of a part is raised unchanged.
         """
         values = self._values(check_feed(inputs, self.inputs, [port.name for port in self.inputs]))
         return {name: to_public_value(value) for name, value in values.items()}
@@ -217,7 +222,7 @@ class Bundle:
         - Raises KeyError if an input of the part is missing in `given`.
         - Raises InputError if a value does not fit its input.
         - Raises StopIteration if no part has the output.
-        - Errors of the part pass.
+        - Raises the errors of the part.
         """
         part = next(part for part in self._parts if name in self.made_by(part.entry))
         names = [port.name for port in part.entry.inputs]
@@ -232,10 +237,11 @@ class Bundle:
     def _load_part(self, part: PartEntry, unpack: Callable[[Member], str]) -> "Union[_FilePart, _FallbackPart]":
         """Unpack the files of a part, load them, and return an object that runs the part.
 
-        The file of an ONNX part is deleted after it is read.
+        The file of an ONNX part is deleted after it is read. `unpack`: a function that unpacks a file of the archive,
+        and returns its path.
 
-        Raise InvalidModelError if the names of the file's inputs and outputs contradict the manifest (see
-        `_check_names`). Errors of `unpack` and of loading pass.
+        Raises InvalidModelError if the names of the file's inputs and outputs contradict the manifest (see
+        `_check_names`). Raises the errors of `unpack` and of loading too.
         """
         paths = [unpack(member) for member in part.files]
         if part.kind == "onnx":

@@ -33,7 +33,7 @@ _ZIP64 = 1 << 31
 def write(model: Model, shim: Shim, file_format: str, path: str, export: Export) -> Manifest:
     """Write a bundle to `path`, and return its manifest. After an error, `path` may have an incomplete file.
 
-    An existing file at the path is overwritten. `export` writes a part for the framework, in the format `file_format`.
+    An existing file at the path is overwritten. `export`: see `Export`; it writes the format `file_format`.
 
     Raises ConversionError for a part for the fallback of 2 GB or more, and the errors of `_settle`.
     """
@@ -43,8 +43,8 @@ def write(model: Model, shim: Shim, file_format: str, path: str, export: Export)
 def plan(model: Model, shim: Shim, build: Callable[[Model], None]) -> Division:
     """Return the division of the bundle that `write` would write, without writing it. Raise the errors of `write`.
 
-    `build` builds the file of a part for the framework. If a node is refused, the parts of another division are built
-    afterwards.
+    `build` is a function that takes the model of a part for the framework, and builds the file of that part. If `build`
+    refuses a node, the model is divided again, and the parts of the new division are built.
     """
 
     def build_parts(division: Division) -> Division:
@@ -60,13 +60,15 @@ def plan(model: Model, shim: Shim, build: Callable[[Model], None]) -> Division:
 
 
 def _settle(model: Model, shim: Shim, put: Callable[[Division], _Result]) -> _Result:
-    """Divide a model into parts, and return the result of `put`, which writes or builds the parts.
+    """Divide a model into parts, and return the result of `put`: a function that writes or builds all parts.
 
     If `put` raises an UnsupportedError for a node of a part, this node goes to the fallback. The nodes in the
     error's `other_errors` go to the fallback too. Then the model is divided again.
 
-    Raises ConversionError if neither the shim nor the fallback can run a node. Other errors of `put` pass, as do errors
-    of `divide` and of preparing a part for the fallback.
+    This repeats until `put` returns, or an error is raised.
+
+    Raises ConversionError if neither the shim nor the fallback can run a node. Raises the errors of `divide`, and any
+    other error of `put`.
     """
     refusals: Dict[str, OnnxCompatError] = {}
     while True:
@@ -96,6 +98,10 @@ def _check_possible(division: Division, shim: Shim) -> None:
 
 
 def _write(division: Division, shim: Shim, file_format: str, path: str, export: Export) -> Manifest:
+    """Write the archive of a division to `path`: the files of each part, then the manifest. Return the manifest.
+
+    `export` writes the parts for `shim`. Raises the errors of `export` and `_serialise_fallback`.
+    """
     suffix = shim.formats[file_format][0]
     parts: List[PartEntry] = []
     folder = tempfile.mkdtemp(dir=os.path.dirname(path))
@@ -138,7 +144,7 @@ def _fallback_node(division: Division, node: GraphNode) -> FallbackNode:
 def _serialise_fallback(model: Model) -> bytes:
     """Return the model of a part as the bytes of an ONNX file, after a check that the fallback can load and prepare it.
 
-    Raise ConversionError for a model of 2 GB or more. Errors of the fallback pass.
+    Raises ConversionError for a model of 2 GB or more. Raises the errors of `load` and of `fallback_runnable` too.
     """
     graph = model.graph
     try:

@@ -79,7 +79,7 @@ def _read_json(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
 
     - Raises `KeyError` if the archive has no such file.
     - Raises `ValueError` if the file is no JSON, or is larger than `_LARGEST` bytes.
-    - Errors of `zipfile` for a damaged archive pass.
+    - Raises the errors of `zipfile` for a damaged archive.
     """
     info = archive.getinfo(name)
     if info.file_size > _LARGEST:
@@ -98,9 +98,10 @@ def _iterate_layers(model: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
 
 
 def _is_stock(layer: Dict[str, Any]) -> bool:
-    """Return whether Keras itself defines the class of a layer: its module is in `keras`, and no custom class is registered.
+    """Return whether Keras itself defines the class of a layer.
 
-    Keras stores a custom class under a registered name "package>class", and an operation of keras.ops under its own name.
+    It does if the module of the class is in `keras`, and the layer has no registered name of a custom class. Keras
+    stores a custom class under a registered name "package>class", and an operation of keras.ops under its own name.
     """
     is_registered = layer.get("registered_name") not in (None, "", layer["class_name"])
     return str(layer.get("module") or "").split(".")[0] == "keras" and not is_registered
@@ -122,7 +123,12 @@ def _port_rows(model: Dict[str, Any]) -> List[Row]:
 
 
 def _restore_ports(rows: List[Row], ports: Dict[str, Any]) -> List[Row]:
-    """Return the rows of ports with the names and dtypes of the ONNX model. A list without an entry for each row is not used."""
+    """Return the rows of ports with the names and dtypes of the ONNX model in place of those of the layers.
+
+    `ports`: the parsed JSON file that the shim has added to the archive, or {}. It has a list of texts for each of the
+    keys "inputs", "outputs", "input_types" and "output_types". The names are replaced if "inputs" and "outputs" have
+    one text for each row, counted together. The dtypes are replaced under the same condition on the other two lists.
+    """
     for column, keys in (("name", ("inputs", "outputs")), ("type", ("input_types", "output_types"))):
         entries = [str(entry) for key in keys for entry in ports.get(key, ())]
         if len(entries) == len(rows):
