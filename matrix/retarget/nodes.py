@@ -56,7 +56,10 @@ def newest_cases(text: str) -> List[Case]:
 
 
 def line(entry: Entry) -> str:
-    """Return a line of the table: how many of the cases with types at the target have which outcome."""
+    """Return a line of the table: the share of right cases, and the number of cases with each outcome.
+
+    Cases whose types are missing at the target are left out of the share.
+    """
     counts = entry["counts"]
     text = ", ".join("%d %s" % (counts[name], name) for name in (*OF_NODES, CRASHED) if counts.get(name))
     about = entry["converter"], entry["opset"], percentage(entry), total_count(counts), text

@@ -53,7 +53,7 @@ class _Child:
         self._process: Optional[LineProcess] = None
 
     def ask(self, task: Dict[str, Any], seconds: float) -> Answer:
-        """Return the answer of a task."""
+        """Return the answer of a task: [CRASHED, reason] if the process dies, or does not answer in time."""
         if self._process is None:
             self._process = LineProcess([sys.executable, "-m", "matrix.retarget.child"], dict(os.environ))
         self._process.send(json.dumps(task))
@@ -70,7 +70,7 @@ class _Child:
         return answer
 
     def end(self) -> None:
-        """End the process."""
+        """Kill the process, if it runs."""
         if self._process is not None:
             self._process.end()
             self._process = None
