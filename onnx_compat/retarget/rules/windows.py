@@ -48,7 +48,8 @@ def _drop_coordinates(draft: Draft) -> None:
 def _require_whole_windows(draft: Draft) -> None:
     """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute.
 
-    Raises Inexpressible if the result counts such a window, where the sizes are known.
+    Where the sizes are known and every size is that of whole windows, sizes are rounded down. Raises Inexpressible if
+    only some sizes are.
     """
     if not draft.get("ceil_mode", 0) or draft.get("auto_pad", "NOTSET") != "NOTSET":
         return
@@ -57,13 +58,19 @@ def _require_whole_windows(draft: Draft) -> None:
     rank = len(kernel)
     strides, dilations = (list(draft.get(name, [1] * rank)) for name in ("strides", "dilations"))
     pads = list(draft.get("pads", [0] * (2 * rank)))
+    is_exact = is_whole = True
     for axis in range(rank if shape is not None and result is not None else 0):
         size, wanted = (shape or ())[axis + 2], (result or ())[axis + 2]
         if size is None or wanted is None:
+            is_whole = False
             continue
         rest = size + pads[axis] + pads[axis + rank] - (kernel[axis] - 1) * dilations[axis] - 1
-        if -(-rest // strides[axis]) + 1 != wanted:
-            raise Inexpressible("the other version counts a window that begins in the padding")
+        is_exact = is_exact and -(-rest // strides[axis]) + 1 == wanted
+        is_whole = is_whole and rest // strides[axis] + 1 == wanted
+    if not is_exact and not is_whole:
+        raise Inexpressible("the other version counts a window that begins in the padding")
+    if not is_exact:
+        draft.set("ceil_mode", 0)
 
 
 def _write_deconvolution_pads(draft: Draft) -> None:
