@@ -26,7 +26,7 @@ def revision_apart_from(*written: Path) -> str:
     "": git or the history is missing.
     """
     head = revision().partition("-")[0]
-    others = [":(exclude)%s" % path for path in written]
-    command = ["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", ".", *others]
+    excluded = [":(exclude)%s" % path for path in written]
+    command = ["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", ".", *excluded]
     process = subprocess.run(command, capture_output=True, text=True, check=False) if head else None
     return head + ("-dirty" if process is not None and process.stdout.strip() else "")

@@ -46,6 +46,8 @@ def load_exceptions(path: Path = DECLARED) -> Exceptions:
     for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("exception", []):
         reason = Reason(entry["kind"], entry["reason"])
         if reason.kind not in KINDS:
-            raise ValueError("%s: an exception has the kind '%s', not one of %s" % (path.name, reason.kind, ", ".join(KINDS)))
+            raise ValueError(
+                "%s: an exception has the kind '%s', not one of %s" % (path.name, reason.kind, ", ".join(KINDS))
+            )
         exceptions.setdefault(entry["suite"], {}).update(dict.fromkeys(entry["tests"], reason))
     return exceptions

@@ -49,8 +49,8 @@ def resnet50(layers: Sequence[int] = (3, 4, 6, 3), width: int = 64) -> Any:
     def convolve(x: str, before: int, after: int, kernel: int, stride: int = 1) -> str:
         pads = [kernel // 2] * 4
         y = graph.add("Conv", x, graph.weight(after, before, kernel, kernel), strides=[stride] * 2, pads=pads)
-        ones, zeros = np.ones(after, np.float32), np.zeros(after, np.float32)
-        parameters = [graph.constant(array) for array in (ones, zeros, zeros, ones)]
+        units, zeros = np.ones(after, np.float32), np.zeros(after, np.float32)
+        parameters = [graph.constant(array) for array in (units, zeros, zeros, units)]
         return graph.add("BatchNormalization", y, *parameters)
 
     x = graph.add("Relu", convolve("image", 3, width, 7, 2))
@@ -79,12 +79,12 @@ def bert(layers: int = 12, width: int = 768, heads: int = 12, words: int = 30522
         return graph.add("Add", graph.add("MatMul", x, graph.weight(before, after)), graph.weight(after))
 
     def normalise(x: str) -> str:
-        ones, zeros = graph.constant(np.ones(width, np.float32)), graph.constant(np.zeros(width, np.float32))
-        return graph.add("LayerNormalization", x, ones, zeros, axis=-1, epsilon=1e-12)
+        factors, terms = graph.constant(np.ones(width, np.float32)), graph.constant(np.zeros(width, np.float32))
+        return graph.add("LayerNormalization", x, factors, terms, axis=-1, epsilon=1e-12)
 
     split = graph.constant(np.asarray([0, 0, heads, width // heads]))
     merge = graph.constant(np.asarray([0, 0, width]))
-    scale, half, one, root = (graph.constant(np.float32(n)) for n in ((width / heads) ** 0.5, 0.5, 1, 2**0.5))
+    scale, half, unit, root = (graph.constant(np.float32(n)) for n in ((width / heads) ** 0.5, 0.5, 1, 2**0.5))
     x = normalise(graph.add("Gather", graph.weight(words, width), "tokens"))
     for _ in range(layers):
         parts = [graph.add("Reshape", dense(x, width, width), split) for _ in range(3)]
@@ -94,7 +94,9 @@ def bert(layers: int = 12, width: int = 768, heads: int = 12, words: int = 30522
         mixed = graph.add("Transpose", graph.add("MatMul", scores, value), perm=[0, 2, 1, 3])
         x = normalise(graph.add("Add", x, dense(graph.add("Reshape", mixed, merge), width, width)))
         y = dense(x, width, 4 * width)
-        y = graph.add("Mul", graph.add("Mul", y, half), graph.add("Add", graph.add("Erf", graph.add("Div", y, root)), one))
+        y = graph.add(
+            "Mul", graph.add("Mul", y, half), graph.add("Add", graph.add("Erf", graph.add("Div", y, root)), unit)
+        )
         x = normalise(graph.add("Add", x, dense(y, 4 * width, width)))
     tokens = helper.make_tensor_value_info("tokens", TensorProto.INT64, ["batch", "length"])
     return graph.model([tokens], x, ["batch", "length", width])

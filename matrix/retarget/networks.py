@@ -31,9 +31,9 @@ class Growth(NamedTuple):
 def measure(options: argparse.Namespace) -> Result:
     """Convert the networks to each target, and run the results."""
     result = Result()
-    groups: Dict[str, List[Tuple[str, Dict[str, Any]]]] = {"exported": exported(options.case)[:: options.every]}
+    groups: Dict[str, List[Tuple[str, Dict[str, Any]]]] = {"exported": exported_tasks(options.case)[:: options.every]}
     if not options.no_real:
-        groups["real"], missing = real(options.case)
+        groups["real"], missing = real_tasks(options.case)
         result.misses += missing
     for group, networks in groups.items():
         for opset in options.opset or OPSETS:
@@ -54,13 +54,13 @@ def measure(options: argparse.Namespace) -> Result:
     return result
 
 
-def exported(text: str) -> List[Tuple[str, Dict[str, Any]]]:
+def exported_tasks(text: str) -> List[Tuple[str, Dict[str, Any]]]:
     """Return (name, task) of each network of the zoo whose name contains a text."""
     rows = [row for row in read_index("zoo") if row.folder == row.id and text in row.name]
     return [(row.name, {"path": str(row.model), "case": list(row), "real": {}}) for row in rows]
 
 
-def real(text: str) -> Tuple[List[Tuple[str, Dict[str, Any]]], List[str]]:
+def real_tasks(text: str) -> Tuple[List[Tuple[str, Dict[str, Any]]], List[str]]:
     """Return (name, task) of each trained network of a package, and a text for each that could not be fetched."""
     networks, missing = [], []
     for network in load_networks():

@@ -207,4 +207,3 @@ def type_text(kind: Any) -> str:
     if name in ("sequence_type", "optional_type"):
         return "%s(%s)" % ({"sequence_type": "seq"}.get(name, "optional"), type_text(getattr(kind, name).elem_type))
     return str(name)
-

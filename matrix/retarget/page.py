@@ -152,8 +152,8 @@ def _round_trip_lines(entries: Entries) -> List[str]:
     known = (FIXED_POINT, NO_PROGRAM, VOID)
     rows: List[List[object]] = []
     for suite, counts in suites_.items():
-        others = ["%d %s" % (count, name) for name, count in sorted(counts.items()) if name not in known]
-        rows.append([suite, sum(counts.values()), *(counts[name] for name in known), ", ".join(others)])
+        other_counts = ["%d %s" % (count, name) for name, count in sorted(counts.items()) if name not in known]
+        rows.append([suite, sum(counts.values()), *(counts[name] for name in known), ", ".join(other_counts)])
     return _table(("suite", "cases", *known, "others"), rows)
 
 

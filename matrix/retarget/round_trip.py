@@ -16,7 +16,7 @@ __all__ = ["group_cases", "line", "measure"]
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Write and read the programs of the cases, group by group."""
+    """Write and read the programs of the cases, group by group. Return the counts of the groups."""
     result = Result()
     for group, cases in group_cases(options.suite or [], options.case).items():
         chosen = cases[:: options.every]

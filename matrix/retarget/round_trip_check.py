@@ -48,7 +48,7 @@ class Written(Compiled):
         self.native = Runnable(load(write(program).SerializeToString()), find("reference"), None, True, True)
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
-        """Run the written model on carrier arrays, and record the run."""
+        """Run the written model on carrier arrays, and record the run. Return the carrier arrays of the results."""
         pairs = zip(self.native.inputs, self._program.inputs, arrays)
         feed: Any = {declared.name: (array, port.dtype) for declared, port, array in pairs}
         results = [np.asarray(result[0]) for result in self.native.run_checked(feed)]
@@ -68,7 +68,7 @@ class Recorder(OnnxShim):
         return OnnxEmitter(Offer(newest_opset()))
 
     def compile(self, program: Program, device: Optional[str] = None) -> Compiled:
-        """Write a program, so that the reference runs it."""
+        """Return a program that the reference runs as it is written. `device`: ignored, also if it is None."""
         return Written(program, self.runs)
 
 
@@ -102,6 +102,7 @@ def check_program(run: Run, case: Case, shim: OnnxShim) -> Tuple[str, str]:
     Return the outcome and its detail.
     """
     program, writings = run.program, []
+    results: List[np.ndarray] = []
     for number in ("first", "second", "third"):
         try:
             writings.append(write(program))

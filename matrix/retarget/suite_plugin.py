@@ -18,7 +18,7 @@ from onnx_compat.retarget.conversion import retarget
 __all__ = ["InvalidResultError", "RefusedError", "convert_ir", "convert_proto", "pytest_configure"]
 
 
-class RefusedError(onnx.version_converter.ConvertError, RuntimeError):  # type: ignore[misc]
+class RefusedError(onnx.version_converter.ConvertError, RuntimeError):
     """A conversion is refused. The converter of onnx raises either of its bases, by the cause."""
 
 
@@ -51,7 +51,7 @@ def convert_proto(model: Any, target_version: int) -> Any:
     return result
 
 
-def convert_ir(model: Any, target_version: int, fallback: Any = None) -> None:
+def convert_ir(model: Any, target_version: int, fallback: Any = None) -> None:  # noqa: ARG001
     """Convert a model of onnxscript in place, as the function of onnxscript does. `fallback` has no effect."""
     onnx_ir = importlib.import_module("onnx_ir")
     if isinstance(model, onnx.ModelProto):

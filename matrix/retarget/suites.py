@@ -10,10 +10,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import xml.etree.ElementTree as ElementTree
 from importlib import metadata
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
+from xml.etree import ElementTree as ET
 
 from matrix.data import ROOT
 from matrix.retarget.exceptions import MORE, Exceptions, load_exceptions
@@ -54,7 +54,7 @@ class SourceError(Exception):
 
 
 def measure(options: argparse.Namespace) -> Result:
-    """Run the suites, and compare the tests that fail with the declared exceptions."""
+    """Run the suites, and compare the tests that fail with the declared exceptions. Return the counts of the suites."""
     result = Result()
     exceptions = load_exceptions()
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +74,10 @@ def measure(options: argparse.Namespace) -> Result:
                 for test, outcome in outcomes.items()
                 if not outcome.passed
             ]
-            print("%-32s %d of %d pass, %d convert more" % (name, entry["passed"], entry["tests"], entry["more"]), flush=True)
+            print(
+                "%-32s %d of %d pass, %d convert more" % (name, entry["passed"], entry["tests"], entry["more"]),
+                flush=True,
+            )
     return result
 
 
@@ -83,7 +86,11 @@ def judge(suite: str, outcomes: Dict[str, Outcome], exceptions: Exceptions) -> T
     declared = exceptions.get(suite, {})
     failed = [test for test, outcome in outcomes.items() if not outcome.passed]
     misses = ["%s: %s fails: %s" % (suite, test, outcomes[test].detail) for test in failed if test not in declared]
-    misses += ["%s: %s is declared as an exception, and does not fail" % (suite, test) for test in declared if test not in failed]
+    misses += [
+        "%s: %s is declared as an exception, and does not fail" % (suite, test)
+        for test in declared
+        if test not in failed
+    ]
     passed = len(outcomes) - len(failed)
     more = sum(test in failed and reason.kind == MORE for test, reason in declared.items())
     if passed + more < SHARE_AIM * len(outcomes) or not outcomes:
@@ -111,7 +118,7 @@ def run_suite(tree: Path, path: str) -> Dict[str, Outcome]:
 def read_report(text: str) -> Dict[str, Outcome]:
     """Return `class::test` -> outcome of a JUnit report. A test that the suite expects to fail has passed in any case."""
     outcomes = {}
-    for case in ElementTree.fromstring(text).iter("testcase"):
+    for case in ET.fromstring(text).iter("testcase"):  # noqa: S314 - pytest wrote it
         name = "%s::%s" % (str(case.get("classname")).rpartition(".")[2], case.get("name"))
         problems = {kind: case.find(kind) for kind in ("failure", "error", "skipped")}
         texts = [

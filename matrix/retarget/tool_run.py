@@ -28,7 +28,7 @@ def _ours(source: str, target: str) -> None:
     onnx_compat.convert(source, target, opset=OPSET)
 
 
-def _unverified(source: str, target: str) -> None:
+def _convert_only(source: str, target: str) -> None:
     import onnx_compat
 
     onnx_compat.convert(source, target, opset=OPSET, verify=False)
@@ -58,7 +58,7 @@ def _onnx(source: str, target: str) -> None:
 
 TOOLS: Dict[str, Callable[[str, str], None]] = {
     READ_WRITE: _read_write,
-    UNVERIFIED: _unverified,
+    UNVERIFIED: _convert_only,
     OURS: _ours,
     "onnx's converter": _onnx,
     "onnxsim": _onnxsim,

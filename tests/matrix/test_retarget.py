@@ -63,7 +63,7 @@ def store(suite: str, models: Dict[str, Any], y: np.ndarray) -> List[Case]:
 
 def test_every_row_is_a_module_with_a_measure() -> None:
     for row in ROWS:
-        assert callable(getattr(__import__("matrix.retarget." + row, fromlist=["measure"]), "measure"))
+        assert callable(__import__("matrix.retarget." + row, fromlist=["measure"]).measure)
 
 
 def test_answers_come_in_order_and_a_dead_process_is_a_crash() -> None:
@@ -86,9 +86,12 @@ def test_node_cases_are_counted_for_each_converter_and_target() -> None:
 
 def test_other_outputs_than_the_source_has_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     (case,) = store("node", {"relu": model_of("Relu", 14)}, np.float32([[0, 0, 4]]))
-    other = model_of("Abs", 11)
-    monkeypatch.setitem(node_check._BY, OURS, lambda model, opset: other)
-    assert node_check.examine(list(case), OURS, 11) == (WRONG, "y: 1 of 3 elements are wrong, first at (0, 0): expected np.float32(0.0), got np.float32(1.0)")
+    absolute = model_of("Abs", 11)
+    monkeypatch.setitem(node_check._BY, OURS, lambda model, opset: absolute)
+    assert node_check.examine(list(case), OURS, 11) == (
+        WRONG,
+        "y: 1 of 3 elements are wrong, first at (0, 0): expected np.float32(0.0), got np.float32(1.0)",
+    )
 
 
 def test_a_miss_has_its_case_in_the_details() -> None:

@@ -82,7 +82,10 @@ def test_a_row_without_figures_has_no_section() -> None:
 
 def entry(name: str, ours: float, peak: int) -> Dict[str, Any]:
     base = {"seconds": 1.0, "peak": 2000}
-    return {"bytes": 1000, "tools": {READ_WRITE: base, UNVERIFIED: {**base, "seconds": ours}, OURS: {**base, "peak": peak}}}
+    return {
+        "bytes": 1000,
+        "tools": {READ_WRITE: base, UNVERIFIED: {**base, "seconds": ours}, OURS: {**base, "peak": peak}},
+    }
 
 
 def test_slow_or_large_conversions_miss_their_aims() -> None:
@@ -105,7 +108,9 @@ def test_a_tool_is_timed_in_a_process_and_a_failure_has_its_reason(tmp_path: Pat
     written = onnx.load(str(tmp_path / "target.onnx"))
     assert written.opset_import[0].version == 13
     assert "LayerNormalization" not in {node.op_type for node in written.graph.node}
-    assert speed.run_tool(READ_WRITE, tmp_path / "none.onnx", path)["failed"].startswith("exit code 1: FileNotFoundError")
+    assert speed.run_tool(READ_WRITE, tmp_path / "none.onnx", path)["failed"].startswith(
+        "exit code 1: FileNotFoundError"
+    )
 
 
 @pytest.mark.parametrize("proto", [generated.resnet50((1, 1), 4), generated.bert(1, 16, 2, 8), generated.chain(2, 8)])

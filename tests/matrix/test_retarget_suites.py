@@ -9,7 +9,7 @@ import pytest
 from matrix.retarget.exceptions import FORM, MORE, Reason, load_exceptions
 from matrix.retarget.suites import SUITES, Outcome, SourceError, judge, read_report, run_suite
 
-TESTS = '''
+TESTS = """
 import onnx
 import pytest
 from onnx import TensorProto, helper, version_converter
@@ -43,7 +43,7 @@ class TestConverter:
 
     def test_that_fails(self):
         assert version_converter.convert_version(self.model("Relu", 14), 11) is None
-'''
+"""
 
 
 def test_a_suite_runs_with_ours_in_place(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_suite_runs_with_ours_in_place(tmp_path: Path) -> None:
         "TestConverter::test_theirs_is_to_be_done": True,
         "TestConverter::test_that_fails": False,
     }
-    with pytest.raises(SourceError, match="there is no other_test.py"):
+    with pytest.raises(SourceError, match=r"there is no other_test\.py"):
         run_suite(tmp_path, "other_test.py")
 
 
