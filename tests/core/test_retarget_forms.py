@@ -115,11 +115,12 @@ def test_reductions_of_run_time_axes_have_their_axes_as_inputs_from_opset_18_on(
     [(3, 0), (4, 1)],
     ids=["the last window begins in the padding", "the last window has elements"],
 )
-def test_windows_in_the_padding_do_not_count(size: int, ceil_mode: int) -> None:
+@pytest.mark.parametrize("operator", ["AveragePool", "MaxPool"])
+def test_windows_in_the_padding_do_not_count(size: int, ceil_mode: int, operator: str) -> None:
     require_opset(22)
-    pool = node("MaxPool", ["x"], ["y"], kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1)
+    pool = node(operator, ["x"], ["y"], kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1)
     source = model([pool], [value("x", [1, 1, size])], [value("y", [1, 1, size - 2])], opset=22)
-    result = agree(source, 18, {"x": np.arange(size, dtype=np.float32).reshape(1, 1, size)})
+    result = agree(source, 21, {"x": np.arange(size, dtype=np.float32).reshape(1, 1, size)})
     given = {entry.name: helper.get_attribute_value(entry) for entry in result.graph.node[0].attribute}
     assert given["ceil_mode"] == ceil_mode
 
@@ -155,3 +156,19 @@ def test_a_sequence_map_becomes_a_loop_whose_nodes_are_converted(further: str) -
     assert "HardSwish" not in inner  # of opset 14
     assert any("'map' (SequenceMap): written as a Loop" in note for note in plan(source, 13).notes)
     assert "SequenceMap" in operators(retarget(source, 17))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_remainders_of_infinities_and_of_float64(dtype: Any, fmod: int) -> None:
+    """Mod begins with opset 10: before, floats are divided step by step."""
+    numbers = np.asarray([-np.inf, -7.5, -0.0, 0.0, 2.5, 1e30, np.inf, np.nan], dtype)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    if fmod == 0:
+        require_opset(28)  # which defines Mod of floats by its sign
+    opset = 28 if fmod == 0 else 13
+    source = model(
+        [node("Mod", ["x", "y"], ["z"], fmod=fmod)], [value("x", [8, 1], kind), value("y", [8], kind)],
+        [value("z", [8, 8], kind)], opset=opset,
+    )  # fmt: skip
+    agree(source, 9, {"x": numbers[:, None], "y": numbers})
