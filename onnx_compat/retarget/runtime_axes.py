@@ -199,8 +199,8 @@ def _reduce_if(builder: NodeWriter, value: str, axis: int, flag: str, reduction:
         result = builder.names.fresh("%s/%s" % (builder.prefix, branch))
         if branch == "else_branch":
             inner = helper.make_node("Identity", [value], [result])
-        elif reduction.operator == "ReduceSum" and builder.opset >= 13:
-            inner = helper.make_node("ReduceSum", [value, builder.constant([axis])], [result], keepdims=1)
+        elif builder.opset >= (13 if reduction.operator == "ReduceSum" else 18):
+            inner = helper.make_node(reduction.operator, [value, builder.constant([axis])], [result], keepdims=1)
         else:
             inner = helper.make_node(reduction.operator, [value], [result], axes=[axis], keepdims=1)
         port = helper.make_tensor_value_info(result, reduction.dtype.onnx, [None] * reduction.rank)
