@@ -1,6 +1,6 @@
 """Inline functions of an onnx.ModelProto: replace each call by a copy of the function's body, in place.
 
-`onnx_compat.model.load` has accepted the model before: so there is no recursion, and the copies fit the limit `inlined`.
+`onnx_compat.model.load` has accepted the model before: there is no recursion, and the copies fit the limit `inlined`.
 """
 
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Mapping, Sequence, Tuple

@@ -139,7 +139,7 @@ def _merge(first: NodeFacts, second: NodeFacts) -> NodeFacts:
 
 
 def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]":
-    """Yield (key, node) for every node of the main graph, then of each function. Nodes of subgraphs follow their node."""
+    """Yield (key, node) for every node: of the main graph, then of each function. A node precedes its subgraphs."""
     for position, node in enumerate(walk(model.graph.node)):
         yield "n%d" % position, node
     for number, function in enumerate(model.functions):
@@ -250,7 +250,10 @@ def _fact_of_type(kind: "onnx.TypeProto") -> Fact:
 
 
 def _type_text(kind: "onnx.TypeProto") -> Optional[str]:
-    """Return a type as the schemas of onnx spell it: "optional(tensor(float))". None: a part is not declared, or a map."""
+    """Return a type in the text form of the schemas of onnx: "optional(tensor(float))".
+
+    None: a part of the type is not declared, or it is a map.
+    """
     name = kind.WhichOneof("value")
     if name in ("tensor_type", "sparse_tensor_type"):
         number = getattr(kind, name).elem_type
@@ -263,9 +266,9 @@ def _type_text(kind: "onnx.TypeProto") -> Optional[str]:
 
 
 def _without_weights(model: "onnx.ModelProto", open_inputs: Collection[str]) -> "onnx.ModelProto":
-    """Return a copy of the model for the trace. Its nodes are named by their keys, and its large initializers are inputs.
+    """Return a copy of the model for the trace, whose nodes are named by their keys.
 
-    The inputs in `open_inputs` have no default.
+    Its large initializers are inputs. The inputs in `open_inputs` have no default.
     """
     import onnx
 

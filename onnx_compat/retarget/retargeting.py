@@ -33,7 +33,7 @@ def retarget_in_place(
     inline: bool = False,
     compose: Optional[Composer] = None,
 ) -> RetargetPlan:
-    """Bring the model to an opset and an IR version, and return what was done. The model must be one that `load` accepts.
+    """Bring a model that `load` accepts to an opset and an IR version, in place. Return what was done.
 
     - opset: the version of ai.onnx; None: every opset stays.
     - ir_version: None: it follows from the opsets and the element types; without `opset` that of the source stays.
@@ -131,8 +131,8 @@ class _Attempt(NamedTuple):
 class _Retargeting:
     """Brings one model to other opsets. The facts of nodes are inferred when a rule first asks for them.
 
-    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx too,
-      for composed nodes.
+    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx
+      too, for composed nodes.
     - notes: what changes beside nodes, as texts.
     """
 

@@ -28,7 +28,7 @@ class Composed(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: Composes a node from its facts for an opset, with unused names. Raises Inexpressible or an OnnxCompatError if it cannot.
+#: Composes a node from its facts for an opset, with unused names. Raises Inexpressible or an OnnxCompatError.
 Composer = Callable[["onnx.NodeProto", NodeFacts, Names, int], Composed]
 #: The repeated field `node` of a GraphProto or FunctionProto.
 NodeList = Any
@@ -62,9 +62,12 @@ class Rewriter:
     - facts_of: returns the facts of a node by its key: see `knowledge.nodes_of`.
     - compose: composes a node that no form of its operator expresses; None: such a node is refused.
 
-    The outcomes of the nodes are in `outcomes`, new initializers in `initializers`, and in `notes` what is lost. `unread`
-    has the names of values that a node no longer reads. `needed` has the names of values in the main graph that a
-    constant would help to write a node.
+    Attributes:
+        outcomes: The outcomes of the nodes.
+        initializers: The new initializers of the main graph.
+        notes: What is lost, as texts.
+        unread: The names of values that a node no longer reads.
+        needed: The names of values of the main graph that a rule would use if they were constants.
     """
 
     def __init__(

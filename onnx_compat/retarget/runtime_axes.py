@@ -28,8 +28,9 @@ _BY_SUM = dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceSumSquare"), "Reduce
 
 
 def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Return the nodes that compute a node with unknown axes. None: another operator than Reduce, Pad, Split, (Un)squeeze.
+    """Return the nodes that compute a node with unknown axes or sizes.
 
+    None: the operator is no reduction, Pad, Split, Squeeze or Unsqueeze, or the node has no second input.
     Raises Inexpressible if the rank of the data is not known, or the target lacks an operator.
     """
     writer = _WRITERS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
@@ -160,7 +161,10 @@ _LAST_STEPS = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}
 
 
 def _computed_dtype(operator: str, reduction: str, dtype: DType, opset: int) -> DType:
-    """Return the dtype in which an operator is computed by a reduction. Fractions of integers are float32, as it is defined."""
+    """Return the dtype in which an operator is computed by a reduction.
+
+    Of integers, norms and logarithms are computed in float32, as their meanings define it.
+    """
     if dtype.kind in "iu" and operator in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
         return float32
     if dtype.kind in "iu" and operator == "ReduceMean":

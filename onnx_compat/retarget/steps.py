@@ -1,8 +1,8 @@
 """Steps: how a node is re-spelled from one version of its operator to the next, or back.
 
 Every version of an operator whose meaning or signature differs from the version before has a step, or is in `COMPOSED`.
-A step is two functions that edit a `Draft`: `up` from the version before, `down` to it. They raise `Inexpressible` where
-the other version has no such form; the node is composed then.
+A step is two functions that edit a `Draft`: `up` from the version before, `down` to it. They raise `Inexpressible`
+where the other version has no such form; the node is composed then.
 """
 
 from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union

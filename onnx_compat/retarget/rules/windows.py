@@ -67,7 +67,7 @@ def _require_whole_windows(draft: Draft) -> None:
 
 
 def _write_deconvolution_pads(draft: Draft) -> None:
-    """Write the padding that `output_shape` or `auto_pad` of a ConvTranspose imply, if an axis is padded by an odd number.
+    """Write the padding that `output_shape` or `auto_pad` of a ConvTranspose implies, if it is odd for an axis.
 
     Up to version 10, the specification puts the odd element at the other end than from 11 on. `draft` gets a caveat if
     a size is not known.
