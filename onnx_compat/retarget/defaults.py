@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Collection, Dict, Iterable, List, Set, Tuple
 
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.retarget.knowledge import is_small
+from onnx_compat.retarget.inferred_facts import is_small
 from onnx_compat.retarget.protos import subgraphs_of, walk
 
 if TYPE_CHECKING:

@@ -88,8 +88,8 @@ class _Inliner:
         import onnx
 
         prefix = call.name or next(filter(None, call.output), function.name)
-        given = list(call.input) + [""] * len(function.input)
-        scope: Dict[str, str] = dict(zip(function.input, given))
+        arguments = list(call.input) + [""] * len(function.input)
+        scope: Dict[str, str] = dict(zip(function.input, arguments))
         aliases: List[Tuple[str, str]] = []
         for inner, outer in zip(function.output, call.output):
             if outer and inner in scope:

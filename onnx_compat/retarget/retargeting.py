@@ -8,8 +8,8 @@ from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats
 from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
 from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replaceable_inputs
+from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
-from onnx_compat.retarget.knowledge import ModelFacts, NodeFacts, learn
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome, RetargetPlan
 from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
@@ -47,8 +47,10 @@ def retarget_in_place(
     source = _all_versions(model)
     target = target_opsets(source, opset)
     types = formats.element_types(model)
-    wanted = None if ir_version is None else check_ir_version(ir_version)
-    ir = formats.ir_version_for(target, types, model.ir_version, opset is None) if wanted is None else wanted
+    requested_ir = None if ir_version is None else check_ir_version(ir_version)
+    ir = (
+        formats.ir_version_for(target, types, model.ir_version, opset is None) if requested_ir is None else requested_ir
+    )
     formats.check_types(types, ir)
     source_ir = model.ir_version
     retargeting = _Retargeting(model, opset, source, target, compose)
@@ -270,11 +272,11 @@ class _Retargeting:
         return facts.of("n%d" % (begin + int(position)) if prefix else key)
 
     def _infer(self) -> ModelFacts:
-        return learn(self.model, replaceable_inputs(self.model))
+        return infer_facts(self.model, replaceable_inputs(self.model))
 
     def _infer_training(self, number: int) -> Tuple[ModelFacts, int]:
         model, begin = model_of_training(self.model, number)
-        return learn(model, replaceable_inputs(model), is_checked=False), begin
+        return infer_facts(model, replaceable_inputs(model), is_checked=False), begin
 
 
 def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:

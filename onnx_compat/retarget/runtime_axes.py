@@ -10,8 +10,8 @@ import numpy as np
 
 from onnx_compat.ir.dtypes import DType, float32, int32, int64
 from onnx_compat.model.names import Names
-from onnx_compat.retarget.draft import Inexpressible
-from onnx_compat.retarget.knowledge import Fact, NodeFacts
+from onnx_compat.retarget.edited_node import Inexpressible
+from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.schemas import find_schema, type_problem
@@ -266,8 +266,8 @@ def _write_pad(builder: NodeWriter, rank: int) -> None:
     is_negative = builder.call("Less", axes, builder.constant([0]))
     front = builder.call("Where", is_negative, builder.call("Add", axes, builder.constant([rank])), axes)
     both = builder.call("Concat", front, builder.call("Add", front, builder.constant([rank])), axis=0)
-    every = builder.call("ScatterElements", builder.constant([0] * (2 * rank)), both, pads, axis=0)
-    inputs = [data, every, value] if value else [data, every]
+    all_pads = builder.call("ScatterElements", builder.constant([0] * (2 * rank)), both, pads, axis=0)
+    inputs = [data, all_pads, value] if value else [data, all_pads]
     builder.call("Pad", *inputs, output=builder.node.output[0], **builder.attributes)
 
 
