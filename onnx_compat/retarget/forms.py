@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Callable, Dict, Optional
 
 from onnx_compat.ir.dtypes import float16, float32
 from onnx_compat.model.names import Names
-from onnx_compat.retarget.draft import Inexpressible
-from onnx_compat.retarget.knowledge import NodeFacts
+from onnx_compat.retarget.edited_node import Inexpressible
+from onnx_compat.retarget.inferred_facts import NodeFacts
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.runtime_axes import NodeWriter
 

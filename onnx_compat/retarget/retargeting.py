@@ -8,8 +8,8 @@ from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats, sequence_maps
 from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
 from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replaceable_inputs
+from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
-from onnx_compat.retarget.knowledge import ModelFacts, NodeFacts, learn
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome, RetargetPlan
 from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
@@ -33,7 +33,7 @@ def retarget_in_place(
     inline: bool = False,
     compose: Optional[Composer] = None,
 ) -> RetargetPlan:
-    """Bring the model to an opset and an IR version, and return what was done. The model must be one that `load` accepts.
+    """Bring a model that `load` accepts to an opset and an IR version, in place. Return what was done.
 
     - opset: the version of ai.onnx; None: every opset stays.
     - ir_version: None: it follows from the opsets and the element types; without `opset` that of the source stays.
@@ -47,8 +47,10 @@ def retarget_in_place(
     source = _all_versions(model)
     target = target_opsets(source, opset)
     types = formats.element_types(model)
-    wanted = None if ir_version is None else check_ir_version(ir_version)
-    ir = formats.ir_version_for(target, types, model.ir_version, opset is None) if wanted is None else wanted
+    requested_ir = None if ir_version is None else check_ir_version(ir_version)
+    ir = (
+        formats.ir_version_for(target, types, model.ir_version, opset is None) if requested_ir is None else requested_ir
+    )
     formats.check_types(types, ir)
     source_ir = model.ir_version
     is_before_maps = source.get("", 0) >= sequence_maps.BEGIN > target.get("", 0)
@@ -137,8 +139,8 @@ class _Attempt(NamedTuple):
 class _Retargeting:
     """Brings one model to other opsets. The facts of nodes are inferred when a rule first asks for them.
 
-    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx too,
-      for composed nodes.
+    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx
+      too, for composed nodes.
     - notes: what changes beside nodes, as texts.
     """
 
@@ -276,11 +278,11 @@ class _Retargeting:
         return facts.of("n%d" % (begin + int(position)) if prefix else key)
 
     def _infer(self) -> ModelFacts:
-        return learn(self.model, replaceable_inputs(self.model))
+        return infer_facts(self.model, replaceable_inputs(self.model))
 
     def _infer_training(self, number: int) -> Tuple[ModelFacts, int]:
         model, begin = model_of_training(self.model, number)
-        return learn(model, replaceable_inputs(model), is_checked=False), begin
+        return infer_facts(model, replaceable_inputs(model), is_checked=False), begin
 
 
 def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterable, List
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.draft import Draft, Inexpressible, NewConstant, UnknownValue
-from onnx_compat.retarget.knowledge import NodeFacts
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible, NewConstant, UnknownValue
+from onnx_compat.retarget.inferred_facts import NodeFacts
+from onnx_compat.retarget.node_forms import is_untouched, rewrite_node
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome
 from onnx_compat.retarget.protos import constant_node, subgraphs_of, tensor_of, walk
-from onnx_compat.retarget.spelling import is_untouched, respell
 
 if TYPE_CHECKING:
     import onnx
@@ -28,7 +28,7 @@ class Composed(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: Composes a node from its facts for an opset, with unused names. Raises Inexpressible or an OnnxCompatError if it cannot.
+#: Composes a node from its facts for an opset, with unused names. Raises Inexpressible or an OnnxCompatError.
 Composer = Callable[["onnx.NodeProto", NodeFacts, Names, int], Composed]
 #: The repeated field `node` of a GraphProto or FunctionProto.
 NodeList = Any
@@ -59,12 +59,15 @@ class Rewriter:
     """Rewrites the nodes of one model.
 
     - functions: the keys of the model's functions, whose calls stay.
-    - facts_of: returns the facts of a node by its key: see `knowledge.nodes_of`.
+    - facts_of: returns the facts of a node by its key: see `inferred_facts.nodes_of`.
     - compose: composes a node that no form of its operator expresses; None: such a node is refused.
 
-    The outcomes of the nodes are in `outcomes`, new initializers in `initializers`, and in `notes` what is lost. `unread`
-    has the names of values that a node no longer reads. `needed` has the names of values in the main graph that a
-    constant would help to write a node.
+    Attributes:
+        outcomes: The outcomes of the nodes.
+        initializers: The new initializers of the main graph.
+        notes: What is lost, as texts.
+        unread: The names of values that a node no longer reads.
+        needed: The names of values of the main graph that a rule would use if they were constants.
     """
 
     def __init__(
@@ -121,25 +124,27 @@ class Rewriter:
         """Return the nodes that replace a node; None if it stays, but for the nodes of its subgraphs."""
         key = "%s%d" % (self._group.prefix, self._position)
         self._position += 1
-        draft: Optional[Draft] = None
+        edited_node: Optional[EditedNode] = None
         try:
-            draft = self._respell(node, key)
+            edited_node = self._rewrite_form(node, key)
         except Inexpressible as error:
             if self._group.is_main and isinstance(error, UnknownValue):
                 self.needed[error.name] = None
             return self._replace(node, key, str(error))
-        is_kept = draft is None or draft.node == node
-        self._note(node, KEPT if is_kept else RESPELLED, "" if draft is None else "; ".join(draft.caveats))
-        new = node if draft is None or is_kept else draft.node
+        is_kept = edited_node is None or edited_node.proto == node
+        self._add_outcome(
+            node, KEPT if is_kept else RESPELLED, "" if edited_node is None else "; ".join(edited_node.caveats)
+        )
+        new = node if edited_node is None or is_kept else edited_node.proto
         for graph in subgraphs_of(new):
             self._nodes(graph.node)
-        if draft is None or is_kept:
+        if edited_node is None or is_kept:
             return None
-        constants = self._add_constants(draft, node)
+        constants = self._add_constants(edited_node, node)
         self.unread.update(dict.fromkeys(set(node.input) - set(new.input)))
         return [*constants, new]
 
-    def _respell(self, node: "onnx.NodeProto", key: str) -> Optional[Draft]:
+    def _rewrite_form(self, node: "onnx.NodeProto", key: str) -> Optional[EditedNode]:
         domain = normalise(node.domain)
         source = self._group.versions.get(domain)
         is_call = (domain, node.op_type, getattr(node, "overload", "")) in self.functions
@@ -151,7 +156,7 @@ class Rewriter:
         omitted = self._omitted_input(node)
         if omitted is not None:
             raise Inexpressible("calls of its function omit the input '%s'" % omitted)
-        return respell(node, domain, source, target, lambda: self.facts_of(key))
+        return rewrite_node(node, domain, source, target, lambda: self.facts_of(key))
 
     def _replace(self, node: "onnx.NodeProto", key: str, reason: str) -> "Optional[List[onnx.NodeProto]]":
         """Compose a node. If that fails, note that it is refused, and return None."""
@@ -166,13 +171,13 @@ class Rewriter:
             composed = self.compose(node, facts, self.names, opset)
         except (Inexpressible, OnnxCompatError) as error:
             text = error.reason if isinstance(error, OnnxCompatError) else str(error)
-            self._note(node, REFUSED, "%s; %s" % (reason, text))
+            self._add_outcome(node, REFUSED, "%s; %s" % (reason, text))
             if self._group.is_main:
                 self.needed.update(dict.fromkeys(node.input))
             return None
         read = {name for new in composed.nodes for name in new.input}
         self.unread.update(dict.fromkeys(set(node.input) - read))
-        self._note(node, COMPOSED, reason, len(composed.nodes))
+        self._add_outcome(node, COMPOSED, reason, len(composed.nodes))
         self._opsets.update(composed.opsets)
         self._keep_descriptions(node, composed.nodes)
         if not self._group.is_main:
@@ -199,19 +204,19 @@ class Rewriter:
         if len(getattr(node, "device_configurations", ())):
             self.notes.append("the device configurations of '%s' are left out: it is composed" % _name_of(node))
 
-    def _note(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
+    def _add_outcome(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
         domain = normalise(node.domain)
         operator = "%s::%s" % (domain, node.op_type) if domain else node.op_type
         self.outcomes.append(NodeOutcome(_name_of(node), operator, outcome, reason, count, self._group.function))
 
-    def _add_constants(self, draft: Draft, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
-        """Name the constants of a draft. Return nodes that compute them, or add initializers in the main graph."""
+    def _add_constants(self, edited_node: EditedNode, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
+        """Name the constants of `edited_node`. Return nodes that compute them, or add initializers in the main graph."""
         nodes: List[onnx.NodeProto] = []
-        for constant in draft.constants:
-            if constant.placeholder not in draft.node.input:
+        for constant in edited_node.constants:
+            if constant.placeholder not in edited_node.proto.input:
                 continue
             name = self._name_constant(constant, "%s_%s" % (_name_of(node), constant.label), nodes)
-            draft.node.input[list(draft.node.input).index(constant.placeholder)] = name
+            edited_node.proto.input[list(edited_node.proto.input).index(constant.placeholder)] = name
         return nodes
 
     def _name_constant(self, constant: NewConstant, wish: str, nodes: "List[onnx.NodeProto]") -> str:

@@ -4,7 +4,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Sequence
 
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.knowledge import Fact
+from onnx_compat.retarget.inferred_facts import Fact
 
 if TYPE_CHECKING:
     import onnx
@@ -97,8 +97,8 @@ def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
     for attribute in node.attribute:
         if attribute.name not in known:
             return "it has no attribute '%s' there" % attribute.name
-    given = {attribute.name for attribute in node.attribute}
-    missing = [name for name, attribute in known.items() if attribute.required and name not in given]
+    attribute_names = {attribute.name for attribute in node.attribute}
+    missing = [name for name, attribute in known.items() if attribute.required and name not in attribute_names]
     if missing:
         return "it needs an attribute '%s' there" % missing[0]
     for kind, names, ports in (("input", node.input, schema.inputs), ("output", node.output, schema.outputs)):

@@ -241,6 +241,17 @@ def test_fractions_of_integers_are_rounded_once(operator: str, keepdims: int, op
         np.testing.assert_array_equal(run_in_onnxruntime(result, feeds)[0], want)
 
 
+@pytest.mark.parametrize("opset", [9, 12, 17, 18, 19])
+@pytest.mark.parametrize("axes", [[0, -1], [1], []])
+def test_an_extreme_of_bools_with_axes_that_are_known_at_run_time_only(opset: int, axes: Any) -> None:
+    feeds = {"x": np.asarray([[True, False, True], [True, True, True]]), "a": np.asarray(axes, np.int64)}
+    proto = single(node("ReduceMin", ["x", "a"], ["y"]), 20, feeds)
+    result = onnx.shape_inference.infer_shapes(retarget(proto, opset), strict_mode=True)
+    onnx.checker.check_model(result)
+    (want,) = onnx_compat.run(proto, feeds, shim="reference")
+    np.testing.assert_array_equal(run_in_onnxruntime(result, feeds)[0], want)
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_axes_of_a_pad_that_are_known_at_run_time_only(dtype: Any) -> None:
     feeds = {"x": image(2, 3), "p": np.asarray([1, 2]), "a": np.asarray([-1], dtype)}

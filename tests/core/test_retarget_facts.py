@@ -82,6 +82,19 @@ def test_a_needed_default_is_found_through_nodes() -> None:
     assert [entry.op_type for entry in result.graph.node] == ["Squeeze", "Identity"]
 
 
+def test_a_needed_default_is_found_through_a_loop() -> None:
+    nodes = [node("Softmax", ["e"], ["f"], axis=1), node("Identity", ["c"], ["d"])]
+    flags = [value(name, [], TensorProto.BOOL) for name in "cd"]
+    ports = [value("i", [], INT64), flags[0], value("e", [2, 12, 1])]
+    body = helper.make_graph(nodes, "body", ports, [flags[1], value("f", [2, 12, 1])])
+    proto = reshape_model()
+    proto.graph.node[1].CopyFrom(node("Loop", ["n", "", "h"], ["y"], body=body))
+    proto.graph.initializer.append(numpy_helper.from_array(np.asarray(2), "n"))
+    result = retarget(proto, 13)
+    assert names(result.graph.input) == ["x"]
+    np.testing.assert_allclose(run(result, x=X)[0], run(proto, x=X)[0], 1e-6)
+
+
 def optional_port(name: str, element: int = FLOAT) -> Any:
     tensor = helper.make_tensor_type_proto(element, [2])
     return helper.make_value_info(name, helper.make_optional_type_proto(tensor))

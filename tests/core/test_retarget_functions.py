@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.retarget.conversion import plan, retarget
+from onnx_compat.retarget.outcomes import COMPOSED
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 SCALE, BIAS = np.asarray([1, 2, 3], np.float32), np.asarray([4, 5, 9], np.float32)
@@ -95,6 +96,15 @@ def test_functions_stay_without_an_opset() -> None:
     inlined = retarget(two, inline_functions=True)
     assert versions(inlined.opset_import) == {"": 18}
     compare(inlined, two)
+
+
+def test_a_body_is_brought_to_the_opset_of_the_model_before_it_is_inlined() -> None:
+    body = function("f", ["a"], [node("Mish", ["a"], ["h"]), node("Relu", ["h"], ["b"])], 18)
+    proto = caller([body], [call("f", ["x"], "y")], 17)
+    result = retarget(proto, inline_functions=True)
+    assert versions(result.opset_import) == {"": 17}
+    assert plan(proto, inline_functions=True).counts[COMPOSED] == 1
+    compare(result, proto)
 
 
 def branch(name: str, built: Any) -> Any:
