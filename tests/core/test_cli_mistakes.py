@@ -19,6 +19,7 @@ from onnx_compat.cli.exit_codes import INPUT
 from onnx_compat.conversion.convert import format_of_path
 from onnx_compat.discovery import memory, missing_shims, selection
 from onnx_compat.errors import ConversionError, InputError, ShimError
+from onnx_compat.verification.converted_file import ConvertedFile
 
 
 @pytest.fixture
@@ -191,13 +192,12 @@ def test_the_oracle_is_asked_first() -> None:
 
 
 def test_convert_asks_the_oracle_before_it_runs_the_file(monkeypatch: Any, tmp_path: Path, capsys: Any) -> None:
-    shim, loaded = Keeper(), []
-    register(monkeypatch, shim)
-    load = shim.load_converted
-    monkeypatch.setattr(shim, "load_converted", lambda *args: loaded.append(args) or load(*args))
+    register(monkeypatch, Keeper())
+    run, runs = ConvertedFile.run, []
+    monkeypatch.setattr(ConvertedFile, "run", lambda self, feed: runs.append(feed) or run(self, feed))
     (tmp_path / "m.onnx").write_bytes(rows_of_six().SerializeToString())
     command = ["convert", str(tmp_path / "m.onnx"), str(tmp_path / "m.tflite"), "--shim=keeper", "--verify"]
-    assert main(command) == INPUT and not loaded
+    assert main(command) == INPUT and not runs
     message = capsys.readouterr().err
     assert "the model itself refuses inputs of the generated sizes ('x' [2, 3])" in message and "--dim" in message
-    assert main([*command, "--dim", "n=8"]) == 0 and loaded
+    assert main([*command, "--dim", "n=8"]) == 0 and runs
