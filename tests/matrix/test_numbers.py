@@ -112,6 +112,7 @@ QUANTITIES = [
     Quantity("docs/matrix.md", "each opset from 7 on", "matrix/matrix.toml", r'^"1\.2\.3" = (\d+)$'),
     Quantity("docs/reference/formats.md", "every TFLite runtime from 2.7 on", *FLOOR),
     Quantity("docs/usage.md", "every runtime from 2.7 on", *FLOOR),
+    Quantity("docs/usage.md", "at most 4 MiB", "shims/tflite/onnx_compat_tflite/shim.py", r"^_CHEAP_BYTES = (\d+) << 20"),
     Quantity("docs/reference/formats.md", "more than 2 GB", *PROTOBUF),
     Quantity("docs/howto/index.md", "[Models over 2 GB]", *PROTOBUF),
     Quantity("docs/howto/large-models.md", "# Models over 2 GB", *PROTOBUF),
