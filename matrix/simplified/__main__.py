@@ -39,10 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help=f"store the result, and render {page.PAGE}")
     parser.add_argument("names", nargs="*", help="only models whose name contains one of these texts")
     options = parser.parse_args(arguments)
-    if options.record and (options.suite or options.tool or options.names or not options.seconds):
-        parser.error(
-            "--record stores all models, tools and latencies: leave out --suite, --tool, --seconds 0 and names"
-        )
+    if options.record and (options.tool or options.names or not options.seconds):
+        parser.error("--record stores all tools and latencies of a suite: leave out --tool, --seconds 0 and names")
     known = _load_earlier_rows() if options.resume else {}
     rows: list[Row] = []
     for source in choose_sources(options.suite or SUITES, options.names):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from matrix.data import ROOT
 from matrix.render.text import replace
 from matrix.simplified.models import REAL
 from matrix.simplified.summary import SOURCE, Row, compute_figures, format_wrong
-from matrix.simplified.tools import OURS, TOOLS
+from matrix.simplified.tools import TOOLS
 
 __all__ = ["BEGIN", "END", "MEASURED", "PAGE", "files", "load_rows", "render", "save_rows"]
 
@@ -47,8 +48,11 @@ def files(root: Path) -> dict[Path, str]:
 def render(document: dict[str, Any], rows: Sequence[Row]) -> list[str]:
     """Return the lines of the section: the figures, the trained networks, and the wrong or failed models."""
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
-    lines = [f"Measured at revision `{document['revision']}` with {versions}.", "", "| figure | value | aim |", "|---|---|---|"]  # fmt: skip
-    lines += [f"| {figure.what} | {figure.value_text} | {figure.aim_text} |" for figure in compute_figures(rows)]
+    counts = Counter(row.name.partition("/")[0] for row in rows)
+    suites = ", ".join(f"{suite} {count}" for suite, count in counts.items())
+    lines = [f"Measured at revision `{document['revision']}` with {versions}.", "", f"Models of each suite: {suites}."]
+    lines += ["", "| figure | value | aim |", "|---|---|---|"]
+    lines += [f"| {figure.description} | {figure.value_text} | {figure.aim_text} |" for figure in compute_figures(rows)]
     lines += ["", "Nodes of the trained networks of [Real models](../real.md), and the latency relative to the source:", ""]  # fmt: skip
     lines += [f"| network | {' | '.join([SOURCE, *TOOLS])} | latency |", "|---" * (len(TOOLS) + 3) + "|"]
     lines += [_format_row(row) for row in rows if row.name.startswith(REAL + "/")]

@@ -44,7 +44,7 @@ class Row:
 class Figure:
     """A figure of the summary. `aim`: its largest allowed value, or None. `digits`: the decimals of its text."""
 
-    what: str
+    description: str
     value: float
     aim: float | None = None
     digits: int = 0
@@ -69,7 +69,7 @@ class Figure:
 
     def __str__(self) -> str:
         """Return the figure and its aim as a line of text."""
-        return f"{self.what}: {self.value_text}" + (f" (aim {self.aim_text})" if self.aim_text else "")
+        return f"{self.description}: {self.value_text}" + (f" (aim {self.aim_text})" if self.aim_text else "")
 
 
 def compute_figures(rows: Sequence[Row]) -> list[Figure]:

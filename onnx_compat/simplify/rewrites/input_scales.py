@@ -28,7 +28,7 @@ def _example() -> Any:
 
 @model_pass("input_scales", "Conv(Mul(x, c), w) => Conv(x, c*w); also Div", _example, after=["layer_scales"])
 def input_scales(draft: GraphDraft) -> int:
-    """Fold factors of inputs into the weights of convolutions. Return their number. Each rewrite removes a node."""
+    """Fold factors of inputs of `draft` into the weights of convolutions. Return the number of removed nodes."""
     count = 0
     for conv in [node for node in draft.nodes if node.operator == "Conv"]:
         scale = draft.producer(conv.input(0))
