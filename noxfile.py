@@ -238,7 +238,10 @@ def against(session: nox.Session) -> None:
 
 @nox.session(requires=["zoo", "suites"], default=False)
 def simplify(session: nox.Session) -> None:
-    """Compare nodes, outputs and latency of simplified models with onnxsim, onnxslim and onnxruntime's basic level."""
+    """Compare nodes, outputs and latency of simplified models with onnxsim, onnxslim and onnxruntime's basic level.
+
+    `-- --record` stores the result for docs/how/simplification.md. Fail if an aim is missed.
+    """
     python = _environment(session, MATRIX.peers["simplifiers"])
     session.run(python, "-m", "matrix.simplified", *session.posargs, external=True)
 
