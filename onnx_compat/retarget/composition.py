@@ -18,44 +18,36 @@ from onnx_compat.model.write import node_proto, tensor_proto
 from onnx_compat.retarget.draft import Inexpressible
 from onnx_compat.retarget.knowledge import Fact, NodeFacts
 from onnx_compat.retarget.protos import walk
-from onnx_compat.retarget.rewriting import Composed, Composer
+from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.runtime_axes import NodeWriter, write_runtime_axes
 from onnx_compat.tracing.interpreter import Interpreter
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["composer_for"]
+__all__ = ["compose_node"]
 
 #: Operator -> the number of its input that names an axis.
 _AXIS_INPUTS = {"CumProd": 1, "CumSum": 1, "DFT": 2}
-#: Name in the trace -> (name in the model, fact), for each value that a node reads.
-Reads = Dict[str, Tuple[str, Fact]]
+#: Name -> fact, for each value that a node reads.
+Reads = Dict[str, Fact]
 
 
-def composer_for(opset: Optional[int]) -> Optional[Composer]:
-    """Return the composer for an opset; None without an opset, because no node changes then."""
-    if opset is None:
-        return None
-    version = opset
+def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Composed:
+    """Return the nodes that compute a node's results with the operators of an opset.
 
-    def compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names) -> Composed:
-        return _compose(node, facts, names, version)
-
-    return compose
-
-
-def _compose(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Composed:
-    """Return the nodes that compute a node's results. Raises Inexpressible or an OnnxCompatError if that fails."""
+    Raises Inexpressible or an OnnxCompatError if that fails.
+    """
     traced = facts.node
     if traced is None:
         raise Inexpressible("its types are not known")
     if any(attribute.ref_attr_name for inner in walk([node]) for attribute in inner.attribute):
         raise Inexpressible("each call of its function sets its attributes")
-    reads: Reads = {
-        name: (written, facts.input(k)) for k, (name, written) in enumerate(zip(traced.inputs, node.input)) if name
-    }
-    reads.update((name, (name, fact)) for name, fact in facts.captured.items())
+    reads: Reads = {name: facts.input(k) for k, name in enumerate(node.input) if name}
+    reads.update(facts.captured)
+    # a function's node has the names of a call, which may give one value for two inputs
+    parts = (traced.operator, node.input, node.output, traced.attributes, traced.domain, traced.opset, traced.name)
+    traced = GraphNode(*parts)
     try:
         return _emit(traced, node, reads, names, opset, all_known=False)
     except NeedsKnownError:
@@ -88,7 +80,7 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
         copy.CopyFrom(node)
         copy.output[0] = names.fresh("%s/axis_%d" % (node.output[0], number))
         try:
-            composed = _compose(copy, facts._replace(inputs=inputs), names, opset)
+            composed = compose_node(copy, facts._replace(inputs=inputs), names, opset)
         except InvalidModelError:  # no axis for this operator: the last axis of a DFT
             continue
         writer.initializers.extend(composed.initializers)
@@ -125,21 +117,17 @@ def _emit(
     )
     if not all(isinstance(tree, int) for tree in recorded.tree):
         raise Inexpressible("it gives a sequence, a map or an optional")
-    written = dict(zip(traced.outputs, node.output))
     program = recorded.program
     base = node.name or next(filter(None, node.output), node.op_type)
     fragment = emit_fragment(
         program,
         offer,
-        [reads[port.name][0] for port in program.inputs],
-        [written[port.name] for port in program.outputs],
+        [port.name for port in program.inputs],
+        [port.name for port in program.outputs],
         base + "/",
-        names.used,
+        names,
     )
     nodes: List[onnx.NodeProto] = [node_proto(inner) for inner in fragment.nodes]
-    for inner in walk(nodes):
-        names.reserve([inner.name, *inner.output])
-    names.reserve(fragment.initializers)
     tensors = [
         tensor_proto(initializer.array(), initializer.dtype, name)
         for name, initializer in fragment.initializers.items()
@@ -155,7 +143,7 @@ def _graph_of(traced: GraphNode, reads: Reads, all_known: bool) -> Graph:
     inputs: List[ValueInfo] = []
     constants: Dict[str, Initializer] = {}
     symbols: Dict[Any, str] = {}
-    for name, (_, fact) in reads.items():
+    for name, fact in reads.items():
         dtype, array = fact.dtype, fact.value
         if dtype is not None and array is not None and (all_known or dtype.kind != "f" or array.size <= 1):
             constants[name] = Initializer(name, dtype, array.shape, functools.partial(np.asarray, array))

@@ -142,10 +142,9 @@ def _source_of(model: Model) -> Any:
 
 
 def _apply(skeleton: Skeleton, options: OnnxOptions) -> RetargetPlan:
-    from onnx_compat.retarget.composition import composer_for
+    from onnx_compat.retarget.composition import compose_node
 
-    compose = composer_for(options.opset)
-    return retarget_in_place(skeleton.proto, options.opset, options.ir_version, options.inline_functions, compose)
+    return retarget_in_place(skeleton.proto, options.opset, options.ir_version, options.inline_functions, compose_node)
 
 
 def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]) -> None:
@@ -159,9 +158,9 @@ def _fix_ports(proto: "onnx.ModelProto", fixed: Model, values: Mapping[str, Any]
             _store(proto, fixed, port.name)
         elif isinstance(kind, TensorType) and kind.shape is not None:
             shape = port.type.tensor_type.shape
-            shape.ClearField("dim")
-            for size in kind.shape:
-                dim = shape.dim.add()
+            while len(shape.dim) < len(kind.shape):
+                shape.dim.add()
+            for dim, size in zip(shape.dim, kind.shape):  # the denotations of the sizes stay
                 if isinstance(size, int):
                     dim.dim_value = size
                 elif size is not None:

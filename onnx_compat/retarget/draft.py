@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optiona
 
 import numpy as np
 
+from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, int64
 from onnx_compat.retarget.knowledge import NO_FACT, Fact, NodeFacts, Shape
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Draft", "Inexpressible", "NewConstant"]
+__all__ = ["Draft", "Inexpressible", "NewConstant", "UnknownValue"]
 
 #: The Python value of an attribute.
 AttributeValue = Any
@@ -18,6 +19,14 @@ AttributeValue = Any
 
 class Inexpressible(Exception):
     """Raised by a rule if the other version cannot express a node by its form alone. The text is the reason."""
+
+
+class UnknownValue(Inexpressible):
+    """Raised by a rule that needs the elements of an input which no constant gives. `name`: the name of the input."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("the value of '%s' is not a constant of the model" % name)
+        self.name = name
 
 
 class NewConstant(NamedTuple):
@@ -120,9 +129,18 @@ class Draft:
             self._facts = dict(learned, **self._facts)
         return self._facts.get(self.node.input[index], NO_FACT) if index < len(self.node.input) else NO_FACT
 
+    def extents(self, index: int) -> Optional[Sequence[Optional[Extent]]]:
+        """Return the sizes of an input, where equal symbolic sizes are equal objects. None if its rank is not known."""
+        fact = self.fact(index)
+        return fact.shape if fact.extents is None else fact.extents
+
     def output_shape(self, index: int) -> Shape:
         """Return the shape of an output; None if its rank is not known."""
         return self._learn().output(index).shape
+
+    def output_rank(self, index: int) -> Optional[int]:
+        """Return the rank of an output; None if it is unknown."""
+        return self._learn().output(index).rank
 
     def set_input(self, index: int, name: str) -> None:
         """Set an input. Inputs before it that do not exist become omitted inputs. Omitted inputs at the end vanish."""
@@ -162,17 +180,17 @@ class Draft:
         return dtype
 
     def array_of(self, index: int) -> np.ndarray:
-        """Return the elements of an input. Raises Inexpressible if they are only known when the model runs."""
+        """Return the elements of an input. Raises UnknownValue if they are only known when the model runs."""
         value = self.fact(index).value
         if value is None:
-            raise Inexpressible("the value of '%s' is not a constant of the model" % self.node.input[index])
+            raise UnknownValue(self.node.input[index])
         return value
 
     def integers_of(self, index: int) -> List[int]:
-        """Return the elements of an input as a list of ints. Raises Inexpressible if they are not known."""
+        """Return the elements of an input as a list of ints. Raises UnknownValue if they are not known."""
         return [int(item) for item in self.array_of(index).reshape(-1)]
 
     def size(self, index: int, axis: int) -> Optional[int]:
-        """Return the size of an axis of an input; None if it is unknown or symbolic."""
+        """Return the size of an axis of an input; None if it is unknown or symbolic, or there is no such axis."""
         shape = self.fact(index).shape
-        return None if shape is None else shape[axis]
+        return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None

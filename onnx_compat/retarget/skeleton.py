@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, InvalidModelError
+from onnx_compat.retarget.unknown_fields import copy_unknown_fields, varint
 
 if TYPE_CHECKING:
     import onnx
@@ -98,16 +99,7 @@ class Skeleton:
 
 def _header(number: int, length: int) -> bytes:
     """Return the header of a field with content: its number, wire type and length."""
-    return _varint(number << 3 | _CONTENT) + _varint(length)
-
-
-def _varint(value: int) -> bytes:
-    code = bytearray()
-    while value > 0x7F:
-        code.append(value & 0x7F | 0x80)
-        value >>= 7
-    code.append(value)
-    return bytes(code)
+    return varint(number << 3 | _CONTENT) + varint(length)
 
 
 def read_skeleton(source: Any) -> Skeleton:
@@ -125,6 +117,8 @@ def read_skeleton(source: Any) -> Skeleton:
 
 def _from_proto(source: "onnx.ModelProto") -> Skeleton:
     proto = type(source)()
+    copy_unknown_fields(source, proto)
+    copy_unknown_fields(source.graph, proto.graph)
     for field, value in source.ListFields():
         if field.name != "graph":
             _copy_field(proto, field.name, value)
@@ -134,6 +128,7 @@ def _from_proto(source: "onnx.ModelProto") -> Skeleton:
     payloads: Dict[str, List[Payload]] = {}
     for tensor in source.graph.initializer:
         copy = proto.graph.initializer.add()
+        copy_unknown_fields(tensor, copy)
         for field, value in tensor.ListFields():
             size = len(value) if isinstance(value, bytes) else 10 * len(value) if hasattr(value, "__len__") else 0
             if size <= LARGE or field.name in ("dims", "string_data"):

@@ -21,6 +21,8 @@ def respell(
 ) -> Optional[Draft]:
     """Return a draft of the node for the version `target` of its domain. None: the node stays as it is.
 
+    A draft that equals the node has a caveat only.
+
     - domain: the domain of the operator, "" for ai.onnx. source: the version that the node has.
     - facts: returns the facts of the node. They are asked for only where the rules or the types need them.
 
@@ -51,7 +53,7 @@ def respell(
         problem = type_problem(schema, inputs, facts().outputs)
     if problem is not None:
         raise Inexpressible(problem)
-    return draft if is_changed else None
+    return draft if is_changed or draft.caveats else None
 
 
 @functools.lru_cache(maxsize=None)

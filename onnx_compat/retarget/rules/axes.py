@@ -1,6 +1,8 @@
 """Rules for axes: an attribute that became an input, another default, and negative axes, which opset 11 introduced."""
 
-from typing import List, Optional
+from typing import List, Optional, Tuple
+
+import numpy as np
 
 from onnx_compat.retarget.draft import Draft, Inexpressible
 from onnx_compat.retarget.steps import keep, register, register_added
@@ -60,6 +62,48 @@ def _count_from_the_front(draft: Draft) -> None:
         draft.set(name, axes[0] if name == "axis" else axes)
 
 
+def _indices_from_the_front(draft: Draft) -> None:
+    """Make negative constant indices positive. `draft` gets a caveat if the size of the axis is not known."""
+    value = draft.fact(1).value
+    if value is not None and (value < 0).any():
+        size = draft.size(0, draft.get("axis", 0))
+        if size is None:
+            draft.caveats.append("indices below 0 are defined from version 11 on; runtimes accept them before")
+        else:
+            draft.add_input(1, "indices", np.where(value < 0, value + size, value), draft.dtype(1))
+
+
+def _classes_from_the_front(draft: Draft) -> None:
+    """Make negative constant indices of a OneHot positive: up to version 10, its specification gives them no class.
+
+    `draft` gets a caveat if the indices may be negative. onnxruntime 1.31.1 counts from the end in all versions.
+    """
+    dtype, value, depth = draft.fact(0).dtype, draft.fact(0).value, draft.fact(1).value
+    if dtype is not None and dtype.kind == "u":
+        return
+    if value is None or (depth is None and (value < 0).any()):
+        draft.caveats.append("the specification gives indices below 0 no class before version 11; runtimes do")
+    elif depth is not None and (value < 0).any():
+        count = int(depth.reshape(-1)[0])
+        draft.add_input(0, "indices", np.where((value < 0) & (value >= -count), value + count, value), draft.dtype(0))
+
+
+def _scan_axes_from_the_front(draft: Draft) -> None:
+    """Make negative scan axes positive. Raises Inexpressible if the rank of such an input or output is not known."""
+    count = draft.get("num_scan_inputs")
+    states = len(draft.node.input) - count
+    ranks: List[Tuple[str, List[Optional[int]]]] = [
+        ("scan_input_axes", [draft.fact(states + k).rank for k in range(count)]),
+        ("scan_output_axes", [draft.output_rank(k) for k in range(states, len(draft.node.output))]),
+    ]
+    for name, known in ranks:
+        axes = list(draft.get(name, ()))
+        if any(axis < 0 and rank is None for axis, rank in zip(axes, known)):
+            raise Inexpressible("the rank of a value that it scans is not known")
+        if any(axis < 0 for axis in axes):
+            draft.set(name, [axis + (rank or 0) if axis < 0 else axis for axis, rank in zip(axes, known)])
+
+
 def _to_single_axis(draft: Draft) -> None:
     """Softmax up to opset 11 flattens the axes from `axis` on; from 13 on it takes one axis, by default the last.
 
@@ -116,6 +160,9 @@ register(
     keep,
     _count_from_the_front,
 )
+register(("Gather", "ScatterElements"), 11, keep, _indices_from_the_front)
+register("OneHot", 11, keep, _classes_from_the_front)
+register("Scan", 11, keep, _scan_axes_from_the_front)
 register_added(("ArgMax", "ArgMin"), 12, {"select_last_index": 0})
 register(_SOFTMAX, 13, _to_single_axis, _to_flattened_axes)
 register("Concat", 4, _set_first_default, keep)

@@ -4,6 +4,7 @@ import numpy as np
 
 from onnx_compat.ir.dtypes import float32
 from onnx_compat.retarget.draft import Draft, Inexpressible
+from onnx_compat.retarget.knowledge import Shape
 from onnx_compat.retarget.steps import keep, register, register_added
 
 _BROADCASTING = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
@@ -34,13 +35,23 @@ def _broadcast_suffix(draft: Draft) -> None:
 
     Raises Inexpressible if they are not, or if a size is not known.
     """
-    first, second = draft.fact(0).shape, draft.fact(1).shape
-    if first is None or second is None or None in first or None in second:
-        raise Inexpressible("the shapes of its operands are not known")
-    if first != second:
-        if len(second) > len(first) or (set(second) - {1} and first[len(first) - len(second) :] != second):
-            raise Inexpressible("the other version does not broadcast %s and %s" % (list(first), list(second)))
+    if not _is_suffix(draft.fact(0).shape, draft.fact(1).shape):
         draft.set("broadcast", 1)
+
+
+def _is_suffix(first: Shape, second: Shape) -> bool:
+    """Whether two shapes are equal. Raises Inexpressible if they are not, unless the versions with `broadcast` do that.
+
+    They broadcast a second operand of one element, or with the last sizes of the first operand.
+    """
+    if first is None or second is None or None in second:
+        raise Inexpressible("the shapes of its operands are not known")
+    last = first[max(len(first) - len(second), 0) :]
+    if len(second) > len(first) or (set(second) - {1} and last != second):
+        if None in last:
+            raise Inexpressible("the shapes of its operands are not known")
+        raise Inexpressible("the other version does not broadcast %s and %s" % (list(first), list(second)))
+    return first == second
 
 
 def _drop_broadcast(draft: Draft) -> None:
@@ -48,6 +59,8 @@ def _drop_broadcast(draft: Draft) -> None:
 
 
 def _set_broadcast(draft: Draft) -> None:
+    """Undo `_drop_broadcast`. Raises Inexpressible if C is broadcast in a way that the other version lacks."""
+    _is_suffix(draft.output_shape(0), draft.fact(2).shape)
     draft.set("broadcast", 1)
 
 
@@ -71,7 +84,7 @@ def _drop_reset(draft: Draft) -> None:
 
 
 def _slope_of_channels(draft: Draft) -> None:
-    if draft.rank(1) != draft.rank(0) and draft.size(1, 0) != 1:
+    if draft.rank(1) not in (0, draft.rank(0)) and draft.size(1, 0) != 1:
         raise Inexpressible("its slope is aligned to axis 1")
 
 
@@ -186,6 +199,12 @@ def _drop_output_sequence(draft: Draft) -> None:
     draft.drop("output_sequence")
 
 
+def _set_output_sequence(draft: Draft) -> None:
+    """Up to opset 6, an attribute asks for the first output, not its name."""
+    if draft.has_output(0):
+        draft.set("output_sequence", 1)
+
+
 def _require_wide_range(draft: Draft) -> None:
     dtype = draft.dtype()
     if dtype.kind == "f" and dtype.bits < 32:
@@ -215,5 +234,5 @@ register("Scatter", 11, _to_scatter_elements)
 register("ScatterElements", 11, keep, _to_scatter)
 register_added("GatherND", 12, {"batch_dims": 0})
 register("GRU", 3, keep, _drop_reset)
-register(("GRU", "LSTM", "RNN"), 7, _drop_output_sequence, keep)
+register(("GRU", "LSTM", "RNN"), 7, _drop_output_sequence, _set_output_sequence)
 register_added(("GRU", "LSTM", "RNN"), 14, {"layout": 0})

@@ -1,5 +1,8 @@
 """Rules for normalizations and attention."""
 
+from typing import Optional, Sequence
+
+from onnx_compat.ir.dims import Extent, is_equal
 from onnx_compat.retarget.draft import Draft, Inexpressible
 from onnx_compat.retarget.steps import keep, register, register_added
 
@@ -15,6 +18,9 @@ def _require_inference(draft: Draft) -> None:
 
 
 def _set_inference(draft: Draft) -> None:
+    """Undo `_require_inference`. Raises Inexpressible if the node trains."""
+    if any(draft.node.output[1:]):
+        raise Inexpressible("it trains")
     draft.set("is_test", 1)
 
 
@@ -56,20 +62,29 @@ def _drop_stash_type(draft: Draft) -> None:
 
 
 def _require_whole_mask(draft: Draft) -> None:
-    """Require a mask for all keys: from opset 24 on, it may have fewer entries.
+    """Require a mask with an entry for each key. A single entry is broadcast in opset 23; from 24 on it is padded.
 
-    Raises Inexpressible for a mask that may be shorter than the keys, and for an input `nonpad_kv_seqlen`.
+    Raises Inexpressible unless the mask is known to have as many entries as there are keys, past keys included.
     """
+    if draft.has_input(3):
+        keys, mask, past = (draft.extents(index) for index in (1, 3, 4))
+        total = _size_at(keys, -2)
+        if draft.has_input(4):
+            added = _size_at(past, -2)
+            total = None if total is None or added is None else total + added
+        entries = _size_at(mask, -1)
+        if total is None or entries is None or not is_equal(entries, total):
+            raise Inexpressible("its mask may be shorter than the keys, which the versions treat differently")
+
+
+def _size_at(extents: Optional[Sequence[Optional[Extent]]], axis: int) -> Optional[Extent]:
+    return extents[axis] if extents is not None and len(extents) >= -axis else None
+
+
+def _drop_key_counts(draft: Draft) -> None:
     if draft.has_input(6):
         raise Inexpressible("the other version has no input 'nonpad_kv_seqlen'")
-    if draft.has_input(3):
-        shapes = [draft.fact(index).shape for index in (1, 3, 4)]
-        keys, mask, past = shapes
-        total = keys[-2] if keys else None
-        if total is not None and draft.has_input(4):
-            total = None if past is None or past[-2] is None else total + past[-2]
-        if mask is None or mask[-1] is None or mask[-1] not in (1, total):
-            raise Inexpressible("its mask may be shorter than the keys")
+    _require_whole_mask(draft)
 
 
 register("BatchNormalization", 6, _drop_buffers, _set_buffers)
@@ -77,5 +92,5 @@ register("BatchNormalization", 7, _require_inference, _set_inference)
 register("BatchNormalization", 9, _require_spatial, keep)
 register("BatchNormalization", 14, _require_one_output, _without_training)
 register("GroupNormalization", 21, _require_groups_of_one, _drop_stash_type)
-register("Attention", 24, keep, _require_whole_mask)
+register("Attention", 24, _require_whole_mask, _drop_key_counts)
 register_added("Attention", 25, {"left_window_size": -1, "right_window_size": -1})

@@ -115,7 +115,7 @@ def _slice_from_the_front(draft: Draft) -> None:
         axes = draft.integers_of(3)
         if any(axis < 0 for axis in axes):
             rank = draft.rank()
-            draft.add_input(3, "axes", [axis % rank for axis in axes])
+            draft.add_input(3, "axes", [axis % rank for axis in axes], draft.dtype(3))
 
 
 def _split_to_input(draft: Draft) -> None:

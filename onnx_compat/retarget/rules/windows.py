@@ -1,5 +1,7 @@
 """Rules for pooling and for sampling images."""
 
+from typing import List, Optional
+
 from onnx_compat.retarget.draft import Draft, Inexpressible
 from onnx_compat.retarget.steps import keep, register, register_added
 
@@ -64,6 +66,48 @@ def _require_whole_windows(draft: Draft) -> None:
             raise Inexpressible("the other version counts a window that begins in the padding")
 
 
+def _write_deconvolution_pads(draft: Draft) -> None:
+    """Write the padding that `output_shape` or `auto_pad` of a ConvTranspose imply, if an axis is padded by an odd number.
+
+    Up to version 10, the specification puts the odd element at the other end than from 11 on. `draft` gets a caveat if
+    a size is not known.
+    """
+    upper, wanted = draft.get("auto_pad", "NOTSET"), draft.get("output_shape")
+    if wanted is None and not upper.startswith("SAME"):
+        return
+    totals = _deconvolution_padding(draft, list(wanted) if wanted else None)
+    if totals is None:
+        draft.caveats.append("if an axis is padded by an odd number, its specification differs before version 11")
+    elif min(totals) >= 0 and any(total % 2 for total in totals):
+        smaller = [total // 2 for total in totals]
+        larger = [total - half for total, half in zip(totals, smaller)]
+        draft.drop("auto_pad", "output_shape")
+        draft.set("pads", smaller + larger if upper == "SAME_UPPER" else larger + smaller)
+
+
+def _deconvolution_padding(draft: Draft, wanted: Optional[List[int]]) -> Optional[List[int]]:
+    """Return by how many elements each axis of a ConvTranspose is padded; None if a size is not known.
+
+    `wanted`: the sizes of the result; None: those of the data times the strides.
+    """
+    data, weights = draft.fact(0).shape, draft.fact(1).shape
+    kernel = draft.get("kernel_shape", weights[2:] if weights else None)
+    if data is None or kernel is None or None in data[2:] or None in list(kernel):
+        return None
+    rank = len(kernel)
+    ones, zeros = [1] * rank, [0] * rank
+    strides, dilations = (list(draft.get(name, ones)) for name in ("strides", "dilations"))
+    extra = list(draft.get("output_padding", zeros))
+    sizes = [size or 0 for size in data[2:]]
+    targets = [size * stride for size, stride in zip(sizes, strides)] if wanted is None else wanted[-rank:]
+    full = [
+        stride * (size - 1) + added + (width - 1) * dilation + 1
+        for size, stride, added, width, dilation in zip(sizes, strides, extra, kernel, dilations)
+    ]
+    return [total - target for total, target in zip(full, targets)]
+
+
+register("ConvTranspose", 11, keep, _write_deconvolution_pads)
 register_added("AveragePool", 7, {"count_include_pad": 0})
 register_added("AveragePool", 10, {"ceil_mode": 0})
 register_added("AveragePool", 19, {"dilations": ()})
