@@ -64,7 +64,7 @@ def compare_with_source(
 
     if _draws_random_numbers(source[1]):
         return ["not run beside the source: the model draws random numbers"]
-    is_large = [skeleton.payload_bytes > _LARGE_MODEL for skeleton in (source[0], result[0])]
+    is_large = [skeleton.count_weight_bytes() > _LARGE_MODEL for skeleton in (source[0], result[0])]
     try:
         feed = generate(result[1].inputs)
         model = _runnable(*source, os.path.join(folder, "source")) if is_large[0] else source[1]

@@ -1,5 +1,6 @@
 """Convert a model to an ONNX file: at another opset and IR version, with its weights inside or beside it."""
 
+import gc
 import os
 import shutil
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Optional, Tuple
@@ -263,3 +264,4 @@ def _simplify(skeleton: Skeleton) -> None:
 
     skeleton.proto = simplify_loaded(skeleton.proto, skeleton.load())[0]
     skeleton.strip()
+    gc.collect()  # the traced values form cycles

@@ -15,7 +15,7 @@ from onnx_compat.model.tensors import read_stored
 from onnx_compat.model.wire import BytesSource, parse
 from onnx_compat.retarget.payloads import MARK, Payload, StrippedTensor, add_mark, is_marked
 from onnx_compat.retarget.skeleton import Skeleton
-from onnx_compat.retarget.stand_ins import CONSTANT, INNER, MAIN, stored_tensors
+from onnx_compat.retarget.stand_ins import CONSTANT, INNER, MAIN, element_count, stored_tensors
 
 if TYPE_CHECKING:
     import onnx
@@ -54,7 +54,9 @@ def embed_small_tensors(skeleton: Skeleton, only_main: bool = False) -> None:
     folder = skeleton.data_folder
     replaceable = (MAIN,) if only_main else (MAIN, INNER, CONSTANT)
     for tensor, place in stored_tensors(skeleton.proto):
-        if not _is_external(tensor) or (place in replaceable and _count(tensor) > _SMALL and not _is_complex(tensor)):
+        if not _is_external(tensor) or (
+            place in replaceable and element_count(tensor) > _SMALL and not _is_complex(tensor)
+        ):
             continue
         tensor.raw_data = b"".join(_raw_blocks(skeleton, tensor, folder))
         tensor.external_data.add(key=_EMBEDDED)
@@ -126,7 +128,7 @@ def move_weights(skeleton: Skeleton, path: str, constants: bool = False) -> int:
         if tensor.data_type in (0, tensor.STRING):
             continue
         dtype, is_external = DType.of(tensor.data_type), _is_external(tensor)
-        size = stored_size(dtype, _count(tensor))
+        size = stored_size(dtype, element_count(tensor))
         is_weight = place in (MAIN, INNER) or (constants and place == CONSTANT and is_marked(tensor))
         if is_safetensors and dtype.name not in _DTYPES:
             if is_external:
@@ -144,13 +146,6 @@ def move_weights(skeleton: Skeleton, path: str, constants: bool = False) -> int:
     return len(moved)
 
 
-def _count(tensor: "onnx.TensorProto") -> int:
-    count = 1
-    for size in tensor.dims:
-        count *= size
-    return count
-
-
 def _is_complex(tensor: "onnx.TensorProto") -> bool:
     return tensor.data_type in (tensor.COMPLEX64, tensor.COMPLEX128)
 
@@ -159,7 +154,7 @@ def _raw_blocks(skeleton: Skeleton, tensor: "onnx.TensorProto", folder: Folder) 
     """Yield the bytes that raw_data of a tensor has. Raises InvalidModelError if they cannot be read."""
     if tensor.data_location == tensor.EXTERNAL and not is_marked(tensor):
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        needed = stored_size(DType.of(tensor.data_type), _count(tensor))
+        needed = stored_size(DType.of(tensor.data_type), element_count(tensor))
         yield memoryview(folder.reader(entries, needed, tensor.name)())
     elif is_marked(tensor):
         yield from skeleton.stripped(tensor).raw_blocks(tensor.data_type)

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 from onnx_compat.errors import ConversionError, InvalidModelError
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.model import Model, load
+from onnx_compat.model.storage import stored_size
 from onnx_compat.retarget.payloads import (
     BLOCK,
     MARK,
@@ -24,7 +26,7 @@ from onnx_compat.retarget.payloads import (
     remove_mark,
 )
 from onnx_compat.retarget.proto_stripping import can_be_stripped, strip_proto
-from onnx_compat.retarget.stand_ins import replace_large_tensors, stored_tensors
+from onnx_compat.retarget.stand_ins import element_count, replace_large_tensors, stored_tensors
 from onnx_compat.retarget.wire_layout import (
     ATTRIBUTE,
     CHILDREN,
@@ -73,10 +75,10 @@ class Skeleton:
         """The data of stripped tensors, and of tensors with external data."""
         return PayloadFolder(self.tensors, self.folder, self.path)
 
-    @property
-    def payload_bytes(self) -> int:
-        """The number of bytes of all stripped tensors."""
-        return sum(stripped.length for stripped in self.tensors.values())
+    def count_weight_bytes(self) -> int:
+        """Return the number of bytes of all tensors that are not in `proto`."""
+        outside = [tensor for tensor, _ in stored_tensors(self.proto) if tensor.data_location == tensor.EXTERNAL]
+        return sum(stored_size(DType.of(tensor.data_type), element_count(tensor)) for tensor in outside)
 
     def stripped(self, tensor: "onnx.TensorProto") -> StrippedTensor:
         """Return the payloads of a marked tensor."""

@@ -11,7 +11,17 @@ from onnx_compat.retarget.protos import all_graphs, graphs_of, value_info, walk
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["CONSTANT", "INNER", "MAIN", "OTHER", "STAND_IN", "constant_of", "replace_large_tensors", "stored_tensors"]
+__all__ = [
+    "CONSTANT",
+    "INNER",
+    "MAIN",
+    "OTHER",
+    "STAND_IN",
+    "constant_of",
+    "element_count",
+    "replace_large_tensors",
+    "stored_tensors",
+]
 
 #: Places of a tensor: see `stored_tensors`.
 MAIN, INNER, CONSTANT, OTHER = "main graph", "another graph", "Constant", "other"
@@ -26,6 +36,13 @@ def constant_of(node: "onnx.NodeProto") -> "List[onnx.TensorProto]":
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return []
     return [attribute.t for attribute in node.attribute if attribute.name == "value" and attribute.HasField("t")]
+
+
+def element_count(tensor: "onnx.TensorProto") -> int:
+    count = 1
+    for size in tensor.dims:
+        count *= size
+    return count
 
 
 def stored_tensors(model: "onnx.ModelProto") -> "Iterator[Tuple[onnx.TensorProto, str]]":
