@@ -16,6 +16,7 @@ from onnx_compat.retarget.checking import check_form, compare_with_source
 from onnx_compat.retarget.external_weights import (
     choose_data_file,
     embed_small_tensors,
+    movable_weights,
     move_weights,
     restore_external_data,
 )
@@ -88,12 +89,19 @@ def prepare(
 ) -> Preparation:
     """Do all of a conversion but the writing. Raises as `write_onnx` does, except for a refused node."""
     target = absolute_path(path)
+    Destination(target, [model])  # refuses a path that cannot be written before any work is done
     changed = _change(model, options, shapes, values)
     destination = Destination(target, files_of(changed.model))
     name = choose_data_file(options.external_data, changed.source, target)
     data_file = None
     if name is not None:
         data_file = Destination(os.path.join(os.path.dirname(target), name), files_of(changed.model))
+    source, _, result, made_plan = changed
+    if made_plan.first_refusal is None:
+        made_plan.notes += check_form(result.without_weights(), source.without_weights())
+        restore_external_data(result.proto)
+        if name is not None:
+            made_plan.notes.append("%d weights are in '%s'" % (len(movable_weights(result, name)), name))
     return Preparation(*changed, destination, data_file)
 
 
@@ -114,15 +122,12 @@ def write_onnx(
     source, loaded, result, made_plan, destination, data_file = prepare(model, path, options, shapes, values)
     if made_plan.first_refusal is not None:
         raise refusal_error(made_plan)
-    made_plan.notes += check_form(result.without_weights(), source.without_weights())
-    restore_external_data(result.proto)
     with destination.scratch() as scratch:
         written = os.path.join(scratch, os.path.basename(destination.path))
         written_files = [(destination, written)]
         if data_file is not None:
             written_data = os.path.join(scratch, os.path.basename(data_file.path))
-            count = move_weights(result, written_data)
-            made_plan.notes.append("%d weights are in '%s'" % (count, os.path.basename(data_file.path)))
+            move_weights(result, written_data)
             written_files.insert(0, (data_file, written_data))
         else:
             _link_data_files(result, scratch)
@@ -152,24 +157,34 @@ def _change(
     values: Optional[Mapping[str, Any]] = None,
 ) -> _Change:
     """Read and convert a model in memory. See `Preparation`."""
-    from onnx_compat.retarget.composition import LARGE_WEIGHT, compose_node
+    from onnx_compat.retarget.composition import LARGE_WEIGHT
 
-    for only_main in (False, True):
-        source, loaded = _read_checked(model, only_main)
-        result = source.copy()
-        embed_small_tensors(result, only_main)
-        if shapes or values:
-            _fix_ports(result.proto, fix_inputs(loaded, shapes, values), values or {})
-        source_form = result.copy()
-        if options.simplify:
-            _simplify(result)
-        compose = compose_node
-        made_plan = retarget_in_place(
-            result.proto, options.opset, options.ir_version, options.inline_functions, compose
-        )
-        refused = [node.reason for node in made_plan.nodes if node.outcome == REFUSED]
-        if not any(LARGE_WEIGHT in reason for reason in refused):
-            break
+    changed = _try_change(model, options, shapes, values, only_main=False)
+    if any(node.outcome == REFUSED and LARGE_WEIGHT in node.reason for node in changed.plan.nodes):
+        changed = _try_change(model, options, shapes, values, only_main=True)
+    return changed
+
+
+def _try_change(
+    model: ModelSource,
+    options: OnnxOptions,
+    shapes: Optional[Shapes],
+    values: Optional[Mapping[str, Any]],
+    only_main: bool,
+) -> _Change:
+    """Read and convert a model in memory. `only_main`: whether only initializers of the main graph are left out."""
+    from onnx_compat.retarget.composition import compose_node
+
+    source, loaded = _read_checked(model, only_main)
+    result = source.copy()
+    embed_small_tensors(result, only_main)
+    if shapes or values:
+        _fix_ports(result.proto, fix_inputs(loaded, shapes, values), values or {})
+    source_form = result.copy()
+    if options.simplify:
+        _simplify(result)
+    versions = options.opset, options.ir_version
+    made_plan = retarget_in_place(result.proto, *versions, options.inline_functions, compose_node)
     return _Change(source_form, loaded, result, made_plan)
 
 

@@ -108,33 +108,39 @@ def choose_data_file(external_data: Optional[str], skeleton: Skeleton, target: s
     return name
 
 
-class _Moved(NamedTuple):
+class MovableWeight(NamedTuple):
+    """A tensor that is written beside the model, its dtype, and its size in bytes."""
+
     tensor: "onnx.TensorProto"
     dtype: DType
     size: int
 
 
-def move_weights(skeleton: Skeleton, path: str, constants: bool = False) -> int:
-    """Write the large weights of a model to `path`, and let the skeleton refer to them. Return their number.
-
-    The large weights are the tensors with external data, and the initializers of at least `_SMALLEST` bytes. A path with
-    the suffix .safetensors gets that format; a weight of a dtype that it lacks is stored in the model.
-
-    `constants`: whether the large tensors of Constant nodes are moved too.
-    """
+def movable_weights(skeleton: Skeleton, path: str, constants: bool = False) -> List[MovableWeight]:
+    """Return the tensors that `move_weights` moves, with the same arguments."""
     is_safetensors = path.lower().endswith(".safetensors")
-    moved: List[_Moved] = []
+    moved: List[MovableWeight] = []
     for tensor, place in stored_tensors(skeleton.proto):
         if tensor.data_type in (0, tensor.STRING):
             continue
         dtype, is_external = DType.of(tensor.data_type), _is_external(tensor)
         size = stored_size(dtype, element_count(tensor))
         is_weight = place in (MAIN, INNER) or (constants and place == CONSTANT and is_marked(tensor))
-        if is_safetensors and dtype.name not in _DTYPES:
-            if is_external:
-                _embed(skeleton, tensor, size)
-        elif is_external or (is_weight and size >= _SMALLEST):
-            moved.append(_Moved(tensor, dtype, size))
+        if (is_external or (is_weight and size >= _SMALLEST)) and (not is_safetensors or dtype.name in _DTYPES):
+            moved.append(MovableWeight(tensor, dtype, size))
+    return moved
+
+
+def move_weights(skeleton: Skeleton, path: str, constants: bool = False) -> None:
+    """Write the large weights of a model to `path`, and let the skeleton refer to them.
+
+    The large weights are the tensors with external data, and the initializers of at least `_SMALLEST` bytes. A path with
+    the suffix .safetensors gets that format; a weight of a dtype that it lacks is stored in the model.
+
+    `constants`: whether the large tensors of Constant nodes are moved too.
+    """
+    moved = movable_weights(skeleton, path, constants)
+    is_safetensors = path.lower().endswith(".safetensors")
     offsets, header = _layout(moved, is_safetensors)
     folder = skeleton.data_folder
     with open(path, "wb") as file:
@@ -143,7 +149,10 @@ def move_weights(skeleton: Skeleton, path: str, constants: bool = False) -> int:
             file.write(b"\0" * (offset - file.tell()))
             file.writelines(_raw_blocks(skeleton, tensor, folder))
             _refer(tensor, os.path.basename(path), offset, size)
-    return len(moved)
+    for tensor, _ in stored_tensors(skeleton.proto) if is_safetensors else ():
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        if _is_external(tensor) and location != os.path.basename(path):
+            _embed(skeleton, tensor)
 
 
 def _is_complex(tensor: "onnx.TensorProto") -> bool:
@@ -163,23 +172,21 @@ def _raw_blocks(skeleton: Skeleton, tensor: "onnx.TensorProto", folder: Folder) 
         yield memoryview(read_stored(record)).cast("B")
 
 
-def _embed(skeleton: Skeleton, tensor: "onnx.TensorProto", size: int) -> None:
+def _embed(skeleton: Skeleton, tensor: "onnx.TensorProto") -> None:
     """Store a tensor with external data in the model, in place: its data becomes a payload."""
-    if _take_entry(tensor, _EMBEDDED):
-        del tensor.external_data[:]
-        return
     source = type(tensor)()
     source.CopyFrom(tensor)
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")
     folder = skeleton.data_folder
+    size = stored_size(DType.of(tensor.data_type), element_count(tensor))
     payload = Payload(_RAW_DATA, size, lambda: _raw_blocks(skeleton, source, folder))
     mark = str(len(skeleton.tensors))
     skeleton.tensors[mark] = StrippedTensor(tensor.SerializeToString(), [payload])
     add_mark(tensor, mark)
 
 
-def _layout(moved: List[_Moved], is_safetensors: bool) -> Tuple[List[int], bytes]:
+def _layout(moved: List[MovableWeight], is_safetensors: bool) -> Tuple[List[int], bytes]:
     """Return the offset of each weight in the file, and the bytes before the first.
 
     `is_safetensors`: whether a header comes first and no gaps follow. Else each offset is aligned.

@@ -156,13 +156,13 @@ def is_marked(tensor: "onnx.TensorProto") -> bool:
 
 def mark_of(tensor: "onnx.TensorProto") -> str:
     """Return the mark of a marked tensor."""
-    return next(entry.value for entry in tensor.external_data if entry.key == MARK).rstrip(_EXPLICIT)
+    return str(next(entry.value for entry in tensor.external_data if entry.key == MARK)).rstrip(_EXPLICIT)
 
 
 def remove_mark(tensor: "onnx.TensorProto") -> str:
     """Take the mark of a tensor away, in place, and return it. The tensor's data is inside of the model again."""
     position = next(k for k, entry in enumerate(tensor.external_data) if entry.key == MARK)
-    mark = tensor.external_data[position].value
+    mark = str(tensor.external_data[position].value)
     del tensor.external_data[position]
     tensor.data_location = tensor.DEFAULT
     if not mark.endswith(_EXPLICIT):

@@ -132,6 +132,6 @@ def _content(tensor: "onnx.TensorProto", name: str) -> bytes:
     """Return the serialised numbers of a list."""
     part = type(tensor)()
     _copy_field(part, name, getattr(tensor, name))
-    data = part.SerializeToString()
+    data = bytes(part.SerializeToString())
     (content,) = (start for _, _, start, _ in fields_of(lambda begin, stop: data[begin:stop], 0, len(data)))
     return data[content:]

@@ -8,7 +8,7 @@ from onnx_compat.model.versions import normalise
 from onnx_compat.retarget.draft import Draft, Inexpressible, NewConstant, UnknownValue
 from onnx_compat.retarget.knowledge import NodeFacts
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome
-from onnx_compat.retarget.protos import constant_node, subgraphs_of, tensor_of, walk
+from onnx_compat.retarget.protos import constant_node, name_of, operator_name, subgraphs_of, tensor_of, walk
 from onnx_compat.retarget.spelling import is_untouched, respell
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Rewriter:
 
     def _replace(self, node: "onnx.NodeProto", key: str, reason: str) -> "Optional[List[onnx.NodeProto]]":
         """Compose a node. If that fails, note that it is refused, and return None."""
-        self._position += sum(1 for graph in subgraphs_of(node) for _ in walk(graph.node))
+        inner = [entry for graph in subgraphs_of(node) for entry in walk(graph.node)]
         facts = self.facts_of(key)
         try:
             if self.compose is None:
@@ -168,16 +168,27 @@ class Rewriter:
             self._note(node, REFUSED, "%s; %s" % (reason, text))
             if self._part.is_main:
                 self.needed.update(dict.fromkeys(node.input))
+            self._list_subgraphs(node)
             return None
+        self._position += len(inner)
         read = {name for new in composed.nodes for name in new.input}
         self.unread.update(dict.fromkeys(set(node.input) - read))
         self._note(node, COMPOSED, reason, len(composed.nodes))
+        for entry in inner:
+            self._note(entry, COMPOSED, "it is in a subgraph of '%s'" % name_of(node), 0)
         self._opsets.update(composed.opsets)
         self._keep_descriptions(node, composed.nodes)
         if not self._part.is_main:
             return [constant_node(tensor) for tensor in composed.initializers] + composed.nodes
         self.initializers.extend(composed.initializers)
         return composed.nodes
+
+    def _list_subgraphs(self, node: "onnx.NodeProto") -> None:
+        """Add the outcomes of the nodes in the subgraphs of a refused node. The subgraphs stay as they are."""
+        count = len(self._edits)
+        for graph in subgraphs_of(node):
+            self._nodes(graph.node)
+        del self._edits[count:]
 
     def _omitted_input(self, node: "onnx.NodeProto") -> Optional[str]:
         """Return the first input of the function that the node or its subgraphs read, and that some call omits."""
@@ -193,12 +204,11 @@ class Rewriter:
         if hasattr(node, "metadata_props"):
             nodes[-1].metadata_props.extend(node.metadata_props)
         if len(getattr(node, "device_configurations", ())):
-            self.notes.append("the device configurations of '%s' are left out: it is composed" % _name_of(node))
+            self.notes.append("the device configurations of '%s' are left out: it is composed" % name_of(node))
 
     def _note(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
-        domain = normalise(node.domain)
-        operator = "%s::%s" % (domain, node.op_type) if domain else node.op_type
-        self.outcomes.append(NodeOutcome(_name_of(node), operator, outcome, reason, count, self._part.function))
+        name, operator = name_of(node), operator_name(node)
+        self.outcomes.append(NodeOutcome(name, operator, outcome, reason, count, self._part.function))
 
     def _add_constants(self, draft: Draft, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
         """Name the constants of a draft. Return nodes that compute them, or add initializers in the main graph."""
@@ -206,7 +216,7 @@ class Rewriter:
         for constant in draft.constants:
             if constant.placeholder not in draft.node.input:
                 continue
-            name = self._name_constant(constant, "%s_%s" % (_name_of(node), constant.label), nodes)
+            name = self._name_constant(constant, "%s_%s" % (name_of(node), constant.label), nodes)
             draft.node.input[list(draft.node.input).index(constant.placeholder)] = name
         return nodes
 
@@ -226,8 +236,3 @@ class Rewriter:
             self._shared[content] = name
             self.initializers.append(tensor)
         return name
-
-
-def _name_of(node: "onnx.NodeProto") -> str:
-    """Return the name of a node, else its first output, else its operator."""
-    return node.name or next(filter(None, node.output), node.op_type)

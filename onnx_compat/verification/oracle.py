@@ -9,7 +9,7 @@ from onnx_compat.execution.onnxruntime_child import run_in_child, session_option
 from onnx_compat.execution.soundness import is_sound
 from onnx_compat.model import Model
 
-__all__ = ["REFERENCE", "Answer", "optimised_outputs", "run_oracle"]
+__all__ = ["ONNXRUNTIME", "REFERENCE", "Answer", "optimised_outputs", "run_oracle"]
 
 ONNXRUNTIME = "onnxruntime"
 REFERENCE = "reference"
@@ -21,12 +21,14 @@ class Answer(NamedTuple):
     - oracle: "onnxruntime 1.31.1", "shim reference".
     - outputs: in graph order.
     - optimised: whether onnxruntime ran with its optimisations. None for a shim.
+    - fallback_reason: why onnxruntime could not run the model, which ran on the reference instead; else "".
     """
 
     oracle: str
     outputs: List[Any]
     notes: List[str]
     optimised: Optional[bool] = None
+    fallback_reason: str = ""
 
 
 def run_oracle(
@@ -60,7 +62,7 @@ def run_oracle(
         if oracle is not None:
             raise
         note = "the oracle is the reference, because %s" % error.reason
-        return Answer("shim " + REFERENCE, _run_on_shim(model, inputs, REFERENCE), [note])
+        return Answer("shim " + REFERENCE, _run_on_shim(model, inputs, REFERENCE), [note], None, error.reason)
 
 
 def optimised_outputs(model: Model, inputs: Dict[str, Any], answer: Answer) -> Optional[List[Any]]:
