@@ -88,8 +88,10 @@ def _all_versions(model: "onnx.ModelProto") -> Dict[str, int]:
 def _merge(outcomes: List[NodeOutcome], refusals: List[NodeOutcome]) -> List[NodeOutcome]:
     """Return the outcomes, in which a refusal replaces the outcome of the same node. Other refusals come first."""
     by_node = {(entry.node, entry.operator, entry.function): entry for entry in refusals}
-    merged = [by_node.pop((entry.node, entry.operator, entry.function), entry) for entry in outcomes]
-    return [*by_node.values(), *merged]
+    keys = [(entry.node, entry.operator, entry.function) for entry in outcomes]
+    others = [by_node[key] for key in by_node.keys() - set(keys)]
+    merged = [by_node.get(key, entry) for key, entry in zip(keys, outcomes)]
+    return sorted(others) + merged
 
 
 def refusal_error(plan: RetargetPlan) -> UnsupportedError:
