@@ -17,24 +17,24 @@ from onnx import helper
 
 from matrix.data import ROOT
 
-__all__ = ["KINDS", "PLACES", "generate", "measure"]
+__all__ = ["KINDS", "STORAGES", "generate", "measure"]
 
 KINDS = ("path", "bytes", "proto")
 """What the model is converted from."""
-PLACES = ("initializer", "constant", "external")
-"""Where the model has its weights."""
+STORAGES = ("initializer", "constant", "external")
+"""How the model has its weights."""
 SIDE = 1024
 
 
-def generate(place: str, megabytes: int, path: Path) -> None:
-    """Write a chain of matrix products, and a reduction that changes its form below opset 18. `place`: see `PLACES`."""
+def generate(storage: str, megabytes: int, path: Path) -> None:
+    """Write a chain of matrix products, and a reduction that changes its form below opset 18. `storage`: see `STORAGES`."""
     nodes, weights = [], []
     random = np.random.default_rng(0).standard_normal((SIDE, SIDE)).astype(np.float32) / 32
     for number in range(max(1, megabytes * 1000000 // random.nbytes)):
         name = "w%d" % number
         data = np.roll(random, number, 0).tobytes()
         tensor = onnx.TensorProto(name=name, data_type=1, dims=[SIDE, SIDE], raw_data=data)
-        if place == "constant":
+        if storage == "constant":
             nodes.append(helper.make_node("Constant", [], [name], value=tensor))
         else:
             weights.append(tensor)
@@ -44,20 +44,20 @@ def generate(place: str, megabytes: int, path: Path) -> None:
     ports = [helper.make_tensor_value_info("h0", 1, ["n", SIDE])], [helper.make_tensor_value_info("y", 1, ["n"])]
     graph = helper.make_graph(nodes, "chain", *ports, weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
-    onnx.save(model, str(path), save_as_external_data=place == "external", location=path.name + ".data")
+    onnx.save(model, str(path), save_as_external_data=storage == "external", location=path.name + ".data")
 
 
-def measure(kind: str, place: str, megabytes: int, **options: Any) -> Dict[str, float]:
+def measure(kind: str, storage: str, megabytes: int, **options: Any) -> Dict[str, float]:
     """Convert a generated model in a process of its own. Return the peak memory over the size of the model.
 
-    `kind`, `place`: of `KINDS` and `PLACES`. `options`: arguments of `onnx_compat.convert`.
+    `kind`, `storage`: of `KINDS` and `STORAGES`. `options`: arguments of `onnx_compat.convert`.
 
     - "own": of the process itself, above its memory before the conversion. A source in memory is there before.
     - "child": of a child process that runs a model, above that of one that runs a small model.
     - "total": of both at the same time, above the two of a small model.
     """
     with tempfile.TemporaryDirectory() as folder:
-        _run("generate", place, str(megabytes), folder)
+        _run("generate", storage, str(megabytes), folder)
         figures: Dict[str, float] = json.loads(_run("convert", kind, folder, json.dumps(options)).splitlines()[-1])
     return figures
 
@@ -141,9 +141,9 @@ def main() -> None:
     """Generate models, or convert one and print the figures of `measure` as JSON."""
     command, *arguments = sys.argv[1:]
     if command == "generate":
-        place, megabytes, folder = arguments
+        storage, megabytes, folder = arguments
         generate("initializer", 1, Path(folder) / "small.onnx")
-        generate(place, int(megabytes), Path(folder) / "large.onnx")
+        generate(storage, int(megabytes), Path(folder) / "large.onnx")
         return
     kind, folder, options = arguments
     sys.stdout.write("\n" + json.dumps(convert(kind, Path(folder), json.loads(options))) + "\n")

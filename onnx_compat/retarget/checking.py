@@ -86,8 +86,8 @@ def _runnable(skeleton: Skeleton, model: Model, folder: str) -> Model:
     onnxruntime 1.31 copies the weights of Constant nodes, and bytes in memory, but maps external data. So such a model is
     written to `folder` with external data.
     """
-    places = {place for tensor, place in stored_tensors(skeleton.proto) if is_marked(tensor)}
-    if isinstance(model.source, str) and places <= {MAIN}:
+    storages = {storage for tensor, storage in stored_tensors(skeleton.proto) if is_marked(tensor)}
+    if isinstance(model.source, str) and storages <= {MAIN}:
         return model
     os.mkdir(folder)
     copy = skeleton.copy()

@@ -87,7 +87,12 @@ def prepare(
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
 ) -> Preparation:
-    """Do all of a conversion but the writing. Raises as `write_onnx` does, except for a refused node."""
+    """Return a conversion before anything is written. Arguments are those of `write_onnx`.
+
+    - shapes, values: see `fix_inputs`. None: no input is fixed.
+
+    Raises as `write_onnx` does, except for a refused node.
+    """
     target = absolute_path(path)
     Destination(target, [model])  # refuses a path that cannot be written before any work is done
     changed = _change(model, options, shapes, values)
@@ -156,7 +161,10 @@ def _change(
     shapes: Optional[Shapes] = None,
     values: Optional[Mapping[str, Any]] = None,
 ) -> _Change:
-    """Read and convert a model in memory. See `Preparation`."""
+    """Return a converted model, in memory. Raises as `prepare` does.
+
+    - shapes, values: see `fix_inputs`. None: no input is fixed.
+    """
     from onnx_compat.retarget.composition import LARGE_WEIGHT
 
     changed = _try_change(model, options, shapes, values, only_main=False)
@@ -172,7 +180,11 @@ def _try_change(
     values: Optional[Mapping[str, Any]],
     only_main: bool,
 ) -> _Change:
-    """Read and convert a model in memory. `only_main`: whether only initializers of the main graph are left out."""
+    """Return a converted model, in memory. Raises as `prepare` does.
+
+    - shapes, values: see `fix_inputs`. None: no input is fixed.
+    - only_main: whether large weights stay in the model, unless they are initializers of the main graph.
+    """
     from onnx_compat.retarget.composition import compose_node
 
     source, loaded = _read_checked(model, only_main)
@@ -208,7 +220,10 @@ def _link_data_files(skeleton: Skeleton, folder: str) -> None:
 
 
 def _read_checked(model: ModelSource, only_main: bool) -> Tuple[Skeleton, Model]:
-    """Read and check a model. Return it as a skeleton, and as `load` does. Raises as `load` does."""
+    """Return a model as a skeleton, and as `load` returns it. `only_main`: as for `_try_change`.
+
+    Raises as `load` does, and InvalidModelError for a damaged model that `load` accepts.
+    """
     try:
         skeleton = _read(model, only_main)
         loaded = skeleton.load()
@@ -274,7 +289,7 @@ def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
 
 
 def _simplify(skeleton: Skeleton) -> None:
-    """Simplify a model in place. Its large weights are read when they are needed, one at a time."""
+    """Simplify the model of `skeleton` in place. Large weights are read when they are needed."""
     from onnx_compat.simplify.simplification import simplify_loaded
 
     skeleton.proto = simplify_loaded(skeleton.proto, skeleton.load())[0]

@@ -53,9 +53,9 @@ def embed_small_tensors(skeleton: Skeleton, only_main: bool = False) -> None:
     """
     folder = skeleton.data_folder
     replaceable = (MAIN,) if only_main else (MAIN, INNER, CONSTANT)
-    for tensor, place in stored_tensors(skeleton.proto):
+    for tensor, storage in stored_tensors(skeleton.proto):
         if not _is_external(tensor) or (
-            place in replaceable and element_count(tensor) > _SMALL and not _is_complex(tensor)
+            storage in replaceable and element_count(tensor) > _SMALL and not _is_complex(tensor)
         ):
             continue
         tensor.raw_data = b"".join(_raw_blocks(skeleton, tensor, folder))
@@ -120,12 +120,12 @@ def movable_weights(skeleton: Skeleton, path: str, constants: bool = False) -> L
     """Return the tensors that `move_weights` moves, with the same arguments."""
     is_safetensors = path.lower().endswith(".safetensors")
     moved: List[MovableWeight] = []
-    for tensor, place in stored_tensors(skeleton.proto):
+    for tensor, storage in stored_tensors(skeleton.proto):
         if tensor.data_type in (0, tensor.STRING):
             continue
         dtype, is_external = DType.of(tensor.data_type), _is_external(tensor)
         size = stored_size(dtype, element_count(tensor))
-        is_weight = place in (MAIN, INNER) or (constants and place == CONSTANT and is_marked(tensor))
+        is_weight = storage in (MAIN, INNER) or (constants and storage == CONSTANT and is_marked(tensor))
         if (is_external or (is_weight and size >= _SMALLEST)) and (not is_safetensors or dtype.name in _DTYPES):
             moved.append(MovableWeight(tensor, dtype, size))
     return moved
@@ -166,14 +166,14 @@ def _raw_blocks(skeleton: Skeleton, tensor: "onnx.TensorProto", folder: Folder) 
         needed = stored_size(DType.of(tensor.data_type), element_count(tensor))
         yield memoryview(folder.reader(entries, needed, tensor.name)())
     elif is_marked(tensor):
-        yield from skeleton.stripped(tensor).raw_blocks(tensor.data_type)
+        yield from skeleton.payloads_of(tensor).raw_blocks(tensor.data_type)
     else:
         record, _ = parse(BytesSource(tensor.SerializeToString()), TENSOR)
         yield memoryview(read_stored(record)).cast("B")
 
 
 def _embed(skeleton: Skeleton, tensor: "onnx.TensorProto") -> None:
-    """Store a tensor with external data in the model, in place: its data becomes a payload."""
+    """Store a tensor with external data in the model of `skeleton`, in place: its data becomes a payload."""
     source = type(tensor)()
     source.CopyFrom(tensor)
     tensor.ClearField("external_data")

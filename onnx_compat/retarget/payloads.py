@@ -105,7 +105,10 @@ class PayloadFolder(Folder):
         self._has_folder = folder is not None
 
     def reader(self, entries: Dict[str, str], needed: int, tensor: str) -> Callable[[], Any]:
-        """Return a function that reads the data of a tensor as a uint8 array. See `Folder.reader`."""
+        """Return a function that reads the data of a tensor as a uint8 array. See `Folder.reader`.
+
+        Raises InvalidModelError for external data without a folder, and for data of another size than `needed`.
+        """
         mark = entries.get(MARK, "").rstrip(_EXPLICIT)
         if not mark:
             if not self._has_folder:
@@ -151,6 +154,7 @@ def add_mark(tensor: "onnx.TensorProto", mark: str) -> None:
 
 
 def is_marked(tensor: "onnx.TensorProto") -> bool:
+    """Whether the payloads of a tensor were taken out."""
     return any(entry.key == MARK for entry in tensor.external_data)
 
 

@@ -89,9 +89,9 @@ def _merge(outcomes: List[NodeOutcome], refusals: List[NodeOutcome]) -> List[Nod
     """Return the outcomes, in which a refusal replaces the outcome of the same node. Other refusals come first."""
     by_node = {(entry.node, entry.operator, entry.function): entry for entry in refusals}
     keys = [(entry.node, entry.operator, entry.function) for entry in outcomes]
-    others = [by_node[key] for key in by_node.keys() - set(keys)]
+    other_refusals = [by_node[key] for key in by_node.keys() - set(keys)]
     merged = [by_node.get(key, entry) for key, entry in zip(keys, outcomes)]
-    return sorted(others) + merged
+    return sorted(other_refusals) + merged
 
 
 def refusal_error(plan: RetargetPlan) -> UnsupportedError:

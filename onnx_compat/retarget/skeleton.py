@@ -80,7 +80,7 @@ class Skeleton:
         outside = [tensor for tensor, _ in stored_tensors(self.proto) if tensor.data_location == tensor.EXTERNAL]
         return sum(stored_size(DType.of(tensor.data_type), element_count(tensor)) for tensor in outside)
 
-    def stripped(self, tensor: "onnx.TensorProto") -> StrippedTensor:
+    def payloads_of(self, tensor: "onnx.TensorProto") -> StrippedTensor:
         """Return the payloads of a marked tensor."""
         return self.tensors[mark_of(tensor)]
 
@@ -205,7 +205,10 @@ class _Scanner:
         self._read: Read = lambda start, stop: b""
 
     def scan(self) -> "Tuple[onnx.ModelProto, Dict[str, StrippedTensor]]":
-        """Return the model with stripped tensors, and mark -> stripped tensor."""
+        """Return the model with stripped tensors, and mark -> stripped tensor.
+
+        Raises InvalidModelError for a damaged model.
+        """
         import onnx
 
         with self._open_source() as self._read:

@@ -23,7 +23,7 @@ __all__ = [
     "stored_tensors",
 ]
 
-#: Places of a tensor: see `stored_tensors`.
+#: How a model has a tensor: see `stored_tensors`.
 MAIN, INNER, CONSTANT, OTHER = "main graph", "another graph", "Constant", "other"
 
 #: The name of a node that stands for a large tensor.
@@ -39,6 +39,7 @@ def constant_of(node: "onnx.NodeProto") -> "List[onnx.TensorProto]":
 
 
 def element_count(tensor: "onnx.TensorProto") -> int:
+    """Return the number of elements of a tensor."""
     count = 1
     for size in tensor.dims:
         count *= size
@@ -46,10 +47,14 @@ def element_count(tensor: "onnx.TensorProto") -> int:
 
 
 def stored_tensors(model: "onnx.ModelProto") -> "Iterator[Tuple[onnx.TensorProto, str]]":
-    """Yield (tensor, place) of every dense tensor in the model, and of the parts of sparse tensors.
+    """Yield (tensor, storage) of every dense tensor in the model, and of the parts of sparse tensors.
 
-    The place is `MAIN` for an initializer of the main graph, `INNER` for one of another graph, `CONSTANT` for the tensor
-    of a Constant node, and `OTHER`.
+    The storage is one of these:
+
+    - `MAIN`: an initializer of the main graph.
+    - `INNER`: an initializer of another graph.
+    - `CONSTANT`: the tensor of a Constant node.
+    - `OTHER`: any other attribute, or a part of a sparse tensor.
     """
     sparse: List[onnx.SparseTensorProto] = []
     for number, outer in enumerate(all_graphs(model)):
@@ -95,20 +100,20 @@ def _opset(holder: Any, default: int) -> int:
 
 def _take(initializers: Any) -> "List[onnx.TensorProto]":
     """Remove and return the initializers that have external data."""
-    taken = []
+    removed = []
     for position in reversed(range(len(initializers))):
         if initializers[position].data_location == initializers[position].EXTERNAL:
-            taken.append(type(initializers[position]).FromString(initializers[position].SerializeToString()))
+            removed.append(type(initializers[position]).FromString(initializers[position].SerializeToString()))
             del initializers[position]
-    return taken[::-1]
+    return removed[::-1]
 
 
-def _replace_in(nodes: Any, taken: "List[onnx.TensorProto]", opset: int) -> None:
-    """Compute the tensors `taken` by new nodes before `nodes`. Replace large Constant nodes, also in subgraphs."""
+def _replace_in(nodes: Any, tensors: "List[onnx.TensorProto]", opset: int) -> None:
+    """Compute `tensors` by new nodes before `nodes`, in place. Replace large Constant nodes, also in subgraphs."""
     written: List[onnx.NodeProto] = []
-    for tensor in taken:
+    for tensor in tensors:
         written += _random_numbers(tensor, tensor.name, opset)
-    is_changed = bool(taken)
+    is_changed = bool(tensors)
     for node in nodes:
         large = [tensor for tensor in constant_of(node) if tensor.data_location == tensor.EXTERNAL]
         written += _random_numbers(large[0], node.output[0], opset) if large else [node]

@@ -67,7 +67,7 @@ def fields_of(read: Read, position: int, stop: int) -> Iterator[Tuple[int, int, 
 
 
 def _read_varint(data: Any, position: int) -> Tuple[int, int]:
-    """Return (number, position after it)."""
+    """Return (number, position after it). Raises InvalidModelError if the number does not end."""
     value = shift = 0
     while position < len(data):
         byte = data[position]

@@ -87,11 +87,11 @@ def save_external(proto: Any, folder: Path, name: str = "m.onnx") -> str:
 
 def tensors_of(proto: Any) -> List[Any]:
     """Return every tensor of a model, found without onnx_compat."""
-    found: List[Any] = []
+    tensors: List[Any] = []
 
     def visit(message: Any) -> None:
         if message.DESCRIPTOR.name == "TensorProto":
-            found.append(message)
+            tensors.append(message)
             return
         for field, content in message.ListFields():
             if field.message_type is not None:
@@ -99,7 +99,7 @@ def tensors_of(proto: Any) -> List[Any]:
                     visit(item)
 
     visit(proto)
-    return found
+    return tensors
 
 
 def check_results(path: Any, proto: Any) -> None:

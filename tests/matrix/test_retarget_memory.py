@@ -12,7 +12,7 @@ AIM = 1.3
 
 
 @pytest.mark.parametrize(
-    ("kind", "place", "options"),
+    ("kind", "storage", "options"),
     [
         ("path", "initializer", {}),
         ("path", "initializer", {"verify": False}),
@@ -24,7 +24,7 @@ AIM = 1.3
         ("proto", "constant", {}),
     ],
 )
-def test_a_conversion_needs_little_memory(kind: str, place: str, options: Dict[str, Any]) -> None:
-    figures = measure(kind, place, 400, opset=13, **options)
+def test_a_conversion_needs_little_memory(kind: str, storage: str, options: Dict[str, Any]) -> None:
+    figures = measure(kind, storage, 400, opset=13, **options)
     assert figures["total"] <= AIM, figures
     assert (figures["child"] > 0.5) == options.get("verify", True), "onnxruntime runs a large model in a child process"
