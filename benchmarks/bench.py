@@ -32,7 +32,13 @@ class Missing(Exception):
 
 @dataclass
 class Setting:
-    """Settings that all benches share."""
+    """Settings that all benches share.
+
+    - networks: the networks whose conversion and latency are measured
+    - scratch: a folder for files of this run
+    - rounds: the number of rounds of a latency bench
+    - threads: the numbers of threads with which latencies are measured
+    """
 
     pythons: dict[str, str]
     """Id of an environment -> the path of its interpreter."""

@@ -24,7 +24,7 @@ _STYLE = """
 def draw_chart(ratios: Sequence[Ratio], threads: str) -> str:
     """Return an SVG chart: a row for each network, a dot for each peer, on a logarithmic scale with 1 in the middle.
 
-    `threads`: the number of threads as text, for the title.
+    Ratios to a peer that is not in `_OTHERS` have no dot. `threads`: the number of threads as text, for the title.
     """
     names = list(dict.fromkeys(_network(ratio) for ratio in ratios))
     height = _TOP + _ROW * len(names) + 24
@@ -57,10 +57,11 @@ def draw_chart(ratios: Sequence[Ratio], threads: str) -> str:
 
 
 def _x_of(value: float) -> float:
-    """Return the x coordinate of a ratio in the chart."""
+    """Return the x coordinate of a ratio in the chart. A ratio beyond the scale is drawn at its end."""
     share = math.log(min(max(value, _LEAST), _MOST) / _LEAST) / math.log(_MOST / _LEAST)
     return _LEFT + _WIDTH * share
 
 
 def _network(ratio: Ratio) -> str:
+    """Return the name of the network of a ratio."""
     return ratio.subject.partition(": ")[0]

@@ -69,6 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _record_versions(setting: Setting, findings: Findings) -> None:
+    """Store the versions of the packages of each environment in `findings`.
+
+    An environment without an interpreter is appended to `findings.missing`.
+    """
     for id_, python in setting.pythons.items():
         if not Path(python).exists():
             findings.missing.append(f"The environment {id_} has no interpreter.")
@@ -102,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _parse_pair(text: str) -> tuple[str, str]:
+    """Parse `ID=INTERPRETER` into a pair. Raise ArgumentTypeError for any other text."""
     id_, _, python = text.partition("=")
     if not id_ or not python:
         raise argparse.ArgumentTypeError(f"{text!r} is not ID=INTERPRETER")

@@ -56,11 +56,11 @@ def measure_conversion(setting: Setting, findings: Findings) -> None:
 
 
 def measure_in_process(setting: Setting, name: str, model: Path, small: Path, findings: Findings) -> dict[str, str]:
-    """Measure conversions of `model` in one process per tool, after a warm-up with `small`.
+    """Measure conversions of `model` in one process per tool, after a warm-up with `small`, and append the results to
+    `findings`.
 
-    Return tool -> path of its file.
-
-    A tool that fails is appended to `findings.missing`; but if this project fails, ChildError is raised.
+    Return tool -> path of its file. If onnx2tf fails, it has no file, and the reason is appended to `findings.missing`.
+    If this project fails, ChildError is raised.
     """
     files, answers = {}, {}
     with ExitStack() as stack:
@@ -91,6 +91,10 @@ def measure_in_process(setting: Setting, name: str, model: Path, small: Path, fi
 
 
 def _record_memory(name: str, size: int, answers: dict[str, dict[str, Any]], findings: Findings) -> None:
+    """Append the peak memory of each tool and, for a large model, its ratio to the size of the model to `findings`.
+
+    `size`: the bytes of the model. `answers`: tool -> answer of `convert` in the child process.
+    """
     findings.figures.append(Figure(f"{name}: {MODEL}", "", size / 1e6, "MB"))
     for tool, answer in answers.items():
         if answer["peak"] is None:
@@ -104,7 +108,11 @@ def _record_memory(name: str, size: int, answers: dict[str, dict[str, Any]], fin
 
 
 def measure_command(setting: Setting, network: Network, findings: Findings) -> None:
-    """Measure the conversion of a network as a command in a new process, imports included. Append to `findings`."""
+    """Measure the conversion of a network as a command in a new process, imports included. Append the results to
+    `findings`.
+
+    Missing or ChildError is raised if a tool is not installed or fails.
+    """
     (_, ours), (_, peer) = setting.python("tflite-"), setting.python("onnx2tf")
     out = setting.scratch / "cold"
     copy = setting.scratch / "copy.onnx"  # onnx2tf writes into the model that it reads
@@ -129,11 +137,9 @@ def measure_command(setting: Setting, network: Network, findings: Findings) -> N
 
 
 def time_command(tool: str, command: list[str], folder: Path) -> float:
-    """Run a command and return its duration in seconds. `folder`: the current folder.
+    """Run a command and return its duration in seconds. `tool`: its name in errors. `folder`: the current folder.
 
-    Raise ChildError if the command fails.
-
-    The folder of its interpreter is first on PATH.
+    The folder of its interpreter, `command[0]`, is first on PATH. Raise ChildError if the command fails.
     """
     env = environment()
     env["PATH"] = os.pathsep.join([str(Path(command[0]).parent), env.get("PATH", os.defpath)])

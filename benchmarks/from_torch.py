@@ -13,12 +13,12 @@ TORCH = "litert-torch"
 
 
 def from_torch(setting: Setting, networks: dict[str, tuple[str, bool]], findings: Findings) -> dict[str, str]:
-    """Convert networks with litert-torch, and append the durations to `findings`.
-
-    Return name -> path of the .tflite file.
+    """Convert networks with litert-torch, and append the durations to `findings`. Return name -> path of the .tflite
+    file.
 
     `networks`: name -> (name in the zoo, whether it is the large variant). All conversions run in one process, because
-    its import takes longer than most of them. The first conversion is a warm-up. A network that fails is absent.
+    its import takes longer than most of them. The first conversion is a warm-up. A network that fails is absent, and
+    appended to `findings.missing`.
     """
     files: dict[str, str] = {}
     try:

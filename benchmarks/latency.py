@@ -55,6 +55,10 @@ def measure_tflite_latency(setting: Setting, findings: Findings) -> None:
 
 
 def _convert_files(setting: Setting, network: Network, findings: Findings) -> dict[str, str]:
+    """Return tool -> path of the .tflite file of a network. Files that earlier benches wrote are used again.
+
+    If onnx2tf fails, it is absent and appended to `findings.missing`. If onnx-compat fails, ChildError is raised.
+    """
     files = {}
     for tool, prefix in (("onnx-compat", "tflite-"), ("onnx2tf", "onnx2tf")):
         path = setting.scratch / f"{network.name}.{tool}.tflite"
@@ -74,7 +78,8 @@ def _convert_files(setting: Setting, network: Network, findings: Findings) -> di
 def measure_tf2_latency(setting: Setting, findings: Findings) -> None:
     """Measure the tf2 shim and keras.applications in one process, in turns with onnx-tf in another process.
 
-    onnx-tf needs its own version of TensorFlow. The ratios are appended to `findings`.
+    onnx-tf needs its own version of TensorFlow; without it, the rest is measured. The ratios are appended to
+    `findings`.
     """
     _, python = setting.python("tf2-")
     for network in setting.networks:
@@ -103,10 +108,10 @@ def compare_runners(
     children: dict[str, Child],
     findings: Findings,
 ) -> None:
-    """Measure the runners in turns, and append the ratio of `ours` to each other runner to `findings`.
+    """Measure the runners in turns, and append the ratio of `ours` to each runner in `aims` to `findings`.
 
-    `aims`: runner -> its aim. `children`: runner -> the child process in which it is open; the key "" is for all
-    others.
+    `subject`: the network, and the kind of runner. `aims`: runner -> its aim. `children`: runner -> the child process
+    in which it is open; the key "" is for all other runners.
     """
 
     def runs(name: str, times: int = RUNS) -> list[float]:
@@ -122,5 +127,8 @@ def compare_runners(
 
 
 def runs_per_round(durations: list[float]) -> int:
-    """Return the number of runs in a round, from the durations of some runs: the shorter a run, the more runs."""
+    """Return the number of runs in a round, from `RUNS` to `MOST`: the shorter a run, the more runs.
+
+    `durations`: the seconds of some runs.
+    """
     return max(RUNS, min(MOST, int(ENOUGH / max(min(durations), 1e-9))))

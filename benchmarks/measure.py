@@ -16,8 +16,8 @@ Samples = Mapping[str, "list[float]"]
 class Ratio(NamedTuple):
     """A number of this project divided by that of a peer. Below 1, this project is better.
 
-    `subject`: the network and the number. `ours`, `theirs`: the runners. `value`: the ratio itself, of several rounds
-    or networks their median or mean.
+    `subject`: the quantity, after the name of its network and a colon if it has a network. `ours`, `theirs`: the
+    runners. `value`: the ratio itself, of several rounds or networks their median or mean.
     """
 
     subject: str
@@ -38,11 +38,15 @@ class Ratio(NamedTuple):
 
     @property
     def met(self) -> bool | None:
+        """Return whether the ratio meets the aim; None without an aim."""
         return None if self.aim is None else self.value <= self.aim
 
 
 class Figure(NamedTuple):
-    """An absolute number. It holds only for the machine and the run in which it was measured."""
+    """An absolute number. It holds only for the machine and the run in which it was measured.
+
+    `subject`: the quantity, as in `Ratio`. `tool`: the runner; "" for a number that all runners share.
+    """
 
     subject: str
     tool: str
@@ -59,10 +63,9 @@ def alternate(
 ) -> dict[str, list[float]]:
     """Run each function in turn, round after round, so that a slow minute affects all of them.
 
-    Return the median of each round.
-
-    The functions return durations of some runs. The order rotates with each round, so that no runner always follows the
-    same one. `pause`: seconds before each call. `warm_up`: call each function once before the first round.
+    A function returns the numbers of some runs, such as their durations. Return name -> the median of these numbers in
+    each round. The order rotates with each round, so that no function always follows the same function. `pause`:
+    seconds before each call. `warm_up`: call each function once before the first round.
     """
     names = list(work)
     if warm_up:

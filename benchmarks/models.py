@@ -23,7 +23,10 @@ _LIST = (
 
 
 def find_networks(names: list[str], python: str) -> list[Network]:
-    """Return the networks with these names. `python`: an interpreter with onnx. Raise Missing if the cache lacks a file."""
+    """Return the networks with these names, which are keys of `NAMES`. `python`: an interpreter with onnx.
+
+    Raise Missing if the cache lacks a file.
+    """
     paths = find_cached(python, "zoo", "zoo-full")
 
     def path(suite: str, name: str) -> Path:
@@ -45,7 +48,10 @@ def find_networks(names: list[str], python: str) -> list[Network]:
 
 
 def find_light_models(python: str) -> dict[str, str]:
-    """Return name -> path of onnx's light models with random weights. Raise Missing if they are not in the cache."""
+    """Return name -> path of onnx's light models with random weights. `python`: an interpreter with onnx.
+
+    Raise Missing if they are not in the cache.
+    """
     paths = find_cached(python, "light-random")
     if not paths:
         raise Missing("The light models are not in the cache. Run `nox -s suites`.")

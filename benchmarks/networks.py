@@ -40,6 +40,8 @@ _MADE = ("detector", "generator", "recurrent")
 
 
 class _Model(NamedTuple):
+    """The ONNX file of a network of this bench."""
+
     path: Path
     torch: tuple[str, bool] | None = None
     """(name in the zoo, whether it is the large variant); None for a model that is not from the zoo."""
@@ -73,6 +75,10 @@ def measure_networks(setting: Setting, findings: Findings) -> None:
 
 
 def _find_models(setting: Setting, python: str) -> dict[str, _Model]:
+    """Return name -> model, of the zoo and the light models that the cache has, and of the generated networks.
+
+    The generated networks are written to the scratch folder.
+    """
     paths = find_cached(python, *_ZOO, "light-random")
     models = {
         f"{name}{'' if suite == 'zoo-full' else ' (small)'}": _Model(
@@ -97,7 +103,8 @@ def _find_models(setting: Setting, python: str) -> dict[str, _Model]:
 def _convert_channels_last(setting: Setting, name: str, model: Path, ours: str, python: str) -> dict[str, str]:
     """Convert a model with `channels_last`, and return {LAST: path of the file}.
 
-    Return {} if the file equals the file `ours`, because the model has no images.
+    `ours`: the path of our file without `channels_last`. Return {} if both files are equal, because the model has no
+    images.
     """
     path = setting.scratch / f"{name}.channels-last.tflite"
     with Child(LAST, python) as child:
@@ -106,6 +113,10 @@ def _convert_channels_last(setting: Setting, name: str, model: Path, ours: str, 
 
 
 def _record_anatomy(name: str, files: dict[str, str], python: str, findings: Findings) -> None:
+    """Append the operators, the size and the delegated nodes of each file to `findings`.
+
+    Ratios of operators and size are appended for each file of another tool.
+    """
     parts: dict[str, Any] = {}
     with Child("anatomy", python) as child:
         for tool, path in files.items():
@@ -131,6 +142,10 @@ def _record_anatomy(name: str, files: dict[str, str], python: str, findings: Fin
 
 
 def _record_agreement(name: str, files: dict[str, str], model: Path, python: str, findings: Findings) -> None:
+    """Append the errors of each file in its first and second run to `findings`.
+
+    A file that does not run is appended to `findings.missing`.
+    """
     with Child("agreement", python) as child:
         for tool, path in files.items():
             try:
@@ -144,12 +159,18 @@ def _record_agreement(name: str, files: dict[str, str], model: Path, python: str
 
 
 def _count_operators(part: dict[str, Any]) -> int:
+    """Return the number of operators in an anatomy, without the TRANSPOSEs at inputs and outputs."""
     return int(sum(part["operators"].values()) - part["turns"])
 
 
 def _measure_latency(
     setting: Setting, name: str, files: dict[str, str], model: Path, python: str, findings: Findings
 ) -> None:
+    """Measure the files and onnxruntime in turns for each number of threads, and append the results to `findings`.
+
+    The file of onnx2tf is compared with our file in the same layout, the other files with our file in the layout of the
+    model.
+    """
     for threads in setting.threads:
         with Child("tflite", python) as child:
             for tool, path in files.items():

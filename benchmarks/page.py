@@ -76,6 +76,10 @@ def _summary(findings: Findings) -> list[str]:
 
 
 def _verdict(median: Ratio, ratios: Sequence[Ratio]) -> str:
+    """Return the last cell of a row of the summary: how many of the `ratios` meet the aim, and which networks miss it.
+
+    "": there is no aim. `median`: the median ratio of these networks.
+    """
     if median.aim is None:
         return ""
     if all(ratio.aim is None for ratio in ratios):
@@ -91,7 +95,10 @@ def _verdict(median: Ratio, ratios: Sequence[Ratio]) -> str:
 
 
 class _Cells:
-    """Text of table cells: a figure or a ratio of a network. "" if it was not measured."""
+    """Text of table cells: a figure or a ratio of a network. "" if it was not measured.
+
+    `networks`, `threads`: the names of the networks and the numbers of threads that the findings have.
+    """
 
     def __init__(self, findings: Findings) -> None:
         self._figures: dict[tuple[str, str], Figure] = {
@@ -105,10 +112,12 @@ class _Cells:
         self.threads = sorted({_threads(ratio) for ratio in findings.ratios if _LATENCY in ratio.subject})
 
     def figure(self, network: str, topic: str, tool: str, form: Callable[[float], str] | None = None) -> str:
+        """Return the figure of a tool on a network as text. `form`: formats the number; None: `_format_short`."""
         figure = self._figures.get((f"{network}: {topic}", tool))
         return "" if figure is None else (form or _format_short)(figure.value)
 
     def ratio(self, network: str, topic: str, theirs: str, ours: str = OURS) -> str:
+        """Return the ratio of `ours` to `theirs` on a network as text."""
         ratio = self._ratios.get((f"{network}: {topic}", ours, theirs))
         return "" if ratio is None else _format_short(ratio.value)
 
@@ -118,6 +127,7 @@ median network spans the best to the worst network."""
 
 
 def _latency(cells: _Cells) -> list[str]:
+    """Return the lines of the table of latencies."""
     tools, head, rows = (OTHER, TORCH, ORT), ["network"], []
     for threads in cells.threads:
         head += [f"{threads} thread{'s' * (threads > 1)}, ms", *(f"/ {tool}" for tool in tools)]
@@ -140,6 +150,7 @@ MB on: below, the peak is that of the interpreter, a few megabytes.
 
 
 def _conversion(cells: _Cells) -> list[str]:
+    """Return the lines of the table of conversion times and memory."""
     head = ["network", "model, MB", "s", "onnx2tf, s", "/ onnx2tf", "litert-torch, s", "peak, MB", "/ model"]
     head += ["onnx2tf's peak, MB", "/ model"]
     rows = []
@@ -157,6 +168,7 @@ kernels."""
 
 
 def _files(cells: _Cells) -> list[str]:
+    """Return the lines of the table of operators and sizes."""
     tools = (OURS, OTHER, TORCH)
     topics: Iterable[tuple[str, str, Callable[[float], str]]] = (
         (OPERATORS, "operators", lambda value: f"{value:.0f}"),
@@ -177,6 +189,7 @@ network departs in the second."""
 
 
 def _numbers(cells: _Cells) -> list[str]:
+    """Return the lines of the table of errors."""
     tools = (OURS, OTHER, TORCH)
     head = ["network", *(f"{run}: {tool}" for run in ("first", "second") for tool in tools)]
     rows = [
@@ -199,14 +212,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
 
 
 def _format_short(value: float) -> str:
-    """Format a number with three significant digits and without an exponent."""
+    """Format a number with about three significant digits: at most three decimals, and no exponent."""
     digits = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{digits}f}"
 
 
 def _network(ratio: Ratio) -> str:
+    """Return the name of the network of a ratio."""
     return ratio.subject.partition(": ")[0]
 
 
 def _threads(ratio: Ratio) -> int:
+    """Return the number of threads at the end of the subject of a latency ratio."""
     return int(ratio.subject.rpartition(", ")[2].split()[0])

@@ -60,6 +60,7 @@ class Child:
         return answer["result"]
 
     def _tail(self) -> str:
+        """Return the last five lines that the process wrote to standard error."""
         self._log.seek(0)
         return "".join(self._log.readlines()[-5:])
 

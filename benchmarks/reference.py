@@ -16,9 +16,9 @@ SHAPE = (1, 3, 224, 224)
 
 
 def measure_reference(setting: Setting, findings: Findings) -> None:
-    """Measure each model in a process of its own. Append the ratios to `findings`.
+    """Measure the reference and ReferenceEvaluator on each light model, and append the ratios to `findings`.
 
-    There are few rounds of one run each, because ReferenceEvaluator is slow.
+    Each model has a process of its own. There are few rounds of one run each, because ReferenceEvaluator is slow.
     """
     _, python = setting.python("tflite-")
     for model, path in find_light_models(python).items():

@@ -39,6 +39,7 @@ def markdown(findings: Findings) -> str:
 
 
 def _ratios(findings: Findings) -> str:
+    """Return the Markdown table of the ratios."""
     verdicts = {True: "met", False: "MISSED", None: ""}
     rows = [
         (r.subject, f"{r.ours} / {r.theirs}", f"{r.value:.3f}", f"{r.low:.3f} to {r.high:.3f}", r.rounds,
@@ -49,6 +50,7 @@ def _ratios(findings: Findings) -> str:
 
 
 def _figures(findings: Findings) -> str:
+    """Return the Markdown table of the figures."""
     rows = [(figure.subject, figure.tool, f"{figure.value:.3g} {figure.unit}") for figure in findings.figures]
     return "\n".join(table(("what", "of", "median"), rows))
 

@@ -43,6 +43,8 @@ def measure_revisions(setting: Setting, findings: Findings) -> None:
 
 
 def _measure_imports(setting: Setting, pythons: dict[str, str], findings: Findings) -> None:
+    """Measure the import of onnx_compat in new interpreters of both revisions, and append the results to `findings`."""
+
     def run(python: str) -> list[float]:
         start = time.perf_counter()
         subprocess.run([python, "-c", "import onnx_compat"], check=True, env=environment(), cwd=setting.scratch)
@@ -56,7 +58,7 @@ def _measure_imports(setting: Setting, pythons: dict[str, str], findings: Findin
 def _measure_time(setting: Setting, name: str, model: str, pythons: dict[str, str], findings: Findings) -> Ratio:
     """Return the ratio of the conversion times of a model, and append the times to `findings`.
 
-    Each process converts the model once before it is measured.
+    `pythons`: revision -> interpreter. Each process converts the model once before it is measured.
     """
     with ExitStack() as stack:
         children = {label: stack.enter_context(Child(label, python)) for label, python in pythons.items()}
@@ -82,6 +84,7 @@ def _measure_peak(setting: Setting, name: str, model: str, pythons: dict[str, st
 
 
 def _convert(child: Child, model: str, folder: Path) -> dict[str, float]:
+    """Convert a model in a child process with onnx-compat. Return the measurement of its command `convert`."""
     answer: dict[str, float] = child.call(
         "convert", tool="onnx-compat", model=model, path=str(folder / f"{child.label.replace('/', ' ')}.tflite")
     )

@@ -50,7 +50,7 @@ def measure_trees(setting: Setting, findings: Findings) -> None:
 def _record_throughput(subject: str, samples: dict[str, list[float]], findings: Findings) -> None:
     """Append the rows per second of each runner to `findings`.
 
-    A shim that misses the aim is appended to `findings.missing`.
+    `samples`: runner -> seconds of each round. A shim that misses the aim is appended to `findings.missing`.
     """
     for figure in figures(subject, samples, "s"):
         findings.figures.append(Figure(f"{subject}: throughput", figure.tool, ROWS / figure.value, "rows/s"))

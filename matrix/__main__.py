@@ -79,6 +79,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _check_drift(matrix: Matrix) -> int:
+    """Print each stored file that does not follow from matrix.toml: rendered files, lock files and results files.
+
+    Return 1 if there are any, else 0.
+    """
     wrong = [f"{path.relative_to(ROOT)}: run `python -m matrix render`" for path in find_drift(matrix)]
     environments = matrix.environments.values()
     for environment in environments:
@@ -99,6 +103,7 @@ def _check_drift(matrix: Matrix) -> int:
 
 
 def _record(files: list[Path]) -> None:
+    """Store the results in each file, and print the path of the stored file, or the reason why it is not stored."""
     for file in files:
         try:
             print("wrote", record(file).relative_to(ROOT))
@@ -107,6 +112,10 @@ def _record(files: list[Path]) -> None:
 
 
 def _lock(matrix: Matrix, names: list[str]) -> int:
+    """Lock the cells and peers `names`; without names, all whose package index is configured. Return 0.
+
+    Raise MatrixError for an unknown name.
+    """
     for name in names or matrix.environments:
         if name not in matrix.environments:
             raise MatrixError(f"There is no cell or peer {name}. `python -m matrix list` lists all.")
@@ -120,6 +129,7 @@ def _lock(matrix: Matrix, names: list[str]) -> int:
 
 
 def _list(matrix: Matrix) -> int:
+    """Print the cells and the peers. Return 0."""
     for cell in matrix.cells.values():
         print(f"{cell.id:36} {cell.tier:8} {cell.runner:4} {' '.join(cell.pins)}")
     for peer in matrix.peers.values():

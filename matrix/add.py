@@ -37,7 +37,7 @@ WIDTH = 120
 
 
 class Unresolvable(MatrixError):
-    """No set of versions meets the requirements on that Python. The text is the message of uv."""
+    """No set of versions meets the requirements on the requested Python. The text is the message of uv."""
 
 
 Resolver = Callable[[Sequence[str], str, Sequence[str], str], "dict[str, str]"]
@@ -48,8 +48,11 @@ It raises Unresolvable. `resolve` is the function for real runs; tests pass anot
 
 @dataclass(frozen=True)
 class Line:
-    """A framework, as `python -m matrix add` names it: the patterns of its cell ids and branches, and the package that
-    they pin.
+    """A framework, as `python -m matrix add` names it.
+
+    - shim, package: the shim of its cells, and the package that they pin
+    - cell, branch: the patterns of its cell ids and of its branches, with the marks `{version}`, `{minor}` and
+      `{backend}`; "" for a framework without branches
     """
 
     shim: str
@@ -58,7 +61,11 @@ class Line:
     branch: str = ""
 
     def cells(self, matrix: Matrix, backend: str) -> list[Cell]:
-        """Return the cells of this framework, sorted by its version. Cells with a variant, such as `-gpu`, are left out."""
+        """Return the cells of this framework, the oldest version first. Cells with a variant, such as `-gpu`, are left
+        out.
+
+        `backend`: only the cells of Keras depend on it.
+        """
         pattern = self.cell.format(version="(.+)", backend=backend)
         cells = [cell for cell in matrix.cells.values() if re.fullmatch(rf"{pattern}-py\d+", cell.id)]
         plain = [cell for cell in cells if cell.id == self.id(_find_version(cell, self.package), backend, cell.python)]
@@ -91,9 +98,11 @@ class Addition:
 def add(name: str, version: str, backend: str = "tensorflow", python: str = "") -> list[str]:
     """Add a cell: write its entry in matrix.toml, its lock file and the rendered files.
 
-    `name`: the framework, such as "tf2". `backend`: the back end of a cell of Keras. `python`: the Python of the cell;
-    "": the newest that fits. Return notes and the written paths. The files are rendered once before anything is
-    written, so that a failure of the renderers leaves no file behind.
+    `name`: the framework, a key of `LINES` such as "tf2". `backend`: the back end of a cell of Keras. `python`: the
+    Python of the cell; "": the newest that fits. Return lines to print: the notes, then `wrote <path>` for each file.
+
+    The files are rendered once before anything is written, so that a failure of the renderers leaves no file behind.
+    Raise a MatrixError as `plan` does, or if a version is not resolved.
     """
     path = ROOT / "matrix" / "matrix.toml"
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
@@ -121,9 +130,12 @@ def plan(
 ) -> Addition:
     """Return the cell to add, and the content of matrix.toml with its entry. Nothing is written.
 
-    Raise a MatrixError for an unknown framework, a version that has a cell, and a version without wheels. `today`: the
-    last day of publication of the packages to resolve. `python`: the Python of the cell. A version that has cells may
-    get one on another Python, if that Python is given.
+    `text`: the present content of matrix.toml. `today`: the last day of publication of the packages to resolve.
+    `python`: the Python of the cell; "": the newest that fits. A version that has cells may get a cell on another
+    Python, if `python` names it.
+
+    Raise a MatrixError for an unknown framework, for a framework without a cell to copy from, and for a version that
+    has a cell. It is also raised for a version without wheels, and if this machine lacks the Python.
     """
     if name not in LINES:
         raise MatrixError(f"no framework {name!r}: there are {', '.join(LINES)}")
@@ -172,7 +184,9 @@ def plan(
 def resolve(requirements: Sequence[str], python: str, wheels: Sequence[str], until: str) -> dict[str, str]:
     """Return package -> version that uv resolves for a Python, which need not be installed.
 
-    Raises Unresolvable if no versions fit the requirements, and MatrixError if uv is not installed.
+    `wheels`: the packages of which only versions with wheels count. `until`: the last day of publication. The versions
+    have no local label such as `+cpu`. Raises Unresolvable if no versions fit the requirements, and MatrixError if uv
+    is not installed.
     """
     set_uv_find_links()
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--exclude-newer={until}"]
@@ -223,9 +237,9 @@ def _find_pythons(matrix: Matrix, requirements: list[str], until: str, resolver:
 
 
 def _choose_python(pythons: list[str], wanted: str) -> str:
-    """Return the wanted Python, or the newest of these Pythons that this machine has.
+    """Return the Python `wanted`; if it is "", the newest of `pythons` that this machine has.
 
-    Raise a MatrixError if this machine lacks it, or if there are no wheels for it.
+    Raise a MatrixError if `pythons` lacks the wanted Python, or if this machine has none that fits.
     """
     if wanted:
         if wanted not in pythons:
@@ -246,7 +260,8 @@ def _resolve_cell(
 ) -> tuple[dict[str, str], list[str]]:
     """Return (package -> version for the whole cell, notes).
 
-    The cell has onnxruntime if it resolves; else a note says why not.
+    `caps`: upper bounds to add to the requirements. The cell has onnxruntime if it resolves; else a note says why not.
+    The Unresolvable of the resolver is raised if nothing resolves without it either.
     """
     wheels = [Requirement(pin).name for pin in draft.pins]
     requirements = [*list_requirements(matrix, draft), *caps, "onnx"]
@@ -260,9 +275,10 @@ def _resolve_cell(
 def _add_branch(
     matrix: Matrix, line: Line, cell: Cell, like: Cell, backend: str, pythons: list[str]
 ) -> tuple[Cell, list[str]]:
-    """Return (the cell, notes on its branch). The cell becomes the proof of the branch of its minor version.
+    """Return (the cell with the fields of the branch of its minor version, notes on the branch).
 
-    If another cell proves that branch already, the cell is returned unchanged, with a note.
+    `like`: the cell whose caps are copied. `pythons`: the Pythons that the branch accepts, the oldest first. The cell
+    is returned unchanged, with a note, if its framework has no branches or another cell proves that branch.
     """
     if not line.branch:
         return cell, ["its recorded cases: add the release to [suites.releases], if it has a new opset"]
@@ -286,11 +302,14 @@ def _find_pin(cell: Cell, package: str) -> Requirement:
 
 
 def _find_version(cell: Cell, package: str) -> str:
+    """Return the version in the cell's pin of the package; see `_find_pin`."""
     return next(iter(_find_pin(cell, package).specifier)).version
 
 
 def _format_entry(cell: Cell) -> str:
-    """Return the text of the entry of a cell in matrix.toml."""
+    """Return the text of the entry of a cell in matrix.toml. Fields that `plan` does not set, such as the tier, are
+    left out.
+    """
     lines = [f'[cells."{cell.id}"]', f'shim = "{cell.shim}"', f'python = "{cell.python}"']
     lines += [f'{key} = "{value}"' for key in ("branch", "pythons") if (value := getattr(cell, key))]
     lines += [_format_array("caps", cell.caps)] if cell.caps else []
@@ -301,14 +320,20 @@ def _format_entry(cell: Cell) -> str:
 
 
 def _format_array(key: str, values: tuple[str, ...]) -> str:
-    """Return a TOML array on a single line if it fits. A JSON string is a TOML string."""
+    """Return `key = [...]` in TOML: a single line if it fits in `WIDTH` characters, else a line for each value.
+
+    A JSON string is a TOML string.
+    """
     items = [json.dumps(value) for value in values]
     line = f"{key} = [{', '.join(items)}]"
     return line if len(line) <= WIDTH else "\n".join([f"{key} = [", *(f"    {item}," for item in items), "]"])
 
 
 def _insert(text: str, entry: str, nearest: str, *, after: bool) -> str:
-    """Return the text of matrix.toml with a new entry, after the entry `nearest`, or before that entry and its comment."""
+    """Return the text of matrix.toml with a new entry beside the entry of the cell `nearest`.
+
+    With `after`, the new entry follows that entry; else it precedes that entry and its comment.
+    """
     lines = text.splitlines(keepends=True)
     line_index = lines.index(f'[cells."{nearest}"]\n')
     if after:

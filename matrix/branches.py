@@ -56,9 +56,9 @@ def branches(matrix: Matrix) -> dict[str, Cell]:
 
 
 def branch_of(matrix: Matrix, cell: Cell) -> Cell | None:
-    """Return the cell that proves the branch with the frameworks of a cell, by their names and minor versions.
+    """Return the cell that proves a branch of the same shim with the frameworks of `cell`, in the same minor versions.
 
-    None: there is no such branch.
+    A framework and its `-cpu` build count as the same. None: there is no such branch.
     """
     wanted = _frameworks_of(matrix, cell)
     of_shim = (branch for branch in branches(matrix).values() if branch.shim == cell.shim)
@@ -66,6 +66,7 @@ def branch_of(matrix: Matrix, cell: Cell) -> Cell | None:
 
 
 def _frameworks_of(matrix: Matrix, cell: Cell) -> set[tuple[str, str]]:
+    """Return (name without `-cpu`, minor version) of each framework that a cell pins."""
     return {(_plain_name(pin.name), minor(pin)) for pin in matrix.frameworks(cell)}
 
 
@@ -88,7 +89,10 @@ def extras(matrix: Matrix, distribution: Distribution) -> dict[str, tuple[str, .
 
 
 def aliases(matrix: Matrix, cell: Cell) -> dict[str, str]:
-    """Return alias -> the extra that it stands for: also `keras3-tensorflow-cpu` -> `keras3-15-tensorflow-cpu`."""
+    """Return alias -> extra, for all extras of the branch of `cell`.
+
+    An alias of the branch gets the suffix of the extra: `keras3-tensorflow-cpu` -> `keras3-15-tensorflow-cpu`.
+    """
     branch = str(cell.branch)
     return {
         alias + extra.removeprefix(branch): extra for alias in cell.aliases for extra in branch_extras(matrix, cell)
@@ -96,7 +100,10 @@ def aliases(matrix: Matrix, cell: Cell) -> dict[str, str]:
 
 
 def builds(matrix: Matrix, cell: Cell) -> dict[str, tuple[str, ...]]:
-    """Return extra -> requirements of a branch, for each build of its framework: `tf2-8` and `tf2-8-cpu`."""
+    """Return extra -> requirements, for each build of the framework of a branch: `tf2-8` and `tf2-8-cpu`.
+
+    `cell`: the cell that proves the branch.
+    """
     assert cell.branch
     shim = matrix.distributions[cell.shim]
     companions, of_builds = [], {}
@@ -113,10 +120,11 @@ def builds(matrix: Matrix, cell: Cell) -> dict[str, tuple[str, ...]]:
 
 
 def _caps(cell: Cell, *limits: str) -> list[str]:
-    """Return the caps of a branch and other limits, for the Pythons of the branch and older ones.
+    """Return `limits` and the caps of a branch, each with a marker: it holds up to the newest Python of the branch.
 
-    pip looks for a version of each requirement in the order of their names. Of an old numpy, a newer Python has a source
-    distribution only, which pip would build before it finds that the framework has no wheel.
+    The reason for the marker: pip looks for a version of each requirement in the order of their names. Of an old numpy,
+    a newer Python has a source distribution only, which pip would build before it finds that the framework has no
+    wheel.
     """
     major, newest = minors(str(cell.pythons))[-1].split(".")
     return [f'{cap}; python_version < "{major}.{int(newest) + 1}"' for cap in dict.fromkeys([*limits, *cell.caps])]
@@ -138,10 +146,12 @@ def branch_extras(matrix: Matrix, cell: Cell) -> dict[str, tuple[str, ...]]:
 
 
 def _general_probability(matrix: Matrix) -> tuple[str, ...]:
-    """Return the requirements of `onnx-compat[probability]`, for use beside `tf1` and `tf2`.
+    """Return the requirements of `onnx-compat[probability]`, for use beside `tf1` and `tf2`, with a marker for each
+    range of Pythons.
 
-    On each Python they are those of a branch: of the newest one of TensorFlow 1 if there is one, else of TensorFlow 2.
-    The first and the last marker are open: on a Python without a branch, the resolver stops instead of installing nothing.
+    A Python gets the requirements of the newest branch that accepts it: a branch of TensorFlow 1 if there is one, else
+    of TensorFlow 2. The first and the last marker are open: on a Python without a branch, the resolver stops instead of
+    installing nothing.
     """
     cells = [cell for cell in branches(matrix).values() if cell.probability]
     cells.sort(key=lambda cell: cell.shim == "tf1")
@@ -172,6 +182,7 @@ def minor(pin: Requirement) -> str:
 
 
 def _version(pin: Requirement) -> Version:
+    """Return the version that a pin states."""
     return Version(next(iter(pin.specifier)).version)
 
 
@@ -183,17 +194,16 @@ def _compatible_requirement(framework: str, pin: Requirement) -> str:
 
 
 def _plain_name(framework: str) -> str:
+    """Return the name of a framework without the suffix `-cpu`, in its canonical form."""
     return re.sub(f"{CPU}$", "", canonicalize_name(framework))
 
 
-def _offers(extra: str, pin: Requirement) -> bool:
-    """Whether an extra requires the pinned framework, with or without `-cpu`, in a range that contains the pinned
-    version.
+def _offers(requirement: str, pin: Requirement) -> bool:
+    """Whether a requirement of an extra accepts a pin: the same framework, with or without `-cpu`, in a range that
+    contains the pinned version.
     """
-    requirement = Requirement(extra)
-    return _plain_name(requirement.name) == _plain_name(pin.name) and requirement.specifier.contains(
-        _version(pin).public
-    )
+    wanted = Requirement(requirement)
+    return _plain_name(wanted.name) == _plain_name(pin.name) and wanted.specifier.contains(_version(pin).public)
 
 
 def problems_of_branch(matrix: Matrix, cell: Cell) -> Iterator[str]:
@@ -237,6 +247,7 @@ def _problems_of_names(matrix: Matrix, cell: Cell) -> Iterator[str]:
 
 
 def _problems_of_pythons(matrix: Matrix, cell: Cell) -> Iterator[str]:
+    """Yield a text for each fault in `pythons`, the Requires-Python of the branch of a cell."""
     if not cell.pythons:
         yield f"branch {cell.branch}: pythons are missing"
         return
@@ -258,7 +269,12 @@ def _problems_of_pythons(matrix: Matrix, cell: Cell) -> Iterator[str]:
 
 
 def _problems_of_pair(matrix: Matrix, cell: Cell, pins: dict[str, Requirement]) -> Iterator[str]:
-    """Yield a text if a cell that pins tensorflow-probability contradicts the branch of the same TensorFlow."""
+    """Yield a text for each requirement of a branch on tensorflow-probability that the pins of a cell do not meet.
+
+    The branch is that with the TensorFlow of the cell. If it has no such requirement, a text says so. Nothing is
+    yielded for a cell that does not pin tensorflow-probability, or without that branch. `pins`: package -> pin of the
+    cell.
+    """
     branch = branch_of(matrix, cell) if TFP in pins else None
     if branch is None:
         return

@@ -36,13 +36,15 @@ class CellBusy(Exception):
 class CellLock:
     """The lock of a cell, a file in results/locks with the ids of the processes that hold it.
 
-    The operating system releases the lock when its process ends, however it ends.
+    The operating system releases the lock when its process ends, however it ends. On Windows, nothing is locked: no
+    method waits or raises CellBusy.
     """
 
     def __init__(self, cell: str, folder: Path = FOLDER, patience: float = _SECONDS_TO_END) -> None:
         """Open the lock file of a cell, which is created with its folder if needed, and hold nothing yet.
 
-        `patience`: seconds to wait for processes that hold the lock, before CellBusy is raised.
+        `cell`: the id of the cell. `patience`: the seconds for which `reserve` and `share` wait before they raise
+        CellBusy.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / ("%s.lock" % cell)
@@ -51,7 +53,10 @@ class CellLock:
         self._file: IO[str] = self.path.open("a+", encoding="ascii")
 
     def reserve(self) -> None:
-        """Take the exclusive lock, for an installation. Raise CellBusy if a process of another run holds the lock."""
+        """Take the exclusive lock, for an installation.
+
+        Raise CellBusy if another process still holds the lock after the patience.
+        """
         self._take("LOCK_EX")
         self._file.truncate(0)
         self._write()
@@ -59,7 +64,7 @@ class CellLock:
     def share(self) -> None:
         """Take the shared lock, for tests, instead of the exclusive lock that this process may hold.
 
-        Raise CellBusy during the installation of another run.
+        Raise CellBusy if another process still holds the exclusive lock after the patience.
         """
         self._take("LOCK_SH")
         self._write()
@@ -69,6 +74,10 @@ class CellLock:
         self._file.close()
 
     def _take(self, kind: str) -> None:
+        """Take the lock in the mode `kind`: LOCK_EX or LOCK_SH. Do nothing on Windows.
+
+        Raise CellBusy if other processes still prevent that after the patience.
+        """
         if fcntl is None:
             return
         deadline = time.monotonic() + self._patience
@@ -80,7 +89,7 @@ class CellLock:
             time.sleep(0.05)
 
     def _try(self, kind: str) -> bool:
-        """Take the lock, and return whether no other process held it."""
+        """Try once to take the lock in the mode `kind`. Return False if another process prevents it."""
         try:
             fcntl.flock(self._file, getattr(fcntl, kind) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -88,22 +97,24 @@ class CellLock:
         return True
 
     def _write(self) -> None:
+        """Append the id of this process to the lock file."""
         self._file.write("%d\n" % os.getpid())
         self._file.flush()
 
     def _holders(self) -> List[int]:
-        """Return the ids of the processes that took the lock and are alive."""
+        """Return the ids of the other processes that took the lock and are alive."""
         lines = self.path.read_text(encoding="ascii").split()
         return sorted({int(line) for line in lines if int(line) != os.getpid() and _is_alive(int(line))})
 
 
 def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent process ends. Only Linux can do that."""
+    """On Linux, tell the kernel to send SIGKILL to this process when its parent ends. On other systems, do nothing."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _is_alive(pid: int) -> bool:
+    """Whether a process with this id exists; it may be a process of another user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -49,7 +49,10 @@ XDIST_OPTIONS = ["--numprocesses=auto", "--max-worker-restart=100", "--timeout-m
 
 
 def title(cell: Cell) -> str:
-    """Return the description of a cell in the menus of nox and tox: `tensorflow-cpu 2.21.0, onnx 1.21.0, Python 3.13`."""
+    """Return the description of a cell in the menus of nox and tox: `tensorflow-cpu 2.21.0, onnx 1.21.0, Python 3.13`.
+
+    The packages in `COMPANIONS` are left out.
+    """
     pins = [pin.replace("==", " ") for pin in cell.pins if Requirement(pin).name not in COMPANIONS]
     return ", ".join([*pins, "Python %s" % cell.python])
 
@@ -75,7 +78,7 @@ def install_arguments(matrix: Matrix, cell: Cell) -> List[str]:
 
 
 def environment(matrix: Matrix, cell: Cell) -> Dict[str, str]:
-    """Return the environment variables with which the tests of the cell run."""
+    """Return the environment variables to set for the tests of the cell."""
     return {
         "ONNX_COMPAT_SHIM": cell.shim,
         "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -94,9 +97,10 @@ def environment(matrix: Matrix, cell: Cell) -> Dict[str, str]:
 
 
 def gpu_problem(cell: Cell) -> Optional[Answer]:
-    """Return why a cell that needs a GPU cannot run on this machine. None: it can, or it needs no GPU.
+    """Return an answer in the state NO_GPU or BROKEN if a cell that needs a GPU cannot run on this machine.
 
-    The function is called before anything is installed, so it queries the driver only.
+    None: it can run, or it needs no GPU. The function is called before anything is installed, so it queries the driver
+    only.
     """
     if cell.runner != "gpu":
         return None
@@ -111,7 +115,10 @@ def gpu_problem(cell: Cell) -> Optional[Answer]:
 
 
 def pytest_arguments(tests: Sequence[str], arguments: Sequence[str], *options: str) -> List[str]:
-    """Return the arguments of pytest. `tests` are the default paths; if `arguments` name a path, only that path is run."""
+    """Return the arguments of pytest: the time limit, `options`, paths, and `arguments`.
+
+    `tests` are the default paths. If `arguments` name a path that exists, the default paths are left out.
+    """
     named = any((ROOT / argument.partition("::")[0]).exists() for argument in arguments)
     return ["--timeout=%d" % TEST_SECONDS, *options, *([] if named else tests), *arguments]
 
@@ -119,8 +126,12 @@ def pytest_arguments(tests: Sequence[str], arguments: Sequence[str], *options: s
 def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
     """Run the tests of a cell in its environment, and return the exit code.
 
-    The variable PYTHONPATH is removed, because it could replace the wheels by a source tree. A run without `arguments`
-    also fails if its results are worse than those stored in matrix/results; with them, if a case of it is worse.
+    `arguments`: more arguments of pytest, for a part of the tests. The variable PYTHONPATH is removed, because it could
+    replace the wheels by a source tree.
+
+    A run also fails if its results are worse than those in matrix/results: without `arguments` by the counts, with them
+    by single cases. A cell that needs a GPU does not run without one. Its state is then written as its results, and the
+    exit code is 0 if there is no GPU, 1 if it is broken.
     """
     workers: Dict[str, str] = {}
     if cell.runner == "gpu":
@@ -156,6 +167,7 @@ def run(matrix: Matrix, cell: Cell, arguments: Sequence[str]) -> int:
 
 
 def _results(cell: Cell) -> Path:
+    """Return the path of the results file of a whole run of a cell."""
     return ROOT / "results" / ("%s.json" % cell.id)
 
 

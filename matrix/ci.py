@@ -18,9 +18,13 @@ __all__ = ["jobs", "key"]
 
 
 def jobs(matrix: Matrix, sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a CI job for each of nox's sessions that is a cell: its cell, Python and runner labels.
+    """Return a CI job, a dict, for each session of nox that is a cell.
 
-    Raise MatrixError for none.
+    - `cell`, `python`: the id of the cell, and its Python
+    - `labels`: the labels of the machine that runs it
+    - `old`: whether uv cannot install that Python, so that the machine must have it
+
+    `sessions`: the JSON output of `nox -l`. Raise MatrixError if no session is a cell.
     """
     cell_jobs = []
     for session in sessions:

@@ -40,7 +40,7 @@ class MatrixError(Exception):
 
 @dataclass(frozen=True)
 class Distribution:
-    """A wheel of this repository. `below`: the first Python that it refuses.
+    """A wheel of this repository. `key`: its name in matrix.toml. `below`: the first Python that it refuses, or None.
 
     `requires` and `extras` are as matrix.toml has them; `pin_own` adds the common version.
     """
@@ -54,10 +54,12 @@ class Distribution:
 
     @property
     def package(self) -> str:
+        """Return the import name of the distribution."""
         return self.name.replace("-", "_")
 
     @property
     def root(self) -> Path:
+        """Return the path of the folder of the distribution."""
         return ROOT / self.path
 
 
@@ -71,6 +73,7 @@ class Environment:
 
     @property
     def constraints(self) -> Path:
+        """Return the path of the lock file."""
         return ROOT / "matrix" / "constraints" / f"{self.id}.txt"
 
 
@@ -82,7 +85,9 @@ class Peer(Environment):
     releases: tuple[str, ...]
     """The releases of onnx whose cases it runs; empty for a peer without ONNX, which only `nox -s bench` runs."""
     options: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of `prepare` in the module of the project (matrix/peers/tools)."""
     bench: bool = False
+    """Whether `nox -s bench` compares this project with it."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class Cell(Environment):
 
     @property
     def is_required(self) -> bool:
-        """Whether a change needs the cell to be merged: the tiers `gate` and `merge`."""
+        """Whether the cell runs before a change is merged: the tiers `gate` and `merge`."""
         return self.tier in ("gate", "merge")
 
     @property
@@ -161,15 +166,20 @@ class Matrix:
     until: str
     metadata: Metadata
     suites: tuple[str, ...]
+    """The names of the suites that onnx recorded, or that follow from them."""
     suites_generated: tuple[str, ...]
+    """The names of the suites that an exporter generates on this machine."""
     suites_python: str
+    """The Python that the exporter runs on."""
     releases: dict[str, int]
     """Release of onnx -> its newest opset, the oldest release first. The recorded suites come from these releases."""
     tools: dict[str, tuple[str, ...]]
+    """Name of a group of tools -> their requirements."""
     distributions: dict[str, Distribution]
     cells: dict[str, Cell]
     peers: dict[str, Peer]
     benched: tuple[Cell, ...]
+    """The cells that `nox -s bench` measures."""
     ci: CI
 
     @property
@@ -288,6 +298,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
 
 
 def _check_releases(releases: dict[str, int]) -> dict[str, int]:
+    """Return the releases unchanged. Raise a MatrixError if they, or their opsets, do not increase."""
     if list(releases) != sorted(releases, key=Version) or sorted(set(releases.values())) != list(releases.values()):
         raise MatrixError(
             "The releases of the suites must be in order, each with a newer opset than the release before."
@@ -298,19 +309,23 @@ def _check_releases(releases: dict[str, int]) -> dict[str, int]:
 def _distribution(
     key: str, requires: list[str], extras: dict[str, list[str]] | None = None, **rest: Any
 ) -> Distribution:
+    """Build a distribution from its entry. `extras` None: it has no extras. `rest`: other fields of `Distribution`."""
     extras_by_name = {name: tuple(requirements) for name, requirements in (extras or {}).items()}
     return Distribution(key=key, requires=tuple(requires), extras=extras_by_name, **rest)
 
 
 def _peer(id: str, entry: dict[str, Any], newest: str) -> Peer:
+    """Build a peer from its entry. Without these fields, its project is its id, and its only release is `newest`."""
     return Peer(id=id, **_freeze({"project": id, "releases": [newest], **entry}))
 
 
 def _freeze(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry with its lists as tuples."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
 
 
 def _validate(matrix: Matrix) -> None:
+    """Raise a MatrixError that lists the faults of the cells and of the runners, if there are any."""
     from matrix.branches import problems_of_branch  # matrix.branches imports this module
 
     problems = [
@@ -328,6 +343,7 @@ def _validate(matrix: Matrix) -> None:
 
 
 def _find_problems(matrix: Matrix, cell: Cell) -> list[str]:
+    """Return a text for each fault of a cell, except the faults of its branch."""
     problems = []
     if not cell.id.startswith(f"{cell.shim}-") or not cell.id.endswith(f"-py{cell.python.replace('.', '')}"):
         problems.append(f"the name must be {cell.shim}-<framework and version>-py{cell.python.replace('.', '')}")

@@ -51,7 +51,7 @@ _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
 class Answer(NamedTuple):
-    """The state of the GPUs: READY, NO_GPU or BROKEN, with the reason unless it is READY.
+    """The state of the GPUs of this machine: READY, NO_GPU or BROKEN, with the reason unless it is READY.
 
     `names`: the names of the GPUs.
     """
@@ -142,7 +142,12 @@ def load_driver() -> Optional[Any]:
 
 
 def ask_driver() -> Dict[str, Any]:
-    """Initialise the CUDA driver, as frameworks do, and return its devices, CUDA version and error as a dict.
+    """Initialise the CUDA driver, as frameworks do, and return its answer as a dict.
+
+    - `names`: the names of its devices
+    - `cuda`: the newest CUDA version that it supports, such as 12040 for 12.4
+    - `code`: the error code of the initialisation; None without a driver
+    - `error`: the reason if there are no devices, else ""
 
     The initialisation matters: a device that is listed may still be unusable.
     """
@@ -164,6 +169,7 @@ def ask_driver() -> Dict[str, Any]:
 
 
 def _error_name(cuda: Any, code: int) -> str:
+    """Return the name and the number of an error of the driver: `CUDA_ERROR_NO_DEVICE (100)`."""
     text = ctypes.c_char_p()
     cuda.cuGetErrorName(code, ctypes.byref(text))
     return "%s (%d)" % (text.value.decode("ascii") if text.value else "an error", code)
@@ -184,14 +190,13 @@ def _list_gpus() -> List[str]:
     return [line.strip() for line in process.stdout.splitlines() if line.strip()] if process.returncode == 0 else []
 
 
-def _query(subject: str) -> Tuple[Optional[Dict[str, Any]], str]:
-    """Run `python -m matrix.devices <subject>` in a child process.
+def _query(queried: str) -> Tuple[Optional[Dict[str, Any]], str]:
+    """Run `python -m matrix.devices <queried>` in a child process. `queried`: "driver" or a framework.
 
-    Return (its JSON document, its last message about GPUs).
-
-    If the child process fails or hangs: (None, how it failed).
+    Return (its JSON document, the last line about GPUs on its standard error, or ""). If the child process fails or
+    hangs, return (None, how it failed).
     """
-    command = [sys.executable, "-m", "matrix.devices", subject]
+    command = [sys.executable, "-m", "matrix.devices", queried]
     try:
         process = subprocess.run(
             command,

@@ -36,20 +36,23 @@ def digest(model: Any) -> str:
 
 
 def _digests(variants: List[str], every: int) -> Iterator[Tuple[str, str]]:
-    """Yield the name and the digest of every `every`-th case."""
+    """Yield (name, digest) of every `every`-th case of the suites in these variants. Equal cases count once."""
     cases = distinct(choose("", read_index), variants)
     for chosen in cases[::every]:
         yield chosen.names[0], digest(VARIANTS[chosen.variant].model(str(chosen.case.model)))
 
 
 def read(path: Path) -> Dict[str, str]:
-    """Return the digests in a file by the name of the case."""
+    """Return case name -> digest, from a file that the command `write` wrote."""
     rows = [line.partition("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     return {name: value for name, _, value in rows}
 
 
 def differences(before: Dict[str, str], after: Dict[str, str]) -> List[str]:
-    """Return a line for each case of `after` that differs from `before`, or is missing there."""
+    """Return a line for each case of `after` that differs from `before`, or is missing there.
+
+    Cases of `before` that `after` lacks are ignored.
+    """
     return [
         "%s: %s => %s" % (name, before.get(name, "missing"), value)
         for name, value in after.items()
@@ -58,7 +61,7 @@ def differences(before: Dict[str, str], after: Dict[str, str]) -> List[str]:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Write or compare digests. Return 1 if a case differs."""
+    """Write or compare digests. Return 1 if a compared case differs, else 0."""
     parser = argparse.ArgumentParser(prog="python -m matrix.digests", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     writing = commands.add_parser("write", help="convert the cases and write their digests")

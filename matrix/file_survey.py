@@ -56,7 +56,10 @@ def format_counts(outcomes: Sequence[Outcome]) -> str:
 
 
 def _survey(cases: Sequence[Case], form: str, shim: str) -> Iterator[Outcome]:
-    """Yield the outcome of each case. A case that ends its process is wrong."""
+    """Convert the cases in child processes to the format `form` with a shim, and yield the outcome of each case.
+
+    A case that ends its process is wrong.
+    """
     waiting = list(cases)
     while waiting:
         batch = waiting[:_CASES_OF_PROCESS]
@@ -73,6 +76,7 @@ def _survey(cases: Sequence[Case], form: str, shim: str) -> Iterator[Outcome]:
 
 
 def _read(path: Path) -> Dict[str, Outcome]:
+    """Return case id -> outcome, from a file that `--write` wrote."""
     outcomes = [Outcome(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     return {outcome.case: outcome for outcome in outcomes}
 

@@ -14,6 +14,9 @@ __all__ = ["FRAMEWORKS"]
 
 
 def _tensorflow() -> Dict[str, Any]:
+    """Return the answer for TensorFlow. A build for CUDA without the version in its metadata has the CUDA version
+    "unknown".
+    """
     tf = importlib.import_module("tensorflow")
     built = dict(tf.sysconfig.get_build_info()) if hasattr(tf.sysconfig, "get_build_info") else {}
     cuda = str(built.get("cuda_version") or "unknown") if tf.test.is_built_with_cuda() else ""
@@ -25,6 +28,7 @@ def _tensorflow() -> Dict[str, Any]:
 
 
 def _jax() -> Dict[str, Any]:
+    """Return the answer for JAX. Its CUDA version is the major version of its CUDA plugin."""
     jax = importlib.import_module("jax")
     plugins = [number for number in ("13", "12") if importlib.util.find_spec("jax_cuda%s_plugin" % number)]
     error = ""
@@ -36,6 +40,7 @@ def _jax() -> Dict[str, Any]:
 
 
 def _torch() -> Dict[str, Any]:
+    """Return the answer for PyTorch."""
     torch = importlib.import_module("torch")
     devices = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     error = ""
@@ -47,6 +52,11 @@ def _torch() -> Dict[str, Any]:
 
 
 def _make_answer(module: Any, cuda: str, devices: Any, error: str = "") -> Dict[str, Any]:
+    """Return the answer as a dict: the framework's version, `cuda`, the names of its GPUs, and the error that hides
+    them.
+
+    `cuda`: the version that the framework was built with; "" for a build for the CPU.
+    """
     return {"version": module.__version__, "cuda": cuda, "devices": devices, "error": error}
 
 

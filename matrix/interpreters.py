@@ -36,6 +36,7 @@ def folders() -> list[str]:
 
 
 def _pyenv_roots() -> Iterator[Path]:
+    """Yield the root folder of pyenv: PYENV_ROOT, else the answer of `pyenv root`, else ~/.pyenv."""
     if root := os.environ.get("PYENV_ROOT"):
         yield Path(root)
     elif pyenv := shutil.which("pyenv"):
@@ -46,6 +47,7 @@ def _pyenv_roots() -> Iterator[Path]:
 
 
 def _version(name: str) -> Version:
+    """Return the version that the name of a folder states; 0 for any other name."""
     try:
         return Version(name)
     except InvalidVersion:  # a named virtual environment among the versions
@@ -53,6 +55,7 @@ def _version(name: str) -> Version:
 
 
 def _is_interpreter(path: str, python: str) -> bool:
+    """Whether the file at `path` runs, and is a Python of the minor version `python`."""
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     process = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
     return process.returncode == 0 and process.stdout.strip() == python

@@ -20,7 +20,11 @@ class NoAnswer(Exception):
 
 
 class LineProcess:
-    """A running child process in a process group of its own. It runs until `end`."""
+    """A running child process in a process group of its own. It runs until `end`.
+
+    `env`: all environment variables of the process. `cwd`: its current folder; None for that of this process. Its
+    standard error goes to a log.
+    """
 
     def __init__(self, command: Sequence[str], env: Dict[str, str], cwd: Optional[Path] = None) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - until `end`; in bytes, because Python 3.7 has no `errors`
@@ -46,14 +50,20 @@ class LineProcess:
             self._process.stdin.flush()
 
     def receive(self, seconds: float) -> str:
-        """Return the next line of the process; "" if the process has ended. Raises NoAnswer after so many seconds."""
+        """Return the next line of the process with its line break; "" if the process has ended.
+
+        Raises NoAnswer if no line comes in `seconds`.
+        """
         try:
             return self._lines.get(timeout=seconds)
         except queue.Empty:
             raise NoAnswer("no answer after %g seconds" % seconds) from None
 
     def processor_seconds(self) -> Optional[float]:
-        """Return the processor time of the process; None if the system does not tell it, or the process has ended."""
+        """Return the processor time of the process and its ended children.
+
+        None: the system does not tell it, or the process has ended.
+        """
         try:
             fields = Path("/proc/%d/stat" % self._process.pid).read_text(encoding="utf-8").rpartition(")")[2].split()
         except OSError:
@@ -61,7 +71,10 @@ class LineProcess:
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # also of its children
 
     def describe_end(self, count: int = 1) -> str:
-        """Wait for the end of the process. Return its exit code or signal, and the last `count` lines of its log."""
+        """Wait until the process has ended, call `end`, and return a text that describes its end.
+
+        The text has the exit code or signal, and at most 300 characters of the last `count` lines of its log.
+        """
         code = self._process.wait()
         cause = signal.Signals(-code).name if code < 0 else "exit code %d" % code
         self._log.seek(0)
@@ -70,7 +83,7 @@ class LineProcess:
         return "the process died (%s)%s" % (cause, ": " + " / ".join(lines[-count:])[-300:] if lines else "")
 
     def end(self) -> None:
-        """Kill the process and its children. A second call does nothing."""
+        """Kill the process and, where the system has process groups, its children. A second call does nothing."""
         if self._log.closed:
             return
         if hasattr(os, "killpg"):

@@ -20,5 +20,6 @@ def set_uv_find_links() -> None:
 
 
 def _pip(*arguments: str) -> str:
+    """Return the output of a command of pip; "" if the command fails."""
     process = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False)
     return process.stdout.strip() if process.returncode == 0 else ""

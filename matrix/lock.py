@@ -27,7 +27,7 @@ __all__ = ["NO_UV", "list_requirements", "lock", "unknown_index", "unmet_require
 def list_requirements(matrix: Matrix, environment: Environment) -> list[str]:
     """Return the requirements from which uv resolves the lock file of an environment.
 
-    The wheels of this repository are not in it.
+    The distributions of this repository are not among them.
     """
     if not isinstance(environment, Cell):
         return list(environment.pins)
@@ -36,10 +36,10 @@ def list_requirements(matrix: Matrix, environment: Environment) -> list[str]:
 
 
 def unmet_requirements(matrix: Matrix, environment: Environment) -> list[str]:
-    """Return a text for each requirement that the lock file of an environment does not meet, or that the file is
-    missing.
+    """Return a text for each requirement that the lock file of an environment does not meet.
 
-    Empty: the lock file is up to date.
+    If the file is missing, return a text that says so. A missing file is accepted for a cell with a package index of
+    its own. Empty: the lock file is up to date.
     """
     if not environment.constraints.exists():
         elsewhere = isinstance(environment, Cell) and environment.index is not None
@@ -116,8 +116,9 @@ def lock(matrix: Matrix, environment: Environment) -> None:
 
 
 def _reusable_pins(environment: Environment) -> list[str]:
-    """Return the lines of the lock file, without packages that the cell pins: a stored `torch==2.13.0` rules out
-    `2.13.0+cpu`.
+    """Return the lines of the stored lock file, without packages that the environment pins in matrix.toml.
+
+    A stored `torch==2.13.0` would rule out `2.13.0+cpu`.
     """
     if not environment.constraints.exists():
         return []

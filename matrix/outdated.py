@@ -29,7 +29,10 @@ BACKENDS = {"tensorflow": "", "jax": "jax", "torch": "torch"}
 
 @dataclass(frozen=True)
 class Proposal:
-    """A version to test. `pinned`: the newest version that a cell pins. `action`: what to do, as a command or a sentence."""
+    """A version to test, with the day of its publication.
+
+    `pinned`: the newest version that a cell pins. `action`: what to do, as a command or a sentence.
+    """
 
     package: str
     version: str
@@ -59,9 +62,10 @@ def read_releases(package: str) -> dict[str, str]:
 
 
 def find_outdated(matrix: Matrix, releases_of: Callable[[str], dict[str, str]]) -> list[Proposal]:
-    """Return a proposal for each release to test, by framework (see `_newer`), then by back end of Keras.
+    """Return a proposal for each release to test: those of the frameworks first, then those of the back ends of Keras.
 
-    `releases_of`: `read_releases`, or a substitute in tests.
+    `_newer` selects the releases. `releases_of`: a function (package) -> {version: day of publication}, as
+    `read_releases`.
     """
     proposals = []
     for name, line in LINES.items():
@@ -134,7 +138,10 @@ def _newer(
 
 
 def _accepted_range(matrix: Matrix, shim: str, package: str) -> Requirement:
-    """Return the requirement of the shim's distributions on a package; the package alone, if they have none."""
+    """Return the requirement on a package that the distribution of a shim has first.
+
+    If the distribution has none, return a requirement that accepts all versions.
+    """
     key = shim if shim in matrix.distributions else "core"
     own = matrix.distributions[key]
     requirements = [*own.requires, *(requirement for extra in own.extras.values() for requirement in extra)]

@@ -29,6 +29,8 @@ def page_cell(matrix: Matrix, needs: Sequence[str]) -> Optional[Cell]:
 
 @lru_cache(maxsize=64)
 def _modules(constraints: Path) -> Set[str]:
-    """Return the modules that a lock file has, by the names of their packages; `tensorflow-cpu` has `tensorflow`."""
+    """Return the import names of the packages in a lock file, derived from their names; `tensorflow-cpu` gives
+    `tensorflow`.
+    """
     packages = re.findall(r"^([\w.-]+?)(?:-cpu)?==", constraints.read_text(encoding="utf-8"), re.MULTILINE)
     return {package.replace("-", "_") for package in packages}

@@ -71,7 +71,8 @@ def page() -> str:
 
 
 def _schedules() -> Any:
-    """Return the schedules of passes: of the core, of the tflite shim for programs and for graphs, and of ONNX models.
+    """Return (passes of the core, program passes and graph passes of the tflite shim, model passes), each as a
+    schedule.
 
     Their modules need numpy and no framework.
     """
@@ -99,5 +100,7 @@ def _table(passes: Any) -> List[str]:
 
 
 def _module(pass_: Any) -> str:
-    """Return the last name of the module that declares a pass: of `onnx_compat.passes` or `onnx_compat_tflite.passes`."""
+    """Return, in backquotes, the last name of the module that declares a pass: of `onnx_compat.passes` or
+    `onnx_compat_tflite.passes`.
+    """
     return f"`{pass_.apply.__module__.rpartition('.')[2]}`"

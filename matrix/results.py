@@ -70,7 +70,8 @@ class Seen(NamedTuple):
 def record(path: Path, folder: Path = STORED) -> Path:
     """Reduce the results file of a cell and store it in `folder`. Return the path of the stored file.
 
-    Raise NotStored if this run ended early (no GPU, broken), and the stored results are those of a run that ended.
+    The run gets a line in the history, and files of cases that no stored results name are deleted. Raise NotStored if
+    this run ended early (no GPU, broken), and the stored results are those of a run that ended.
     """
     results = read_results(path)
     target = folder / ("%s.json" % results["cell"])
@@ -101,7 +102,9 @@ def read_results(path: Path) -> Dict[str, Any]:
 
 
 def load_results(folder: Path = STORED) -> Dict[str, Any]:
-    """Return cell -> stored results, each with `operators`: `domain::name-since` -> the worst outcome of its cases."""
+    """Return cell -> stored results. Results with cases get `operators`: `domain::name-since` -> the worst outcome of
+    its cases.
+    """
     known = load_cases(folder)
     results = {path.stem: _read(path) for path in sorted(folder.glob("*.json"))}
     for small in results.values():
@@ -114,9 +117,10 @@ def load_results(folder: Path = STORED) -> Dict[str, Any]:
 
 
 def find_regressions(results: Dict[str, Any], before: Dict[str, Any]) -> List[str]:
-    """Return a text for each suite in which a run has fewer passing cases than `before`, the stored results of the cell.
+    """Return a text for each count that is lower in a run than in `before`, the stored results of the cell.
 
-    A suite that the run lacks is a regression too. A run without a GPU has no regressions.
+    Counted for each suite: the cases that pass in the framework alone, and those with a right result. A suite that the
+    run lacks is a regression too. A run without a GPU has no regressions.
     """
     worse: List[str] = []
     if results.get("state", RAN) == NO_GPU:
@@ -205,6 +209,7 @@ def _group_ids(ids: Iterable[str]) -> Dict[str, List[str]]:
 
 
 def _join_ids(groups: Dict[str, List[str]]) -> List[str]:
+    """Return ids `suite/release/name`, from the groups that `_group_ids` returns."""
     return ["%s/%s" % (group, name) for group, names in groups.items() for name in names]
 
 
@@ -216,6 +221,7 @@ def _recorded_groups(small: Dict[str, Any]) -> List[str]:
 
 
 def _find_outcome(result: Dict[str, Any]) -> str:
+    """Return the outcome of the result of a case; "void" for a gap of the kind `never`."""
     senseless = result["outcome"] == "gap" and str(result.get("detail", "")).startswith("never:")
     return "void" if senseless else str(result["outcome"])
 
@@ -233,11 +239,11 @@ def _first_line(detail: Optional[str]) -> str:
 
 
 def _group_missed(by_case: Dict[str, Tuple[str, str]]) -> List[Dict[str, Any]]:
-    """Return a row for each outcome and detail, the worst first, with the cases that have them.
+    """Return a row, a dict, for each outcome and detail: `outcome`, `detail` and `cases`. The worst outcome comes
+    first.
 
-    Cases that pass are left out.
-
-    A variant of a case is left out if its outcome and detail are those of the case as recorded.
+    `by_case`: id -> (outcome, detail). `cases`: `suite/release` with the variant -> names. Cases that pass are left
+    out. So is a variant of a case whose outcome and detail are those of the case as recorded.
     """
     rows: Dict[Tuple[str, str], Dict[str, List[str]]] = {}
     for id in sorted(by_case):
@@ -253,7 +259,8 @@ def _group_missed(by_case: Dict[str, Tuple[str, str]]) -> List[Dict[str, Any]]:
 def _worst_by_operator(results: Iterable[Tuple[Known, str]]) -> Dict[str, str]:
     """Return `domain::name-since` -> the worst outcome of its cases.
 
-    Cases with other operators count only if there are no others.
+    `results`: (case, outcome) of each case. A case with several operators counts only for operators that no other case
+    has alone. Void cases do not count.
     """
     by_operator: Dict[str, Seen] = {}
     for case, outcome in results:
@@ -276,12 +283,14 @@ def history_line(small: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _append_history(small: Dict[str, Any], path: Path) -> None:
+    """Add the line of a run to history.jsonl at `path`, unless the file has it, and sort the lines."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     lines = sorted({*lines, json.dumps(history_line(small))})
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _read(path: Path) -> Dict[str, Any]:
+    """Return the content of a JSON file."""
     content: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
 

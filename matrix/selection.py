@@ -33,12 +33,19 @@ class Mixed:
 
 
 def load_mixed(matrix: Matrix) -> list[Mixed]:
-    """Return the environments in `[selection.*]` of matrix.toml. Raise a MatrixError for an unknown cell or two Pythons."""
+    """Return the environments in `[selection.*]` of matrix.toml.
+
+    Raise a MatrixError for an unknown cell, and for an environment whose cells have several Pythons.
+    """
     raw = tomllib.loads((ROOT / "matrix" / "matrix.toml").read_text(encoding="utf-8"))
     return [_make_mixed(matrix, name, **entry) for name, entry in raw["selection"].items()]
 
 
 def _make_mixed(matrix: Matrix, name: str, cells: list[str], shims: list[str], over: list[str] | None = None) -> Mixed:
+    """Build an environment from its table, in which `cells` are ids. Raise a MatrixError as `load_mixed` does.
+
+    `over` None: no more requirements.
+    """
     unknown = [cell_id for cell_id in cells if cell_id not in matrix.cells]
     if unknown:
         raise MatrixError(f"selection {name}: there is no cell {', '.join(unknown)}")

@@ -37,6 +37,8 @@ class Page(NamedTuple):
 
 
 class _Reader(HTMLParser):
+    """Parser of one HTML page, which fills `page` while the text is fed to it."""
+
     def __init__(self) -> None:
         super().__init__()
         self.page = Page(set(), [], [])
@@ -59,7 +61,10 @@ def read(path: Path) -> Page:
 
 
 def problems(site: Path) -> list[str]:
-    """Return a text for each dead local link and each resource of another host, in all pages of a site."""
+    """Return a text for each dead local link and each resource of another host, in all pages of a site except 404.html.
+
+    A site without pages has a problem too.
+    """
     pages = {path.resolve(): read(path) for path in sorted(site.rglob("*.html")) if path.name != "404.html"}
     messages = [] if pages else [f"{site} has no page"]
     for path, page in pages.items():
@@ -81,7 +86,7 @@ def _leads(path: Path, url: str, pages: dict[Path, Page]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the problems of the sites in these folders; return 1 if there are any."""
+    """Print the problems of the sites in the folders `arguments`; return 1 if there are any, else 0."""
     lines = [problem for site in arguments for problem in problems(Path(site))]
     print("\n".join(lines) or "every link leads somewhere, and nothing is loaded from elsewhere")
     return 1 if lines else 0

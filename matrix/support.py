@@ -59,6 +59,10 @@ def _list_operators() -> List[Tuple[str, str, int]]:
 
 
 def _find_status(cell: Dict[str, Any], domain: str, name: str, since: int) -> str:
+    """Return the entry of an operator in the column of a cell: native, composed, fallback, gap, fail or "no case".
+
+    `cell`: the stored results of the cell, as `load_results` returns them.
+    """
     operator = "%s::%s" % (domain, name) if domain else name
     outcome = cell["operators"].get("%s-%d" % (operator, since), "no case")
     if outcome == "pass":
@@ -84,8 +88,10 @@ def _format_counts(cells: Dict[str, Any]) -> List[str]:
 
 
 def _short(id: str) -> str:
+    """Return the id of a cell without its Python."""
     return id.rpartition("-py")[0]
 
 
 def _row(fields: List[str]) -> str:
+    """Return a row of a Markdown table."""
     return "| %s |" % " | ".join(fields)

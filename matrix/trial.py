@@ -86,6 +86,10 @@ class Trial:
         self.row["seconds"] = f"{time.monotonic() - began:.0f}"
 
     def _step(self, column: str, step: Callable[[], str]) -> None:
+        """Run a step, and store the text that it returns in the column of the row.
+
+        If the step fails, the column has "FAILED", and the reason is added to `failures`.
+        """
         try:
             self.row[column] = step()
         except (Failed, MatrixError, ValueError, subprocess.TimeoutExpired) as error:
@@ -93,15 +97,22 @@ class Trial:
             self.failures.append(f"{self.cell.branch}: {column}: {error}")
 
     def _extra(self, suffix: str = "") -> str:
-        """Return the extra of the branch with this suffix: that of the build without GPU support, if it exists."""
+        """Return the name of the branch's extra with this suffix: for the build without GPU support, if it has that
+        extra.
+        """
         extra = f"{self.cell.branch}{CPU}{suffix}"
         return extra if extra in branch_extras(self.matrix, self.cell) else f"{self.cell.branch}{suffix}"
 
     def _try_branch(self) -> str:
+        """Install and use the branch. Return the framework, its version and the files that were written, as text."""
         report = self._try_extra(self._extra())
         return f"{report['framework']} {report['version']}: {', '.join(report['files']) or 'no files'}"
 
     def _try_probability(self) -> str:
+        """Install and use the branch with its tensorflow-probability. Return the version; "" if the branch has none.
+
+        Raise Failed if the extra installs two builds of TensorFlow.
+        """
         if not self.cell.probability:
             return ""
         extra = self._extra(PROBABILITY)
@@ -110,7 +121,11 @@ class Trial:
         return str(self._try_extra(extra)["probability"])
 
     def _try_extra(self, extra: str) -> dict[str, Any]:
-        """Install the core with this extra in an empty environment, run SCRIPT in it, and return its report."""
+        """Install the core with this extra in an empty environment, run SCRIPT in it, and return its report, a JSON
+        object.
+
+        Failed is raised if a command fails.
+        """
         with tempfile.TemporaryDirectory() as scratch:
             python = _make_environment(Path(scratch, "env"), self.cell.python)
             _run_command(
@@ -137,32 +152,41 @@ class Trial:
         return f"{accepted[0]} to {accepted[-1]}"
 
     def _resolve(self, extra: str, python: str) -> list[str]:
-        """Return the names of the distributions that uv would install for this extra on a Python. Raise Failed."""
+        """Return the names of the distributions that uv would install for this extra on a Python. Raise Failed if uv
+        finds none.
+        """
         output = _run_command(*self._resolve_command(python), given=self._requirement(extra))
         return [Requirement(line).name for line in output.splitlines()]
 
     def _resolve_command(self, python: str) -> list[str]:
         """Return the command of uv that resolves requirements from standard input for a Python.
 
-        Frameworks must have a wheel.
+        Only versions of the frameworks that have a wheel count.
         """
         resolve = ["uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", f"--python-version={python}"]
         return [*resolve, *(f"--only-binary={name}" for name in self._frameworks()), *self._links(), "-"]
 
     def _frameworks(self) -> list[str]:
+        """Return the names of the frameworks of the branch; a build without GPU support also under the name of the full
+        build.
+        """
         names = [pin.name for pin in self.matrix.frameworks(self.cell)]
         return [*names, *(name[: -len(CPU)] for name in names if name.endswith(CPU))]
 
     def _check_refusal(self) -> str:
-        """Check that uv refuses the branch on the Pythons before and after those that it accepts. Return these Pythons."""
+        """Check that uv refuses the branch on the Pythons before and after those that it accepts. Return these Pythons.
+
+        Failed is raised if uv accepts one of them.
+        """
         for python in self._refused_pythons():
             self._expect_refusal(python, *self._resolve_command(python), given=self._requirement(str(self.cell.branch)))
         return " ".join(self._refused_pythons())
 
     def _check_refusal_by_pip(self) -> str:
-        """Check with the newest pip that it refuses the branch on those Pythons that this machine has.
+        """Check with the newest pip that it refuses the branch on the same Pythons as `_check_refusal`.
 
-        Return these Pythons.
+        Pythons that this machine lacks are left out. Return the checked Pythons. Failed is raised if pip accepts one of
+        them.
         """
         refusing = []
         for python in self._refused_pythons():
@@ -198,7 +222,11 @@ class Trial:
         raise Failed(f"Python {python} is not refused")
 
     def _reasons(self) -> list[str]:
-        """Return the patterns of the messages that name the shim or a framework of the branch, in its full build."""
+        """Return the regular expressions of messages that blame a missing wheel or the Python: `REASONS` for the shim
+        and each framework.
+
+        The frameworks are those of the full build of the branch.
+        """
         shim, extra = self.matrix.distributions[self.cell.shim].name, str(self.cell.branch)
         versions = {shim: self.matrix.version}
         for requirement in map(Requirement, branch_extras(self.matrix, self.cell)[extra]):
@@ -220,16 +248,20 @@ class Trial:
         return [python for python in ends if python in core]
 
     def _accepted_pythons(self) -> list[str]:
+        """Return the minor versions of Python that the branch accepts, the oldest first."""
         return branches.minors(str(self.cell.pythons))
 
     def _links(self) -> list[str]:
+        """Return the options of uv and pip for the folder of wheels."""
         return ["--find-links", str(self.folder)]
 
     def _requirement(self, extra: str) -> str:
+        """Return the requirement on the core with this extra, at the version of this repository."""
         return f"{self.matrix.distributions['core'].name}[{extra}]=={self.matrix.version}"
 
 
 def _make_environment(folder: Path, python: str, *options: str) -> str:
+    """Create a virtual environment in `folder` with uv. Return the path of its interpreter. `options`: of `uv venv`."""
     _run_command("uv", "venv", "--quiet", *options, f"--python={find(python)}", str(folder))
     return str(folder / ("Scripts" if os.name == "nt" else "bin") / "python")
 
@@ -260,7 +292,7 @@ def _run_command(
 
 
 def trials(matrix: Matrix, folder: Path, names: list[str]) -> list[Trial]:
-    """Return a trial for each named branch, or for all branches without a name.
+    """Return a trial for each branch in `names`; for each branch of the matrix, if `names` is empty.
 
     Raise a MatrixError for an unknown branch.
     """

@@ -37,8 +37,10 @@ def _turns(graph: Any) -> int:
 def _share(path: str) -> Dict[str, Any]:
     """Return how the interpreter divides the main graph between XNNPACK and its own kernels.
 
-    `nodes`: their number; `delegated`: how many XNNPACK runs; `pieces`: in how many pieces; `left`: type -> count of
-    the others.
+    - `nodes`: the number of nodes
+    - `delegated`: the number of nodes that XNNPACK runs
+    - `pieces`: the number of runs of nodes that XNNPACK takes
+    - `left`: type -> number of the nodes that the interpreter runs
 
     The interpreter lists a delegate after the nodes that it replaces. These nodes are found backwards from its outputs.
     """

@@ -13,7 +13,7 @@ from memory import peak_above_baseline  # type: ignore[import-not-found]  # a mo
 
 
 def import_modules(modules: Any) -> Dict[str, float]:
-    """Import modules, so that later conversions are measured without these imports. Return the duration."""
+    """Import modules, so that later conversions are measured without these imports. Return {"seconds": duration}."""
     start = time.perf_counter()
     for name in modules:
         importlib.import_module(name)
@@ -21,9 +21,13 @@ def import_modules(modules: Any) -> Dict[str, float]:
 
 
 def convert(tool: str, model: str, path: str) -> Dict[str, Any]:
-    """Convert a model once with a tool, and move the file to `path`.
+    """Convert a model once with a tool, and move the file to `path`. Return the measurement as a dict.
 
-    Return its duration, peak memory and size as a dict.
+    - `seconds`, `cpu`: the duration, and the processor time of this process
+    - `peak`: the peak memory above that before the conversion, or None
+    - `highest`: the peak memory of this process since its start
+    - `largest_subprocess`: the peak memory of the largest process that this process has started
+    - `bytes`: the size of the file
     """
     with tempfile.TemporaryDirectory() as folder:
         # onnx2tf writes into the model that it reads.
@@ -44,6 +48,7 @@ def convert(tool: str, model: str, path: str) -> Dict[str, Any]:
 
 
 def _ours(model: str, folder: str) -> str:
+    """Convert a model with this project, and return the path of the file in `folder`."""
     import onnx_compat
 
     return str(onnx_compat.convert(model, os.path.join(folder, "model.tflite")))

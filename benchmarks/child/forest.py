@@ -4,7 +4,10 @@ from typing import Any, Dict
 
 
 def write(path: str, trees: int, depth: int, features: int) -> None:
-    """Write an ONNX model to `path`: a TreeEnsembleRegressor over a batch of rows, with complete trees of this depth."""
+    """Write an ONNX model to `path`: a TreeEnsembleRegressor over a batch of rows, with complete trees of this depth.
+
+    The splits are random, and the same in each call.
+    """
     import numpy as np
     import onnx
     from onnx import TensorProto, helper

@@ -12,9 +12,7 @@ from typing import Dict
 def convert_torch(name: str, full: bool, path: str) -> Dict[str, float]:
     """Convert a network of the zoo, with the weights of its ONNX export, to a .tflite file at `path`.
 
-    Return the duration.
-
-    The construction of the network does not count. `full`: the large variant.
+    Return {"seconds": duration}, without the construction of the network. `full`: the large variant.
     """
     import litert_torch  # type: ignore[import-not-found]  # in the environment of the peer only
 

@@ -18,6 +18,7 @@ class _Net:
         self.random = np.random.RandomState(0)
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Append a node with one output, and return the name of the output."""
         from onnx import helper
 
         result = "%s_%d" % (operator.lower(), len(self.nodes))
@@ -25,6 +26,7 @@ class _Net:
         return result
 
     def weight(self, *shape: int, value: Any = None) -> str:
+        """Append an initializer, and return its name. Without `value`, it has random numbers in this shape."""
         import numpy as np
         from onnx import numpy_helper
 
@@ -35,6 +37,10 @@ class _Net:
         return name
 
     def conv(self, x: str, inputs: int, outputs: int, kernel: int = 3, stride: int = 1, active: bool = True) -> str:
+        """Append a convolution that keeps the size at stride 1, and return the name of its result.
+
+        `inputs`, `outputs`: the numbers of channels. `active`: multiply the result by its sigmoid.
+        """
         attributes = {"strides": [stride] * 2, "pads": [kernel // 2] * 4, "kernel_shape": [kernel] * 2}
         y = self.node("Conv", x, self.weight(outputs, inputs, kernel, kernel), self.weight(outputs), **attributes)
         return self.node("Mul", y, self.node("Sigmoid", y)) if active else y
@@ -109,6 +115,7 @@ def recurrent(path: str) -> None:
 
 
 def _save(net: _Net, path: str, shape: Any, outputs: List[str]) -> None:
+    """Write the network to `path`. Its input "x" has this shape."""
     import onnx
     from onnx import TensorProto, helper
 

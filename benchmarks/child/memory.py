@@ -23,6 +23,7 @@ def _reset() -> Optional[int]:
 
 
 def _read(field: str) -> int:
+    """Return a field of the status of this process in bytes. Raise OSError if the kernel does not report it."""
     with open(_STATUS) as stream:
         for line in stream:
             if line.startswith(field + ":"):

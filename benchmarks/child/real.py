@@ -21,8 +21,13 @@ def check(
 ) -> Dict[str, Any]:
     """Convert a model to `path`, write its inputs to `feeds` (.npz), and return the results as a dict.
 
-    The dict has the duration, and for our file and for the package's file `theirs` the size, the operators and the
-    error.
+    - `seconds`: the duration of a second conversion
+    - `onnx_bytes`: the size of the model
+    - `ours`, `theirs`: the size, the operators, the error, and whether it is within the tolerance (`ok`)
+    - `said`, `oracle`: the summary and the oracle of the verification of our file
+
+    `theirs`: the path of the package's own .tflite file; None: there is no such file. The other arguments are fields of
+    `Network` in matrix/real/catalog.py.
     """
     import onnx_compat
 
@@ -52,7 +57,11 @@ def check(
 
 
 def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any) -> Dict[str, Any]:
-    """Return generated inputs by name, the same in every run. `ranges`: input -> [low, high) of its values."""
+    """Return generated inputs by name, the same in every run. An input in `values` has its fixed value.
+
+    `fed_shapes`: input -> its shape, where the converted file has symbolic sizes. `ranges`: input -> [low, high) of its
+    values.
+    """
     import numpy as np
 
     import onnx_compat
@@ -71,9 +80,9 @@ def _made_up(model: str, shapes: Any, values: Any, fed_shapes: Any, ranges: Any)
 
 
 def _beside(path: str, model: str, given: Dict[str, Any]) -> List[Any]:
-    """Compare the outputs of another tool's .tflite file with onnxruntime. Return the comparisons.
+    """Compare the outputs of another tool's .tflite file with those of onnxruntime. Return the comparisons.
 
-    Outputs are matched by name if the file has the name, else by position.
+    `given`: the inputs by name. Outputs are matched by name if the file has the name, else by position.
     """
     import onnxruntime
 
@@ -102,6 +111,7 @@ def _largest(comparisons: Any) -> Optional[float]:
 
 
 def _about(path: str) -> Dict[str, int]:
+    """Return {"bytes": size, "operators": number of operators in all subgraphs} of a .tflite file."""
     from onnx_compat_tflite import flatbuffer
 
     graphs = flatbuffer.read(path).subgraphs
@@ -109,6 +119,7 @@ def _about(path: str) -> Dict[str, int]:
 
 
 def _save(path: str, given: Dict[str, Any]) -> None:
+    """Write arrays by name to a .npz file."""
     import numpy as np
 
     np.savez(path, **given)

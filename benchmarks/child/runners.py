@@ -45,13 +45,14 @@ def run(name: str, times: int) -> List[float]:
 
 
 def _image(shape: Any) -> Any:
+    """Return random float32 numbers of this shape, the same in each call."""
     import numpy as np
 
     return np.random.RandomState(0).standard_normal([int(size) for size in shape]).astype(np.float32)
 
 
 def values(shape: Any, dtype: Any) -> Any:
-    """Return random values for an input. Integers are 0 or 1, so that they are valid indices."""
+    """Return random values for an input, the same in each call. Integers are 0 or 1, so that they are valid indices."""
     import numpy as np
 
     if np.dtype(dtype).kind == "f":
@@ -60,7 +61,7 @@ def values(shape: Any, dtype: Any) -> Any:
 
 
 def _arrays(feeds: str) -> Optional[Dict[str, Any]]:
-    """Return input -> array from a .npz file. None: `feeds` is ""."""
+    """Return input -> array from the .npz file `feeds`. None: `feeds` is ""."""
     import numpy as np
 
     return dict(np.load(feeds)) if feeds else None
@@ -93,6 +94,7 @@ def open_interpreter(path: str, threads: int, feeds: Optional[Dict[str, Any]] = 
 
 
 def _tflite(threads: int, path: str, feeds: str = "", **_: Any) -> Run:
+    """Return a runner of a .tflite file."""
     interpreter, given = open_interpreter(path, threads, _arrays(feeds))
     outputs = interpreter.get_output_details()
 
@@ -106,6 +108,9 @@ def _tflite(threads: int, path: str, feeds: str = "", **_: Any) -> Run:
 
 
 def _onnxruntime(threads: int, path: str, shape: Any = None, feeds: str = "", **_: Any) -> Run:
+    """Return a runner of an ONNX model in onnxruntime. `shape` is the shape of each input if it is given and `feeds` is
+    not.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -120,6 +125,7 @@ def _onnxruntime(threads: int, path: str, shape: Any = None, feeds: str = "", **
 
 
 def _onnx_compat(threads: int, path: str, shape: Any, **_: Any) -> Run:
+    """Return a runner of an ONNX model on the tf2 shim. `shape`: that of its first input."""
     _tensorflow(threads)
     import onnx_compat
 
@@ -130,6 +136,7 @@ def _onnx_compat(threads: int, path: str, shape: Any, **_: Any) -> Run:
 
 
 def _reference(path: str, shape: Any, **_: Any) -> Run:
+    """Return a runner of an ONNX model on the numpy reference of this project. `shape`: that of its first input."""
     import onnx_compat
 
     model = onnx_compat.load(path)
@@ -139,6 +146,7 @@ def _reference(path: str, shape: Any, **_: Any) -> Run:
 
 
 def _evaluator(path: str, shape: Any, **_: Any) -> Run:
+    """Return a runner of an ONNX model in onnx's ReferenceEvaluator. `shape`: that of its first input."""
     import onnx
     from onnx.reference import ReferenceEvaluator
 
@@ -150,6 +158,7 @@ def _evaluator(path: str, shape: Any, **_: Any) -> Run:
 
 
 def _onnx_tf(threads: int, path: str, shape: Any, **_: Any) -> Run:
+    """Return a runner of an ONNX model in onnx-tf. `shape`: that of its input."""
     _tensorflow(threads)
     import onnx
     from onnx_tf.backend import prepare  # type: ignore[import-not-found]  # in the environment of the peer only
@@ -160,7 +169,10 @@ def _onnx_tf(threads: int, path: str, shape: Any, **_: Any) -> Run:
 
 
 def _keras(threads: int, network: str, shape: Any, **_: Any) -> Run:
-    """Return the network of keras.applications as a tf.function, which is the fastest call of it."""
+    """Return a runner of a network of keras.applications as a tf.function, which is the fastest call of it.
+
+    `shape`: that of the input in NCHW.
+    """
     tf = _tensorflow(threads)
     import keras
 
@@ -193,6 +205,7 @@ def _stride_in_the_middle(model: Any) -> Any:
 
 
 def _tensorflow(threads: int) -> Any:
+    """Import TensorFlow, set its number of threads, and return the module."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     import tensorflow as tf
 

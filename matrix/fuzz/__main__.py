@@ -31,7 +31,10 @@ _NOTE_SECONDS = 30.0
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run campaigns in cells, of random graphs or of damaged inputs. Return 1 if a graph or an input failed, else 0."""
+    """Run random graphs or damaged inputs in cells, and print the outcomes. Return 1 if one of them failed, else 0.
+
+    With `--report`, only print the ledgers, and return 0.
+    """
     options = make_parser().parse_args(arguments)
     if options.report:
         print(format_report())
@@ -71,6 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _target(text: str, form: Optional[str]) -> Target:
+    """Return the target of a text `CELL=INTERPRETER`. `form`: the format of the files; None: no files."""
     matrix = load()
     id_, _, python = text.partition("=")
     if id_ == REFERENCE:
@@ -80,9 +84,10 @@ def _target(text: str, form: Optional[str]) -> Target:
 
 
 def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> None:
-    """Run chunk after chunk, each in all cells, and add the outcomes to `counts`.
+    """Run chunk after chunk, each in all cells. Add the outcomes to `counts`, and report the failures.
 
-    A cell starts at its next unused seed, or at `--seed`.
+    A cell starts at its next unused seed and adds its seeds to the ledger. With `--seed`, it starts there and leaves
+    the ledger as it is. The run ends after `--minutes`, or after `--graphs` seeds in each cell.
     """
     end = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     code = {"revision": tested_revision(), "generator": generator_digest()}
@@ -119,7 +124,10 @@ def _run(targets: List[Target], counts: Dict[str, Counts], options: argparse.Nam
 
 
 def _run_again(targets: List[Target], counts: Dict[str, Counts], options: argparse.Namespace) -> None:
-    """Run the graphs that failed, and replace their outcomes in the ledger."""
+    """Run the failed graphs of this generator again, and replace their outcomes in the ledger.
+
+    The outcomes are also added to `counts`, and the failures are reported (see `_write_failures`).
+    """
     for target in targets:
         ledger = Ledger(target.cell)
         with contextlib.closing(Worker(target.python, target.shim, target.env, target.form)) as worker:
@@ -131,6 +139,7 @@ def _run_again(targets: List[Target], counts: Dict[str, Counts], options: argpar
 
 
 def _write_failures(target: Target, failures: List[Failure], counts: Counts, options: argparse.Namespace) -> None:
+    """Print each failure. Unless `--no-shrink`, also shrink it and write it to `--out`, if it was not seen before."""
     for case, outcome in failures:
         print("%s: seed %d: %s: %s" % (target.cell, case.seed, outcome.kind, outcome.detail), flush=True)
         if not options.no_shrink:
@@ -139,7 +148,7 @@ def _write_failures(target: Target, failures: List[Failure], counts: Counts, opt
 
 
 def _damage(targets: List[Target], options: argparse.Namespace) -> int:
-    """Run a campaign over damaged inputs in each cell. Return 1 if an input failed, else 0."""
+    """Run a campaign over damaged inputs in each cell, and print the outcomes. Return 1 if an input failed, else 0."""
     result = 0
     for target in targets:
         folder = options.out / "damage" / options.damage / target.cell
@@ -164,7 +173,12 @@ def _damage(targets: List[Target], options: argparse.Namespace) -> int:
 
 
 class _DamageNotes:
-    """Batches of damaged inputs that ran and that are not in the ledger yet. With a given seed, the ledger stays as it is."""
+    """The outcomes of batches of damaged inputs that ran, and that are not in the ledger of the cell yet.
+
+    - kind: the kind of the inputs.
+    - seed: the first batch; the ledger then stays as it is. None: start after the last batch in the ledger.
+    - first: the first batch that is not in the ledger.
+    """
 
     def __init__(self, cell: str, kind: str, seed: Optional[int]) -> None:
         self._ledger = Ledger(cell) if seed is None else None
@@ -176,12 +190,14 @@ class _DamageNotes:
         self._written = time.monotonic()
 
     def add(self, batch: int, counts: CounterType[str]) -> None:
+        """Add the outcomes of a batch. Write the ledger if the last write was more than 30 seconds ago."""
         self._counts.update(counts)
         self._next = batch + 1
         if time.monotonic() > self._written + _NOTE_SECONDS:
             self.write()
 
     def write(self) -> None:
+        """Write the added batches to the ledger, if there are any and no seed was given."""
         if self._ledger is not None and self._next > self.first:
             self._ledger.add(self._kind, self._code, (self.first, self._next - 1), self._counts)
         self.first, self._counts, self._written = self._next, Counter(), time.monotonic()

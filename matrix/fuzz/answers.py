@@ -9,9 +9,10 @@ __all__ = ["open_answers"]
 
 
 def open_answers() -> Callable[[Dict[str, Any]], None]:
-    """Return a function that writes an answer. Redirect other output of the process to the standard error.
+    """Return a function that writes a dict as a line of JSON to the standard output.
 
-    Frameworks print to the standard output, and each line of it must be an answer.
+    From this call on, all other output of the process goes to the standard error: frameworks print to the standard
+    output, where each line must be an answer.
     """
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

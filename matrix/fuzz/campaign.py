@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import json
@@ -28,6 +29,7 @@ __all__ = [
     "Counts",
     "Failure",
     "Target",
+    "code_without_docstrings",
     "generator_digest",
     "make_chunk",
     "run_chunk",
@@ -40,7 +42,10 @@ _CODE = Path(__file__).parent
 
 
 class Target(NamedTuple):
-    """A shim in an environment: the cell, its interpreter and variables, and the format of the files that it runs."""
+    """A shim in the environment of a cell: the interpreter and its environment variables.
+
+    `form`: the format of the files that are written and run; None: models are prepared and run without a file.
+    """
 
     cell: str
     shim: str
@@ -50,12 +55,19 @@ class Target(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of the inputs in the ledger."""
+        """The name of the kind of inputs in the ledger: `graphs`, or `graphs <format>`."""
         return "graphs %s" % self.form if self.form else "graphs"
 
 
 class Counts:
-    """Counts of the outcomes of a target, and the failures that were stored."""
+    """Counts of the outcomes of a target, and the failures that were stored.
+
+    - outcomes: outcome -> number of cases.
+    - refused: reason of a refusal -> number of cases.
+    - fallbacks: operator -> number of cases in which it ran in the fallback.
+    - unused: reason -> number of seeds that gave no case.
+    - seen: the keys of the stored failures (see `write_failure`).
+    """
 
     def __init__(self) -> None:
         self.outcomes: CounterType[str] = Counter()
@@ -77,7 +89,10 @@ Failure = Tuple[Case, Outcome]
 
 
 class ChunkResult(NamedTuple):
-    """The outcomes of a chunk, and its failures. `last`: the seed of the last case that ran; None if no case ran."""
+    """The result of a chunk: outcome -> number of cases, and (case, outcome) of each failure.
+
+    `last`: the seed of the last case that ran; None if no case ran. `is_complete`: whether all cases ran.
+    """
 
     outcomes: CounterType[str]
     failures: List[Failure]
@@ -86,7 +101,10 @@ class ChunkResult(NamedTuple):
 
 
 def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
-    """Generate the cases of seeds into the cache, unless they are there. Return the file and the reasons of unused seeds."""
+    """Generate the cases of `count` seeds from `first` on into a file of the cache, unless the file exists.
+
+    Return the path of the file, and reason -> number of seeds that gave no case.
+    """
     path = cache_dir() / "fuzz" / generator_digest() / ("%d-%d.gz" % (first, count))
     reasons = path.with_suffix(".json")
     if not (path.exists() and reasons.exists()):
@@ -97,7 +115,10 @@ def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
 
 
 def run_chunk(path: Path, worker: Worker, counts: Counts, stop: Callable[[], bool] = lambda: False) -> ChunkResult:
-    """Run the cases of a chunk, until `stop` is true. Add the outcomes to `counts`, and return those of the chunk."""
+    """Run the cases of the chunk file `path`, and return the result. The outcomes are also added to `counts`.
+
+    `stop`: a function that is called after each case; True ends the run.
+    """
     cases = read_chunk(path)
     outcomes: CounterType[str] = Counter()
     failures = []
@@ -114,9 +135,10 @@ def run_chunk(path: Path, worker: Worker, counts: Counts, stop: Callable[[], boo
 
 
 def write_failure(target: Target, case: Case, outcome: Outcome, folder: Path, counts: Counts) -> Optional[Path]:
-    """Shrink a failure, and write it as a test case. Return the file.
+    """Shrink the failed case, and write it as a test case into `folder`. Return the path of the file.
 
-    Returns None, and writes nothing, if `counts.seen` has an equal failure. A new failure is added to `counts.seen`.
+    Failures are equal if their shrunk cases have equal signatures (see `signature`) and the same operators. Returns
+    None, and writes nothing, if `counts.seen` has an equal failure. A new failure is added to `counts.seen`.
     """
     with contextlib.closing(Worker(target.python, target.shim, target.env, target.form)) as worker:
         small = shrink(case, outcome, worker.run_case)
@@ -135,14 +157,26 @@ def write_failure(target: Target, case: Case, outcome: Outcome, folder: Path, co
 
 
 def _reason(detail: str) -> str:
-    """Return the class and the first line of a refusal, without numbers and quoted names."""
+    """Return the first line of a refusal, at most 120 characters, with `…` in place of numbers and quoted names."""
     line = detail.splitlines()[0]
     return re.sub(r"'[^']*'|\d+", "…", line)[:120]
 
 
 def generator_digest() -> str:
-    """Return the digest of the generator. Other code generates other graphs from a seed."""
+    """Return the digest of the generator: of its code without comments and docstrings, and of the version of onnx.
+
+    Other code generates other graphs from a seed.
+    """
     modules = ["draft", "draw", "document", "evaluation", "generator", "graphs", "oracle", "registry", "values"]
     files = [_CODE / (name + ".py") for name in modules] + sorted((_CODE / "templates").glob("*.py"))
-    content = b"".join(path.read_bytes() for path in files) + onnx.__version__.encode()
-    return hashlib.sha256(content).hexdigest()[:12]
+    content = [code_without_docstrings(path.read_text(encoding="utf-8")) for path in files]
+    return hashlib.sha256("\n".join([*content, onnx.__version__]).encode()).hexdigest()[:12]
+
+
+def code_without_docstrings(source: str) -> str:
+    """Return the source of a module as `ast.unparse` writes it, without comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)

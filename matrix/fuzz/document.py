@@ -29,7 +29,7 @@ _LONGEST_LINE = 120
 
 
 def dump_case(case: Case) -> Dict[str, Any]:
-    """Return a case as an object of JSON."""
+    """Return a case as a JSON object, in the form that the module's docstring shows."""
     runs = [
         {
             "feeds": {name: _dump_value(value) for name, value in run.feeds.items()},
@@ -42,7 +42,7 @@ def dump_case(case: Case) -> Dict[str, Any]:
 
 
 def parse_case(document: Dict[str, Any]) -> Case:
-    """Return the case of an object of JSON."""
+    """Return the case that a JSON object of `dump_case` describes."""
     runs = [
         Run(
             {name: _parse_value(value) for name, value in run["feeds"].items()},
@@ -55,9 +55,9 @@ def parse_case(document: Dict[str, Any]) -> Case:
 
 
 def pretty(document: Any, indent: str = "") -> str:
-    """Return JSON in which a list of scalars, and any object or list that fits in a line, has one line.
+    """Return a JSON document as text with line breaks. `indent`: the blanks before all lines but the first.
 
-    `indent`: the blanks before the lines after the first line.
+    A list of scalars has one line, and so has every object or list that fits in a line of 120 characters.
     """
     line = json.dumps(document, ensure_ascii=False)
     if len(indent) + len(line) <= _LONGEST_LINE or not isinstance(document, (dict, list)) or not document:
@@ -131,7 +131,7 @@ def _parse_port(text: str) -> Port:
 
 
 def _dump_value(value: Any) -> Any:
-    """Return a tensor as an object of its type and its elements, a sequence as a list, an empty optional as null."""
+    """Return a value as JSON: a tensor as {"float32[3]": elements}, a sequence as a list, an empty optional as None."""
     if value is None:
         return None
     if isinstance(value, (list, tuple)):

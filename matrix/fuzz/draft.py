@@ -43,7 +43,13 @@ def STEP(operands: Sequence[Value]) -> bool:  # noqa: N802 - a constant for temp
 
 
 class Shared(NamedTuple):
-    """State of the whole graph, which the drafts of its bodies share."""
+    """The state of the whole graph, which its draft and the drafts of its bodies share.
+
+    - rng: the generator of all random choices.
+    - noise: the generator of the random noise.
+    - worlds: the number of worlds (see `values`).
+    - allow_empty: whether a value may have no elements.
+    """
 
     rng: random.Random
     noise: np.random.RandomState
@@ -57,7 +63,11 @@ class Shared(NamedTuple):
 
 
 class Draft:
-    """A graph, or the body of a node, under construction. Raises Rejected for a node that must not be in the graph."""
+    """A graph, or the body of a node, under construction.
+
+    `outer`: the draft of the graph around a body; None for the whole graph. A node that must not be in the graph raises
+    Rejected (see `append`).
+    """
 
     def __init__(self, shared: Shared, outer: Optional[Draft] = None) -> None:
         self.shared = shared
@@ -82,7 +92,9 @@ class Draft:
     def add_input(self, samples: Sequence[Any], dims: Optional[Tuple[Size, ...]], exact: bool = True) -> Value:
         """Add an input with its array in each world, and return its value.
 
-        `dims` has a symbol for each open size; None declares no sizes. `exact`: whether the arrays have no noise.
+        - samples: the array in each world.
+        - dims: the declared sizes, with a symbol for each open size; None declares no sizes.
+        - exact: whether the arrays have no rounding error.
         """
         value = Value(self.name("x"), [Sample(array, array) for array in samples], exact)
         self.inputs.append(value)
@@ -102,9 +114,14 @@ class Draft:
         self, operator: str, inputs: Sequence[Optional[Value]], rule: Rule, count: int, domain: str, attributes: Dict[str, Any],
         captured: Sequence[Value] = (),
     ) -> List[Value]:  # fmt: skip
-        """Add a node with `count` outputs; return these. `captured`: the values that its bodies read.
+        """Add a node with `count` outputs, and return these. The node is computed in each world.
 
-        The node is computed in each world. Raises Rejected, and adds nothing, if `rule` or a check of a result does.
+        - inputs: the operands; None for an optional input that is absent.
+        - rule: decides whether the outputs are exact.
+        - captured: the values around the bodies in `attributes` that these bodies read.
+
+        Raises Rejected, and adds nothing, if `rule` or a check of an output raises it, or if no evaluator computes the
+        node.
         """
         operands = [value for value in [*inputs, *captured] if value is not None]
         exact = rule(operands)
@@ -127,7 +144,10 @@ class Draft:
         return outputs
 
     def _compute(self, node: Node, operands: Sequence[Value]) -> List[Tuple[List[Any], List[Any]]]:
-        """Return the outputs in each world, without and with noise in the operands."""
+        """Return a pair for each world: the outputs of a node without and with the noise of its operands.
+
+        Both are the same list if no operand has noise.
+        """
         ports = {value.name: port_of(value) for value in operands}
         inexact = any(sample.shaken is not sample.array for value in operands for sample in value.samples)
         feeds: List[Dict[str, Any]] = []
@@ -141,9 +161,10 @@ class Draft:
         return list(zip(results[::2], results[1::2]))
 
     def _sample(self, plain: Any, shaken: Any, exact: bool) -> Sample:
-        """Return a result as a sample, after a check. If it is not `exact`, the noise of its own rounding is added.
+        """Return the sample of a result: `plain`, and `shaken` with noise for the rounding of the result itself.
 
-        Raises Rejected for a result without a value, out of range (see `check_range`), or with too much noise.
+        `shaken` is the result for operands with noise. An `exact` result is its own `shaken`. Raises Rejected for a
+        result of None, out of range (see `check_range`), or with too much noise (see `noise_level`).
         """
         check_range(plain, self.shared.allow_empty)
         if plain is None:
@@ -164,9 +185,10 @@ class Draft:
     def _check_width(
         self, node: Node, operands: Sequence[Value], results: Sequence[Tuple[List[Any], List[Any]]]
     ) -> None:
-        """Raise Rejected if integers of the first result overflow: the same in float64 gives other numbers.
+        """Raise Rejected if the first output of a node overflows its integers: float64 operands give other numbers.
 
-        Only nodes with an integer operand and no bool operand are checked.
+        Only nodes with an integer output, an integer operand and no bool operand are checked. `results`: for each
+        world, the outputs without and with noise.
         """
         if not any(value.is_integer for value in operands):
             return
@@ -182,9 +204,10 @@ class Draft:
 
 
 def port_of(value: Value, dims: Optional[Tuple[Size, ...]] = None) -> Port:
-    """Return the port of a value. `dims`: its sizes; None: sizes that are equal in all worlds are known.
+    """Return the port of a value. `dims`: the sizes that it declares.
 
-    The port of a sequence has no sizes.
+    None: it declares the sizes that are equal in all worlds; the other sizes are "?". The port of a sequence has no
+    shape.
     """
     if value.container:
         return Port(value.name, value.dtype, None, value.container)
@@ -193,7 +216,7 @@ def port_of(value: Value, dims: Optional[Tuple[Size, ...]] = None) -> Port:
 
 
 def _is_discrete(array: Any) -> bool:
-    """Whether noise would have changed the value: integers, strings and booleans that passed the check are exact."""
+    """Whether a result is a tensor without floats. After the check that noise does not change it, it is exact."""
     return not isinstance(array, list) and array.dtype.kind != "f"
 
 

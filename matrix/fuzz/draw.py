@@ -21,7 +21,11 @@ _WORDS = ("", "a", "b", "ab", "Hello", "hello world", "x y  z", "é", "日本", 
 
 
 class Draw:
-    """A source of random choices over a draft. A method that finds nothing raises Rejected."""
+    """The random choices of templates for one draft: operands, attributes and nodes.
+
+    A method that has nothing to choose from raises Rejected. `depth`: the number of bodies around the nodes of the
+    draft; 0: the draft is the whole graph.
+    """
 
     def __init__(self, draft: Draft, depth: int = 0) -> None:
         self.draft = draft
@@ -32,7 +36,7 @@ class Draw:
 
     # -- plain choices -------------------------------------------------------------------------------------------------
     def chance(self, probability: float) -> bool:
-        """Return True with a probability."""
+        """Return True with this probability, else False."""
         return self.rng.random() < probability
 
     def choice(self, options: Sequence[Any]) -> Any:
@@ -42,13 +46,13 @@ class Draw:
         return self.rng.choice(list(options))
 
     def integer(self, low: int, high: int) -> int:
-        """Return a number from `low` to `high`, both included. Raises Rejected without an option."""
+        """Return a number from `low` to `high`, both included. Raises Rejected if `low` is greater than `high`."""
         if low > high:
             raise Rejected("no number")
         return self.rng.randint(low, high)
 
     def permutation(self, count: int) -> List[int]:
-        """Return the numbers below `count` in a random order; often an exchange between channels first and last."""
+        """Return the numbers below `count` in a random order; often 1 is last, or the last number is second."""
         order = list(range(count))
         if count >= 3 and self.chance(0.5):
             return [0, *order[2:], 1] if self.chance(0.5) else [0, count - 1, *order[1:-1]]
@@ -69,12 +73,12 @@ class Draw:
     ) -> Value:  # fmt: skip
         """Return a value that meets all conditions; often a recent value, or a value that no node reads yet.
 
-        - dtypes, ranks: of a tensor. Not read for another container.
-        - where: a predicate, or None.
-        - exact: the value must be exact.
-        - container: "" for a tensor, else the kind of container.
+        - dtypes, ranks: the allowed dtypes and ranks of a tensor. They are ignored for another container.
+        - where: a predicate that must be true of the value, or None.
+        - exact: whether the value must be exact.
+        - container: "" for a tensor, or "sequence".
 
-        Raises Rejected if no value meets them.
+        Raises Rejected if no value of the draft, or of the drafts around it, meets all conditions.
         """
         candidates = [
             value
@@ -93,16 +97,20 @@ class Draw:
         return value
 
     def any(self, ranks: Sequence[int] = range(7), **options: Any) -> Value:
-        """Return a tensor of any type, more often of floats. The other arguments, and Rejected: as for `pick`."""
+        """Return a tensor of any dtype, more often of floats. `options`: further arguments of `pick`.
+
+        Raises Rejected if no value meets the conditions.
+        """
         if self.chance(0.6):
             with contextlib.suppress(Rejected):
                 return self.pick(FLOATS, ranks, **options)
         return self.pick((*FLOATS, *INTEGERS, "bool", "object"), ranks, **options)
 
     def fresh(self, shapes: Sequence[Tuple[int, ...]], dtype: str = "float32", low: int = -4, high: int = 4) -> Value:
-        """Return a new operand with random data: an input, or perhaps an initializer if the shapes are equal.
+        """Add a new operand with random data, and return it: mostly an initializer, sometimes an input of the graph.
 
-        `shapes`: the shape in each world. The other arguments are those of `data`.
+        `shapes`: the shape in each world. If the shapes differ, the operand is an input. The other arguments are those
+        of `data`.
         """
         arrays = [self.data(shape, dtype, low, high) for shape in shapes]
         if len(set(shapes)) == 1 and self.chance(0.75):
@@ -110,7 +118,10 @@ class Draw:
         return self.add_input(arrays)
 
     def add_input(self, arrays: Sequence[np.ndarray]) -> Value:
-        """Return a new input of the whole graph. Sizes that differ between worlds get a symbol; others may get one."""
+        """Add an input to the whole graph, with its array in each world, and return its value.
+
+        A size that differs between worlds gets a symbol. In a case with one world, any size sometimes gets a symbol.
+        """
         draft = self.draft
         while draft.outer is not None:
             draft = draft.outer
@@ -121,20 +132,20 @@ class Draw:
         return draft.add_input(arrays, tuple(dims))
 
     def symbol(self, sizes: Tuple[int, ...]) -> str:
-        """Return the symbol of an open size."""
+        """Return the symbol of an open size. `sizes`: the size in each world; equal tuples have one symbol."""
         return self.shared.symbols.setdefault(sizes, "n%d" % len(self.shared.symbols))
 
     def constant(self, values: Any, dtype: str = "int64") -> Value:
-        """Return a constant with these values: an initializer, or the output of a Constant node."""
+        """Add a constant with these values, and return it: an initializer, sometimes the output of a Constant node."""
         array = np.array(values, dtype)
         if self.chance(0.3):
             return self.node("Constant", [], value=array)
         return self.draft.add_initializer(array)
 
     def data(self, shape: Tuple[int, ...], dtype: str = "float32", low: int = -4, high: int = 4) -> np.ndarray:
-        """Return random data from `low` to `high`: floats are multiples of 1/4 or of 1.
+        """Return an array of random elements from `low` to `high`. Floats are multiples of 1/4, sometimes of 1.
 
-        Unsigned integers are at least 0. Bools and strings (`dtype` "object") have no bounds.
+        Unsigned integers are at least 0. The bounds are ignored for bools and for strings (`dtype` "object").
         """
         size = int(np.prod(shape, dtype=np.int64))
         if dtype == "object":
@@ -150,9 +161,10 @@ class Draw:
         return np.array(numbers, np.float64).astype(dtype).reshape(shape)
 
     def broadcastable(self, value: Value, dtype: Optional[str] = None, **limits: int) -> Value:
-        """Return a second operand that broadcasts to a value: an existing value, or a new one with some axes of size 1.
+        """Return an operand that broadcasts to the shape of `value`: an existing value, or a new operand.
 
-        `dtype` None: the dtype of the value. `limits`: the bounds `low` and `high` of the elements.
+        In a new operand, some axes have size 1, and sometimes the first axes are missing. `dtype` None: the dtype of
+        `value`. `limits`: the bounds `low` and `high` of the elements.
         """
         dtype = dtype or value.dtype
         # A bound holds in the first iteration of a loop only, so that in a body a bounded operand is new.
@@ -176,7 +188,7 @@ class Draw:
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
     def node(self, operator: str, inputs: Sequence[Optional[Value]], rule: Rule = MOVE, **attributes: Any) -> Value:
-        """Add a node with an output, and return the output. Raises Rejected as `nodes` does."""
+        """Add a node with one output, and return the output. The arguments and Rejected are as for `nodes`."""
         return self.nodes(operator, inputs, 1, rule, **attributes)[0]
 
     def nodes(
@@ -185,7 +197,11 @@ class Draw:
     ) -> List[Value]:  # fmt: skip
         """Add a node with `count` outputs, and return these. An attribute None is left out.
 
-        Raises Rejected for an empty list as an attribute, and for a result that must not be in the graph.
+        - rule: decides whether the outputs are exact (see `draft.Rule`).
+        - captured: the values around the bodies in `attributes` that these bodies read; empty without bodies.
+
+        Raises Rejected for an empty list as an attribute, and if `rule` or a check rejects the node (see
+        `Draft.append`).
         """
         given = {name: value for name, value in attributes.items() if value is not None}
         if any(value == [] for value in given.values() if isinstance(value, list)):
@@ -194,6 +210,7 @@ class Draw:
 
 
 def _broadcasts(operand: Value, value: Value) -> bool:
+    """Whether an operand broadcasts to the shape of a value, in each world."""
     try:
         return all(
             np.broadcast(np.empty(mine, np.int8), np.empty(theirs, np.int8)).shape == theirs

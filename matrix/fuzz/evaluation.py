@@ -22,7 +22,11 @@ _BY_RUNTIME = frozenset(
 
 
 def evaluate(node: Node, opset: int, feeds: Sequence[Dict[str, Any]], ports: Dict[str, Port]) -> List[List[Any]]:
-    """Return the outputs of a node for each of several feeds. Raises Rejected if no evaluator computes the node."""
+    """Return the outputs of a node for each of `feeds`: a list of values, without outputs that have no name.
+
+    `ports`: name -> port of each value that the node or its bodies read. Raises Rejected if neither the
+    ReferenceEvaluator nor onnxruntime computes the node.
+    """
     read = sorted(free_names([node]))
     outputs = [name for name in node.outputs if name]
     graph = Graph(
@@ -42,7 +46,10 @@ def evaluate(node: Node, opset: int, feeds: Sequence[Dict[str, Any]], ports: Dic
 
 
 def evaluator_of(graph: Graph, opset: int) -> Evaluator:
-    """Return a graph on the ReferenceEvaluator. Raises ValueError for a Loop: its scan outputs have a wrong rank there."""
+    """Return a function from a feed to the outputs of a graph, which the ReferenceEvaluator computes.
+
+    Raises ValueError for a graph with a Loop: the ReferenceEvaluator gives its scan outputs a wrong rank.
+    """
     if any(node.operator == "Loop" for node in walk(graph)):
         raise ValueError("the ReferenceEvaluator gives scan outputs of a Loop another rank")
     evaluator = ReferenceEvaluator(to_model(graph, opset))
@@ -56,7 +63,10 @@ def evaluator_of(graph: Graph, opset: int) -> Evaluator:
 
 
 def session_of(graph: Graph, opset: int) -> Evaluator:
-    """Return a graph on onnxruntime, without optimisation of the graph. Outputs have no type: they are inferred."""
+    """Return a function from a feed to the outputs of a graph, which onnxruntime computes without optimisations.
+
+    onnxruntime infers the types of the outputs; the types in their ports are not used.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -74,7 +84,10 @@ def session_of(graph: Graph, opset: int) -> Evaluator:
 
 
 def normalise(value: Any) -> Any:
-    """Return an output as an array of numpy, with strings as objects, or as a list of such arrays."""
+    """Return an evaluator's output as a numpy array, with strings as objects.
+
+    A sequence becomes a list of arrays. None, an empty optional, stays None.
+    """
     if isinstance(value, (list, tuple)):
         return [normalise(item) for item in value]
     if value is None:

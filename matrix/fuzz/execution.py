@@ -27,6 +27,8 @@ class Outcome(NamedTuple):
     - `same`: the expected outputs; `fallback`: the same, and nodes ran outside of the framework
     - `refused`: an error of this library says that the case is not supported
     - `wrong`: other outputs; `error`: any other error; `died`, `hung`: no answer
+
+    `detail`: the text of the difference or the error; for `fallback`, the operators that ran outside.
     """
 
     kind: str
@@ -53,9 +55,10 @@ def execute(case: Case, shim: str, form: Optional[str] = None) -> Outcome:
 
 
 def _compare(case: Case, shim: str, form: Optional[str]) -> Outcome:
-    """Run all feeds on one prepared model, or on one file of the format `form`, and compare.
+    """Run the feeds of a case on one prepared model, or on one file of the format `form`, and compare.
 
-    Returns the first difference, else FALLBACK or SAME. Any exception passes.
+    Returns WRONG with the first difference, else FALLBACK or SAME. The errors of this library and of the framework are
+    not caught.
     """
     import onnx_compat
 
@@ -69,6 +72,10 @@ def _compare(case: Case, shim: str, form: Optional[str]) -> Outcome:
 
 
 def _compare_runs(case: Case, runnable: Any, form: Optional[str]) -> Outcome:
+    """Run the feeds of a case on a model or a file, and return WRONG, FALLBACK or SAME.
+
+    `form`: the format of the file; None for a prepared model.
+    """
     for index, run in enumerate(case.runs):
         outputs = runnable.run(run.feeds)
         if form is not None:  # a file also has an output for each element of a sequence
@@ -82,7 +89,10 @@ def _compare_runs(case: Case, runnable: Any, form: Optional[str]) -> Outcome:
 
 
 def _narrow(run: Run, outputs: Sequence[Any]) -> Run:
-    """Return the run as a .keras file has it: Keras narrows some results from int64 to int32."""
+    """Return the run with int32 as the expected dtype where `outputs` has int32 in place of int64.
+
+    Keras narrows some results of a .keras file.
+    """
     expected = dict(run.expected)
     for name, output in zip(expected, outputs):
         dtypes = getattr(expected[name], "dtype", None), getattr(output, "dtype", None)
@@ -92,6 +102,7 @@ def _narrow(run: Run, outputs: Sequence[Any]) -> Run:
 
 
 def _first_difference(run: Run, outputs: Sequence[Any], index: int) -> Optional[Outcome]:
+    """Return WRONG for the first output that differs from the expected output, or None. `index`: the run's number."""
     if len(outputs) != len(run.expected):
         return Outcome(WRONG, "expected %d outputs, got %d" % (len(run.expected), len(outputs)))
     for output, (name, wanted) in zip(outputs, run.expected.items()):
@@ -103,11 +114,12 @@ def _first_difference(run: Run, outputs: Sequence[Any], index: int) -> Optional[
 
 
 def _operators(names: Sequence[str]) -> List[str]:
-    """Return the operators of nodes: the generated names are `<operator>_<index>`."""
+    """Return the operators of nodes with these names, sorted. A generated name ends with `<operator>_<index>`."""
     return sorted({name.rpartition("/")[2].rpartition("_")[0] for name in names})
 
 
 def _describe(error: Exception) -> str:
+    """Return `<class>: <message> (<file>:<line>)`, with the position where the error was raised."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)

@@ -28,7 +28,7 @@ ATOL = 1e-4
 
 
 class Generated(NamedTuple):
-    """The case of a seed, or None with the reason."""
+    """The case of a seed; or None, with the reason why the seed gives no case."""
 
     case: Optional[Case]
     reason: str = ""
@@ -37,7 +37,7 @@ class Generated(NamedTuple):
 def generate(seed: int, largest: int = 16) -> Generated:
     """Generate the case of a seed, with at most `largest` templates outside of bodies.
 
-    Without a case: the graph has no output, or the oracles disagree; the result has the reason.
+    The result has a reason in place of a case if the graph has no output, or if the oracles refuse it or disagree.
     """
     rng = random.Random(seed)  # noqa: S311 - not for cryptography
     opset = rng.choice(OPSETS) if rng.random() < 0.7 else rng.choice((13, 17, 21))
@@ -59,7 +59,10 @@ def generate(seed: int, largest: int = 16) -> Generated:
 
 
 def grow(draw: Draw, count: int) -> None:
-    """Add up to `count` templates. A graph has its own selection of templates, so that graphs differ."""
+    """Add the nodes of up to `count` templates to the draft of `draw`; fewer if too many attempts are rejected.
+
+    Each call draws from its own random selection of the templates, so that graphs differ.
+    """
     known = [entry for entry in TEMPLATES.values() if entry.since <= draw.opset]
     share = draw.choice([0.2, 0.5, 1.0])
     selected = [entry for entry in known if entry.name == "Transpose" or draw.chance(share)]
@@ -72,7 +75,7 @@ def grow(draw: Draw, count: int) -> None:
 
 
 def attempt(draw: Draw, entry: Template) -> bool:
-    """Add the nodes of a template, all or none. Return whether it added them."""
+    """Add the nodes of a template to the draft of `draw`. Return False, and add nothing, if one of them is rejected."""
     before = _Snapshot(draw.draft)
     try:
         entry.grow(draw)
@@ -83,7 +86,7 @@ def attempt(draw: Draw, entry: Template) -> bool:
 
 
 class _Snapshot:
-    """State of a draft and of the drafts around it."""
+    """The state of a draft and of the drafts around it, which `restore` brings back."""
 
     def __init__(self, draft: Optional[Draft]) -> None:
         self._states: List[Tuple[Draft, Tuple[int, int, int], Dict[str, np.ndarray]]] = []
@@ -95,7 +98,7 @@ class _Snapshot:
             draft = draft.outer
 
     def restore(self) -> None:
-        """Remove everything that was added since."""
+        """Remove the inputs, nodes, values, initializers, symbols and readers that were added after the snapshot."""
         for draft, (inputs, nodes, values), initializers in self._states:
             del draft.inputs[inputs:], draft.nodes[nodes:], draft.values[values:]
             draft.initializers.clear()
@@ -127,9 +130,9 @@ def _add_inputs(draw: Draw) -> None:
 
 
 def _finish(draw: Draw, seed: int) -> Case:
-    """Return the case: its outputs are values that no node reads, and some others; at most `_MOST_OUTPUTS`.
+    """Return the case of the finished graph, with at most `_MOST_OUTPUTS` outputs.
 
-    Raises Rejected if the graph has no output.
+    The outputs are results that no node reads, and sometimes further results. Raises Rejected if there is no output.
     """
     draft = draw.draft
     own = {name for node in draft.nodes for name in node.outputs}
@@ -152,6 +155,7 @@ def _finish(draw: Draw, seed: int) -> Case:
 
 
 def _run(world: int, inputs: List[Value], outputs: List[Value]) -> Run:
+    """Return the run of one world: its feeds, the expected outputs and their tolerances. Nothing is executed."""
     feeds = {value.name: value.samples[world].array for value in inputs}
     expected = {value.name: value.samples[world].array for value in outputs}
     atol = {value.name: _atol(value.samples[world].array, value.samples[world].shaken) for value in outputs}
@@ -159,9 +163,10 @@ def _run(world: int, inputs: List[Value], outputs: List[Value]) -> Run:
 
 
 def _atol(array: Any, shaken: Any) -> float:
-    """Return the absolute tolerance of an output: a share of its largest magnitude, and a multiple of its noise.
+    """Return the absolute tolerance of an output: a share of its largest magnitude plus a multiple of its noise.
 
-    0.0 for an output that is no float, or is empty; the greatest of its items for a sequence.
+    `shaken`: the output with noise. Returns 0.0 for an output that is no float or is empty. For a sequence, returns the
+    greatest tolerance of an item.
     """
     if isinstance(array, list):
         return max([_atol(item, noisy) for item, noisy in zip(array, shaken)] or [0.0])

@@ -68,7 +68,7 @@ class Graph(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The feeds of a run, the expected outputs, and the absolute tolerance of each output."""
+    """A run of a graph: its feeds, its expected outputs, and the absolute tolerance of each output, all by name."""
 
     feeds: Dict[str, Any]
     expected: Dict[str, Any]
@@ -76,7 +76,7 @@ class Run(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A graph with its runs. `seed` generated it."""
+    """A graph with its runs. `seed`: the seed from which the generator made the graph."""
 
     seed: int
     opset: int
@@ -85,7 +85,7 @@ class Case(NamedTuple):
 
 
 def to_model(graph: Graph, opset: int) -> onnx.ModelProto:
-    """Return the model of a graph."""
+    """Return the ONNX model of a graph. `opset`: the version of the default domain."""
     ir_version = next((ir for since, ir in _NEWEST_IR if opset >= since), 8)
     domains = sorted({node.domain for node in walk(graph)} - {""})
     imports = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, _VERSIONS[domain]) for domain in domains]
@@ -93,7 +93,7 @@ def to_model(graph: Graph, opset: int) -> onnx.ModelProto:
 
 
 def element_type(dtype: str) -> int:
-    """Return the number of a type in onnx, by the name of its dtype."""
+    """Return the number of a dtype in onnx's TensorProto, by its name: 1 for `float32`, 8 for `object` (strings)."""
     return int(_TYPES[dtype])
 
 
@@ -107,7 +107,7 @@ def walk(graph: Graph) -> Iterator[Node]:
 
 
 def free_names(nodes: Sequence[Node]) -> Set[str]:
-    """Return the names that nodes and their bodies read and do not define."""
+    """Return the names of the values that nodes or their bodies read, and that these nodes do not define before."""
     read: Set[str] = set()
     defined: Set[str] = set()
     for node in nodes:

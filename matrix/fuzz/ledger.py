@@ -25,7 +25,13 @@ _TESTED = ("onnx_compat", "shims", "matrix/fuzz")
 
 
 class Totals(NamedTuple):
-    """Sums over all seeds of a kind in a cell. `clean`: the inputs of the entries after the last entry with a failure."""
+    """Sums over all entries of a kind of inputs in a cell.
+
+    - inputs: the number of inputs that ran.
+    - clean: the number of inputs in the entries after the last entry with a failure.
+    - outcomes: outcome -> number of inputs.
+    - seeds: the ranges (first seed, last seed); adjacent ranges are joined.
+    """
 
     inputs: int
     clean: int
@@ -34,7 +40,10 @@ class Totals(NamedTuple):
 
 
 class Ledger:
-    """The entries of a cell. Each change is made in the file as it is then: several runs may have a ledger open."""
+    """The ledger of a cell: the entries in the file `<cell>.json` of `folder`.
+
+    Each method reads the file again, because other processes may change it meanwhile.
+    """
 
     def __init__(self, cell: str, folder: Path = LEDGERS) -> None:
         self._path = folder / ("%s.json" % cell)
@@ -47,17 +56,20 @@ class Ledger:
         return kinds
 
     def next_seed(self, kind: str) -> int:
-        """Return the seed after the largest one that was run."""
+        """Return the seed after the largest seed of a kind that was run; 0 if none was run."""
         return 1 + max((entry["seeds"][1] for entry in self.kinds.get(kind, [])), default=-1)
 
     def add(
         self, kind: str, code: Mapping[str, str], seeds: Tuple[int, int], outcomes: Mapping[str, int],
         failed: Mapping[int, str] = {},
     ) -> None:  # fmt: skip
-        """Add a range of seeds with the counts of their outcomes. It joins the last entry, if that ends before it.
+        """Add the range `seeds` (first, last) with its outcomes, outcome -> number of inputs, and write the file.
 
-        `code`: the revision, and the generator of the graphs: both must be those of the entry that the range joins.
-        `failed`: seed -> outcome of the graphs that failed.
+        The range extends the last entry if it begins at the seed after that entry, and `code` is equal. Otherwise, it
+        becomes a new entry.
+
+        `code`: the revision, and for graphs the digest of the generator. `failed`: seed -> outcome of each graph that
+        failed.
         """
         kinds = self.kinds
         entries = kinds.setdefault(kind, [])
@@ -72,12 +84,18 @@ class Ledger:
         self._write(kinds)
 
     def failed_seeds(self, kind: str, generator: str) -> List[int]:
-        """Return the seeds whose graphs failed. A seed of another generator gives another graph, and is left out."""
+        """Return the seeds whose graphs failed, of the entries with this digest of the generator.
+
+        A seed gives another graph with another generator.
+        """
         entries = [entry for entry in self.kinds.get(kind, []) if entry.get("generator") == generator]
         return [int(seed) for entry in entries for seed in entry["failed"]]
 
     def correct(self, kind: str, seed: int, outcome: str) -> None:
-        """Replace the outcome of a failed seed by the outcome of a later run. It stays failed if it fails again."""
+        """Replace the outcome of a failed seed by the outcome of a later run, and write the file.
+
+        The seed stays among the failed seeds if `outcome` is a failure. A seed that is not among them is ignored.
+        """
         kinds = self.kinds
         for entry in kinds[kind]:
             if str(seed) in entry["failed"]:
@@ -91,7 +109,7 @@ class Ledger:
         self._write(kinds)
 
     def _write(self, kinds: Mapping[str, List[Dict[str, Any]]]) -> None:
-        """Write a line for each entry. A reader never sees a part of the file."""
+        """Write the file: kind -> entries, with a line for each entry. A reader never sees a part of the file."""
         texts = []
         for kind, entries in sorted(kinds.items()):
             lines = ",\n".join("  " + json.dumps(entry, sort_keys=True) for entry in entries)
@@ -103,7 +121,7 @@ class Ledger:
 
 
 def totals(ledger: Ledger) -> Iterator[Tuple[str, Totals]]:
-    """Yield each kind of a ledger with its sums."""
+    """Yield (kind, sums over its entries) for each kind of inputs in a ledger, sorted by kind."""
     for kind, entries in sorted(ledger.kinds.items()):
         outcomes: Dict[str, int] = {}
         seeds: List[Tuple[int, int]] = []
@@ -121,7 +139,10 @@ def totals(ledger: Ledger) -> Iterator[Tuple[str, Totals]]:
 
 
 def format_report(folder: Path = LEDGERS) -> str:
-    """Return a table: for each cell and kind the inputs, those since the last failure, the outcomes and the seeds."""
+    """Return a text table of the ledgers in a folder, with a row for each cell and kind of inputs.
+
+    A row has the number of inputs, the number since the last failure, the outcomes and the seeds.
+    """
     rows = [("cell", "kind", "inputs", "clean", "outcomes", "seeds")]
     for path in sorted(folder.glob("*.json")):
         for kind, sums in totals(Ledger(path.stem, folder)):
@@ -133,7 +154,10 @@ def format_report(folder: Path = LEDGERS) -> str:
 
 
 def tested_revision() -> str:
-    """Return the last commit that changed the tested code, with `-dirty` if a file of it differs. "" without git."""
+    """Return the short hash of the last commit that changed the code in `_TESTED`. Returns "" without git.
+
+    The hash ends with `-dirty` if the work tree has other code there.
+    """
     try:
         commit = _git("log", "-1", "--format=%h", "--", *_TESTED)
         return commit + ("-dirty" if commit and _git("status", "--porcelain", "--", *_TESTED) else "")

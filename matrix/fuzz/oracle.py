@@ -19,18 +19,25 @@ _MISSING = ("NOT_IMPLEMENTED", "is not a registered function/op", "No Op registe
 
 
 class OracleError(Exception):
-    """The oracles refuse the graph, or differ."""
+    """The oracles refuse the graph, or an output of the oracle differs from the expected output."""
 
 
 def check_oracles(case: Case) -> None:
-    """Raise OracleError unless the oracle agrees with the expected outputs, which were computed node by node."""
+    """Raise OracleError unless the oracle computes the expected outputs of a case, within half of the tolerance.
+
+    The expected outputs were computed node by node.
+    """
     runs = compute(case.graph, case.opset, [run.feeds for run in case.runs])
     for run, outputs in zip(case.runs, runs):
         _compare(run, outputs)
 
 
 def compute(graph: Graph, opset: int, feeds: List[Dict[str, Any]]) -> List[List[Any]]:
-    """Return the outputs of each run. Raises OracleError if an oracle finds the graph invalid, or both refuse."""
+    """Return the outputs of a graph for each of `feeds`: a list of values.
+
+    onnxruntime computes them, or the ReferenceEvaluator if onnxruntime lacks an operator or a type. Raises OracleError
+    for any other error of onnxruntime, and if the ReferenceEvaluator fails too.
+    """
     try:
         run = session_of(graph, opset)
         return [run(feed) for feed in feeds]
@@ -45,6 +52,7 @@ def compute(graph: Graph, opset: int, feeds: List[Dict[str, Any]]) -> List[List[
 
 
 def _compare(run: Run, outputs: List[Any]) -> None:
+    """Raise OracleError if an output differs from the expected output of the run by more than half of the tolerance."""
     for output, (name, wanted) in zip(outputs, run.expected.items()):
         try:
             compare(name, output, wanted, RTOL, run.atol[name] / 2)

@@ -24,7 +24,10 @@ _DIED = "died"
 
 
 def produce(first: int, count: int) -> Tuple[List[Case], CounterType[str]]:
-    """Return the cases of seeds, and the reasons of the seeds that give no case."""
+    """Return the cases of `count` seeds from `first` on, and reason -> number of seeds that give no case.
+
+    The reason `died` counts the seeds at which the generating process ended.
+    """
     cases: List[Case] = []
     unused: CounterType[str] = Counter()
     start = first
@@ -42,6 +45,10 @@ def produce(first: int, count: int) -> Tuple[List[Case], CounterType[str]]:
 
 
 def _answers(first: int, count: int) -> Iterator[Dict[str, Any]]:
+    """Generate the cases of `count` seeds from `first` on in a new process. Yield the object that it prints for each.
+
+    An object is {"seed", "case"} or {"seed", "reason"}. There are fewer than `count` if the process dies.
+    """
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-W", "ignore", "-m", "matrix.fuzz.produce", str(first), str(count)]
     process = subprocess.run(
@@ -59,6 +66,7 @@ def _answers(first: int, count: int) -> Iterator[Dict[str, Any]]:
 
 
 def _main(first: int, count: int) -> None:
+    """Print {"seed", "case"} or {"seed", "reason"} as a line of JSON, for each of `count` seeds from `first` on."""
     for seed in range(first, first + count):
         generated = generate(seed)
         answer: Dict[str, Any] = {"seed": seed}

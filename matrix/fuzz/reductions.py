@@ -11,7 +11,7 @@ from matrix.fuzz.graphs import Case, Graph, Node, Port, Run, free_names
 __all__ = ["REDUCTIONS", "Reduction", "Values", "prune"]
 
 Values = List[Dict[str, Any]]
-"""All values of the graph, by name, in each run."""
+"""For each run, name -> value of all values of the graph."""
 Reduction = Callable[[Case, Values], Iterator[Case]]
 
 
@@ -36,21 +36,21 @@ def prune(case: Case) -> Case:
 
 
 def keep_one_output(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield the case with each single output, if there are several."""
+    """Yield a case for each output, which is its only output. Yields nothing for a case with one output."""
     if len(case.graph.outputs) > 1:
         for port in case.graph.outputs:
             yield _with_graph(case, outputs=(port,))
 
 
 def keep_one_run(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield the case with each single run, if there are several."""
+    """Yield a case for each run, which is its only run. Yields nothing for a case with one run."""
     if len(case.runs) > 1:
         for run in case.runs:
             yield case._replace(runs=(run,))
 
 
 def cut_before(case: Case, values: Values) -> Iterator[Case]:
-    """Yield cases in which inputs with the results replace all nodes before a position; late positions first.
+    """Yield cases without the nodes before a position. The results of these nodes become inputs. Late positions first.
 
     The positions are 1, 2, 4 and 8 nodes before the end, every second position of the first half, and position 1.
     """
@@ -62,14 +62,14 @@ def cut_before(case: Case, values: Values) -> Iterator[Case]:
 
 
 def cut_node(case: Case, values: Values) -> Iterator[Case]:
-    """Yield cases in which a node is replaced by inputs with the values of its results; late nodes first."""
+    """Yield cases without one node, whose results become inputs; late nodes first. The last node stays."""
     for index in range(len(case.graph.nodes) - 2, -1, -1):
         nodes = case.graph.nodes
         yield _feed(case, values, nodes[:index] + nodes[index + 1 :], [nodes[index]])
 
 
 def end_earlier(case: Case, values: Values) -> Iterator[Case]:
-    """Yield cases whose only output is a tensor that an earlier node than the last computes."""
+    """Yield cases whose only output is a tensor that a node before the last node computes."""
     final = {port.name for port in case.graph.outputs}
     for node in case.graph.nodes[:-1]:
         for name in node.outputs:
@@ -79,13 +79,16 @@ def end_earlier(case: Case, values: Values) -> Iterator[Case]:
 
 
 def bypass_node(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield cases in which the result of a node is replaced by an operand, also in bodies."""
+    """Yield cases without one node, of the graph or of a body: its readers read one of its operands instead."""
     for nodes in _bypass(case.graph.nodes):
         yield _with_graph(case, nodes=nodes)
 
 
 def drop_attributes(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield cases in which a node lacks an attribute, its last operand or its last output."""
+    """Yield cases in which one node lacks an attribute, its last operand or its last output.
+
+    A body, the only operand and the only output stay.
+    """
     for index, node in enumerate(case.graph.nodes):
         smaller = [
             node._replace(attributes={key: value for key, value in node.attributes.items() if key != name})
@@ -101,7 +104,10 @@ def drop_attributes(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def fix_sizes(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield cases that declare the sizes of all inputs, then of each input. A case with several runs yields nothing."""
+    """Yield cases that declare the sizes of the feeds: for all inputs at once, then for a single input.
+
+    Yields nothing for a case with several runs.
+    """
     if len(case.runs) > 1:
         return
     fixed = [_fix(port, case.runs[0].feeds[port.name]) for port in case.graph.inputs]
@@ -113,7 +119,10 @@ def fix_sizes(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def freeze_inputs(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield cases in which a tensor input is an initializer. A case with several runs or one input yields nothing."""
+    """Yield cases in which one tensor input becomes an initializer with the value of its feed.
+
+    Yields nothing for a case with several runs or with one input.
+    """
     if len(case.runs) > 1:
         return
     run = case.runs[0]
@@ -125,9 +134,9 @@ def freeze_inputs(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def shrink_axes(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield cases with shorter axes: all axes of a size in all inputs and initializers, then an axis of one of them.
+    """Yield cases with shorter axes: all axes of one size, in all inputs and initializers; then single axes.
 
-    A case with several runs yields nothing.
+    Yields nothing for a case with several runs.
     """
     if len(case.runs) > 1:
         return
@@ -146,7 +155,7 @@ def shrink_axes(case: Case, _values: Values) -> Iterator[Case]:
 
 
 def simplify_data(case: Case, _values: Values) -> Iterator[Case]:
-    """Yield cases in which an input or initializer has simpler elements: zeros, ones, a range or whole numbers."""
+    """Yield cases in which one feed or initializer has simpler elements: zeros, ones, a range or whole numbers."""
     for index, run in enumerate(case.runs):
         arrays = {name: array for name, array in run.feeds.items() if isinstance(array, np.ndarray)}
         if index == 0:
@@ -165,13 +174,14 @@ REDUCTIONS: Sequence[Reduction] = (
 
 
 def _with_graph(case: Case, **changes: Any) -> Case:
+    """Return the case with changed fields of its graph, without nodes and inputs that no output needs (see `prune`)."""
     return prune(case._replace(graph=case.graph._replace(**changes)))
 
 
 def _with_arrays(case: Case, arrays: Dict[str, np.ndarray], index: int = 0) -> Case:
-    """Return the case with these arrays as feeds of the run `index` and as initializers, by name.
+    """Return the case in which `arrays`, name -> array, replace feeds of the run `index` and initializers.
 
-    Declared sizes of inputs follow their feeds.
+    Sizes that an input declares as numbers become those of its new feed.
     """
     run = case.runs[index]
     feeds = {name: arrays.get(name, value) for name, value in run.feeds.items()}
@@ -191,7 +201,7 @@ def _with_arrays(case: Case, arrays: Dict[str, np.ndarray], index: int = 0) -> C
 
 
 def _feed(case: Case, values: Values, nodes: Sequence[Node], replaced: Sequence[Node]) -> Case:
-    """Return the case with `nodes` alone. Results of `replaced` that they read, or that are outputs, become inputs.
+    """Return the case with `nodes` alone. Results of `replaced` that `nodes` read, or that are outputs, become inputs.
 
     `values`: name -> value, for each run. Nodes and inputs that no output needs are removed (see `prune`).
     """
@@ -213,9 +223,9 @@ def _feed(case: Case, values: Values, nodes: Sequence[Node], replaced: Sequence[
 
 
 def _bypass(nodes: Tuple[Node, ...]) -> Iterator[Tuple[Node, ...]]:
-    """Yield copies of the nodes, or of the nodes of a body, without one of them.
+    """Yield the nodes without one node, for each node and each of its operands; then the same for the nodes of bodies.
 
-    Its readers read one of its operands in place of its first output.
+    The readers of the removed node's first output read the operand instead. A node without a later reader stays.
     """
     for index, node in enumerate(nodes):
         rest = nodes[index + 1 :]
@@ -230,7 +240,7 @@ def _bypass(nodes: Tuple[Node, ...]) -> Iterator[Tuple[Node, ...]]:
 
 
 def _rename(node: Node, name: str, new_name: str) -> Node:
-    """Return a node that reads another value, also in its bodies."""
+    """Return the node with `new_name` in place of `name` among its inputs and the inputs of the nodes in its bodies."""
     attributes = {
         key: body._replace(nodes=tuple(_rename(inner, name, new_name) for inner in body.nodes))
         if isinstance(body, Graph)
@@ -242,15 +252,20 @@ def _rename(node: Node, name: str, new_name: str) -> Node:
 
 
 def _fix(port: Port, value: Any) -> Port:
+    """Return the port with the shape of a tensor; the port itself for a sequence."""
     return port._replace(shape=tuple(value.shape)) if isinstance(value, np.ndarray) else port
 
 
 def _cut(array: np.ndarray, size: int, smaller: int) -> np.ndarray:
+    """Return the first `smaller` elements along every axis of `size` elements."""
     return array[tuple(slice(smaller) if extent == size else slice(None) for extent in array.shape)]
 
 
 def _simpler(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield simpler arrays of the same shape and dtype, the simplest first. Bools and empty numbers have none."""
+    """Yield simpler arrays of the same shape and dtype, the simplest first.
+
+    Yields nothing for bools, and for numbers without elements.
+    """
     if array.dtype.kind in "fiu" and array.size:
         yield np.zeros_like(array)
         yield np.ones_like(array)

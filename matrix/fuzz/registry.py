@@ -27,9 +27,9 @@ TEMPLATES: Dict[str, Template] = {}
 
 
 def template(name: str, weight: float = 1.0, since: int = 13) -> Callable[[Grow], Grow]:
-    """Return a decorator that registers a function as the template of an operator, and returns the function.
+    """Return a decorator that registers a function as the template `name` in TEMPLATES, and returns the function.
 
-    It raises ValueError for a name that is registered.
+    The decorator raises ValueError for a name that is registered. `weight`, `since`: as in `Template`.
     """
 
     def register(grow: Grow) -> Grow:

@@ -23,7 +23,10 @@ ATOL = 1e-3
 
 
 def signature(outcome: Outcome) -> str:
-    """Return what two failures of the same cause have in common: the kind, and the class of an error with its position."""
+    """Return a text that is equal for failures of the same cause: the kind of the outcome.
+
+    For ERROR, the text also has the class of the error and its position, `<file>:<line>`.
+    """
     if outcome.kind != ERROR:
         return outcome.kind
     error, position = outcome.detail.split(":", 1)[0], re.search(r"\(([\w.]+:\d+)\)$", outcome.detail)
@@ -31,7 +34,7 @@ def signature(outcome: Outcome) -> str:
 
 
 def digest(case: Case) -> str:
-    """Return a short name of a case, from its content."""
+    """Return 8 hexadecimal digits, a hash of the content of a case without its seed."""
     document = {key: value for key, value in dump_case(case).items() if key != "seed"}
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:8]
 
@@ -39,7 +42,8 @@ def digest(case: Case) -> str:
 def shrink(case: Case, outcome: Outcome, run: Callable[[Case], Outcome], seconds: float = 60.0) -> Case:
     """Return the smallest case found within `seconds` that fails like `case`, whose outcome is `outcome`.
 
-    `run` runs a case on the shim. Without a smaller case, `case` itself is returned.
+    A case fails alike if its outcome has the same `signature`. `run`: the function that runs a case on the shim.
+    Without a smaller case, `case` itself is returned.
     """
     wanted = signature(outcome)
     end = time.monotonic() + seconds
@@ -64,9 +68,10 @@ def shrink(case: Case, outcome: Outcome, run: Callable[[Case], Outcome], seconds
 
 
 def _settle(candidate: Case) -> Optional[Case]:
-    """Return a pruned candidate with the outputs of the oracle.
+    """Return the candidate, pruned, with the results of the oracle as its expected outputs.
 
-    Returns None if no node is left, if the oracle refuses the candidate, or if an output is not plain.
+    Returns None if no node is left, if the oracle refuses the candidate, or if an output is not plain (see
+    `_is_plain`).
     """
     candidate = prune(candidate)
     if not candidate.graph.nodes:
@@ -92,7 +97,10 @@ def _settle(candidate: Case) -> Optional[Case]:
 
 
 def _all_values(case: Case) -> Optional[Values]:
-    """Return every value of the graph in each run; None if the oracle refuses its exposed values."""
+    """Return name -> value of all values of the graph, for each run.
+
+    Returns None if the oracle refuses the graph with all values as outputs.
+    """
     produced = [name for node in case.graph.nodes for name in node.outputs]
     graph = case.graph._replace(outputs=tuple(Port(name, "float32", None) for name in produced))
     try:
@@ -115,6 +123,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _atol(value: Any) -> float:
+    """Return the absolute tolerance of an output; of a sequence, the greatest of an item. 0.0 without floats."""
     if isinstance(value, list):
         return max(_atol(item) for item in value)
     return ATOL * max(1.0, float(np.abs(value).max())) if value.dtype.kind == "f" and value.size else 0.0

@@ -25,7 +25,7 @@ SENSITIVE = 2e-4
 
 
 class Rejected(Exception):
-    """The node cannot be added: no operand fits, or the result is not one that all runtimes must agree on."""
+    """A node cannot be added to the draft: no operand fits, or correct runtimes may disagree on its result."""
 
 
 class Sample(NamedTuple):
@@ -36,7 +36,12 @@ class Sample(NamedTuple):
 
 
 class Value:
-    """A value of the graph, in all worlds. `exact`: it is computed without rounding, whatever the order of the operations."""
+    """A value of the graph under construction, with its sample in each world.
+
+    - exact: whether no operation on the way to it rounds, whatever the order of the operations.
+    - container: "" for a tensor, or "sequence".
+    - readers: the number of nodes that read it.
+    """
 
     def __init__(self, name: str, samples: Sequence[Sample], exact: bool, container: str = "") -> None:
         self.name = name
@@ -58,12 +63,14 @@ class Value:
 
     @property
     def dtype(self) -> str:
+        """The name of the dtype; for a sequence, of the dtype of its first item."""
         if self.container == "sequence":
             return str(self.samples[0].array[0].dtype.name)
         return str(self.array.dtype.name)
 
     @property
     def rank(self) -> int:
+        """The number of axes; -1 for a sequence."""
         return self.array.ndim if not self.container else -1
 
     @property
@@ -78,7 +85,7 @@ class Value:
 
     @property
     def dims(self) -> Tuple[Optional[int], ...]:
-        """The size of each axis; None where the size is open."""
+        """The size of each axis; None where the worlds have different sizes."""
         return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*self.shapes))
 
     @property
@@ -91,12 +98,12 @@ class Value:
 
     @property
     def is_on_grid(self) -> bool:
-        """Whether it is exact, and sums of its products are, too."""
+        """Whether the value is exact, and its elements are on the grid: then sums of their products are exact too."""
         return self.exact and all(is_on_grid(array) for array in self.arrays)
 
 
 def is_on_grid(array: np.ndarray) -> bool:
-    """Whether all elements are small multiples of 1 / GRID."""
+    """Whether all elements are multiples of 1 / GRID, up to GRID_END in magnitude. True if the array has no floats."""
     if array.dtype.kind != "f":
         return True
     scaled = array.astype(np.float64) * GRID
@@ -106,7 +113,7 @@ def is_on_grid(array: np.ndarray) -> bool:
 def check_range(array: Any, allow_empty: bool) -> None:
     """Raise Rejected for a value that is not finite, too large or too close to 0, or has too many elements or axes.
 
-    Unless `allow_empty`, a value without elements is rejected too. None passes; a list is checked by item.
+    Unless `allow_empty`, a value without elements is rejected too. None is accepted. Each item of a list is checked.
     """
     if isinstance(array, list):
         for item in array:
@@ -127,9 +134,10 @@ def check_range(array: Any, allow_empty: bool) -> None:
 
 
 def noise_level(array: np.ndarray, shaken: np.ndarray) -> float:
-    """Return the largest difference that noise causes. 0.0: an array that is empty, or is no float.
+    """Return the largest difference between `array` and `shaken`, which is the same value with noise.
 
-    Raises Rejected for a large difference, for another shape, and for any difference of an array that is no float.
+    Returns 0.0 for an array that is empty or no float. Raises Rejected if the difference is large (see `SENSITIVE`), if
+    the shapes differ, and for any difference between arrays that are no floats.
     """
     if array.shape != shaken.shape:
         raise Rejected("noise")

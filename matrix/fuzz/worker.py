@@ -18,11 +18,11 @@ __all__ = ["Worker", "WorkerError"]
 _CHILD = Path(__file__).resolve().parent / "child"
 START_SECONDS = 300.0
 CASE_SECONDS = 10.0
-"""The processor time of a case."""
+"""The limit of the processor time of a case."""
 FIRST_SECONDS = 120.0
 """The limit of the first case of a process, which imports the framework."""
 PATIENCE = 12
-"""A process that waits, or that a busy machine does not run, may take so many times the limit."""
+"""The factor of a limit for a process that uses little processor time, because it waits or the machine is busy."""
 
 
 class WorkerError(Exception):
@@ -30,7 +30,16 @@ class WorkerError(Exception):
 
 
 class Worker:
-    """A child process at a time, until `close`. `env`: the variables of the cell."""
+    """Runs cases in a child process in the environment of a cell, which a new process replaces if it dies or hangs.
+
+    - python: the interpreter of the cell.
+    - shim: the name of the shim that runs the cases.
+    - env: environment variables that are set in the process.
+    - form: the format of the file that is written and run. None: the model is prepared in the process.
+    - child: the folder whose `__main__.py` the process runs.
+
+    The first run starts the process. It ends with `close`.
+    """
 
     def __init__(
         self, python: str, shim: str, env: Dict[str, str], form: Optional[str] = None, child: Path = _CHILD
@@ -43,15 +52,16 @@ class Worker:
         self._first = True
 
     def close(self) -> None:
-        """End the process, if there is one. The next run starts a new process."""
+        """End the process, if it runs. The next run starts a new process."""
         running, self._running = self._running, None
         if running is not None:
             running.end()
 
     def run(self, path: Path, count: int, start: int = 0) -> Iterator[Tuple[int, Outcome]]:
-        """Run the cases of a chunk with `count` cases, from the index `start` on. Yield (index, outcome) of each.
+        """Run the cases `start` to `count` - 1 of the chunk file `path`. Yield (index, outcome) of each case.
 
-        A new process replaces one that ends.
+        A case in which the process dies or hangs has an outcome too; the next case then runs in a new process. Raises
+        WorkerError if a process does not start.
         """
         while start < count:
             for index, outcome in self._run_from(path, start):
@@ -67,9 +77,10 @@ class Worker:
         return outcomes[0]
 
     def _run_from(self, path: Path, start: int) -> Iterator[Tuple[int, Outcome]]:
-        """Run cases from `start`, and yield (index, outcome) of each, until the last one or until the process ends.
+        """Run cases from `start` on, and yield (index, outcome) of each, until the last case or the end of the process.
 
-        The outcome of a case that ends the process is DIED, that of a case without an answer in time is HUNG.
+        The outcome of a case that ends the process is DIED. A case without an answer in time is HUNG; its process is
+        killed.
         """
         running = self._running or self._start()
         running.send(json.dumps({"path": str(path), "start": start, "shim": self._shim, "form": self._form}))
@@ -94,6 +105,7 @@ class Worker:
             yield index, Outcome(HUNG, str(error))
 
     def _start(self) -> LineProcess:
+        """Start a process, and return it. Raises WorkerError unless it writes a line within `START_SECONDS`."""
         self._first = True
         # Never in the root of the repository: its packages are not those of the wheels.
         running = self._running = LineProcess(self._command, self._env, _CHILD)
@@ -109,7 +121,11 @@ class Worker:
 
 
 def _receive(running: LineProcess, seconds: float) -> str:
-    """Return the next line of a process. Raises NoAnswer after so many seconds of processor time, or `PATIENCE` times more."""
+    """Return the next line of a process; "" if the process has ended.
+
+    Raises NoAnswer if no line comes until the process has used `seconds` of processor time, or until `PATIENCE` times
+    `seconds` have passed. Where the processor time is unknown, it waits `seconds`.
+    """
     start = running.processor_seconds()
     for attempt in range(PATIENCE):
         try:

@@ -20,8 +20,13 @@ TIMES = 4000
 
 
 def check_frequency(name: str, happened: np.ndarray, chances: Any) -> None:
-    """Raise Mismatch unless 0/1 events happen about as often as their chances say: in total, and above and below the
-    median chance.
+    """Raise Mismatch unless 0/1 events happen about as often as their chances say.
+
+    - name: the name of the output, for the text.
+    - happened: 0 or 1 for each event.
+    - chances: the probability of each event, or probabilities that broadcast to the shape of `happened`.
+
+    The events up to the median chance and the events above it are counted apart.
     """
     chances = np.broadcast_to(np.asarray(chances, np.float64), happened.shape)
     if not np.isin(happened, [0, 1]).all():
@@ -36,10 +41,10 @@ def check_frequency(name: str, happened: np.ndarray, chances: Any) -> None:
 
 
 def check_moments(name: str, drawn: np.ndarray, mean: float, variance: float, fourth: float) -> None:
-    """Raise Mismatch unless random numbers have this mean and variance, and consecutive numbers are independent.
+    """Raise Mismatch unless random numbers have this mean and variance, and consecutive numbers are not correlated.
 
-    `fourth`: the fourth central moment divided by the squared variance: 3 for a normal distribution, 1.8 for a uniform
-    one.
+    `fourth`: the fourth central moment divided by the squared variance. It is 3 for a normal distribution, and 1.8 for
+    a uniform distribution.
     """
     values = np.asarray(drawn, np.float64).reshape(-1)
     error = np.sqrt(variance / values.size)
@@ -54,10 +59,13 @@ def check_moments(name: str, drawn: np.ndarray, mean: float, variance: float, fo
 
 
 def check_sample(model: onnx.ModelProto, run: Callable[[Dict[str, Any]], Sequence[Any]], fed: Dict[str, Any]) -> None:
-    """Run a model twice on a large sample, and raise Mismatch unless its numbers follow the distribution of its
-    operator.
+    """Run a model twice on a large sample, and check that its numbers follow the distribution of its operator.
 
-    The numbers of the two runs must differ; for a model with a `seed` they must be equal.
+    - run: the function from feeds to outputs that runs the model.
+    - fed: the recorded inputs by name; the sample repeats them 4000 times.
+
+    Raises Mismatch for another distribution, and for an operator without a check. The numbers of the two runs must
+    differ; if a node of the model has the attribute `seed`, they must be equal.
     """
     inputs = {name: _repeat(value) for name, value in fed.items()}
     first, again = list(run(inputs)), list(run(inputs))

@@ -17,8 +17,9 @@ class Mismatch(AssertionError):
 
 
 def compare(name: str, got: Any, wanted: Any, rtol: float, atol: float) -> None:
-    """Raise Mismatch unless `got` agrees with `wanted`: a tensor, a list or dict of values, or None for an empty
-    optional.
+    """Raise Mismatch unless `got` agrees with `wanted`, with equal dtypes and shapes.
+
+    Both are a tensor, a list or dict of values, or None for an empty optional. `name`: the output, for the text.
     """
     if isinstance(wanted, list):
         if not isinstance(got, list) or len(got) != len(wanted):
@@ -57,6 +58,7 @@ def _compare_tensors(name: str, got: Any, wanted: np.ndarray, rtol: float, atol:
 
 
 def _far_elements(got: np.ndarray, wanted: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    """Return an array of bools: whether each element is outside of the tolerance. NaN agrees with NaN."""
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     ours, theirs = got.astype(wide), wanted.astype(wide)
     close: np.ndarray = np.isclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=True)

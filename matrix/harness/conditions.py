@@ -25,8 +25,11 @@ _VARIABLE = re.compile(r"([A-Z][A-Z0-9_]*)=(\w+)")
 
 
 class Installed(NamedTuple):
-    """An environment: the function name -> version of an installed package or None, the environment variables, and the
-    minor version of Python.
+    """The environment that conditions are checked in.
+
+    - version: a function from the name of a package to its installed version; None: it is not installed.
+    - variables: the environment variables.
+    - python: the minor version of Python, such as "3.11".
     """
 
     version: Callable[[str], Optional[str]]
@@ -40,7 +43,7 @@ def read_environment() -> Installed:
 
 
 def holds(conditions: Iterable[str], environment: Optional[Installed] = None) -> bool:
-    """Whether one of the conditions holds in an environment; by default, in that of this process.
+    """Whether at least one of the conditions holds in an environment. None: the environment of this process.
 
     Raise packaging's InvalidRequirement for a malformed condition.
     """

@@ -36,7 +36,12 @@ _REFUSALS = (onnx_compat.UnsupportedError, onnx_compat.ConversionError, onnx_com
 
 
 class Outcome(NamedTuple):
-    """The outcome of a case (`AGREES`, `FIXED`, `REFUSED` or `WRONG`), the operator that is refused, and the reason as text."""
+    """The outcome of a case: `AGREES`, `FIXED`, `REFUSED` or `WRONG`.
+
+    - case: the id of the case.
+    - operator: the refused operator, if the error names it.
+    - reason: why the case is refused or wrong, as text.
+    """
 
     case: str
     outcome: str
@@ -45,9 +50,10 @@ class Outcome(NamedTuple):
 
 
 def newest(rows: Iterable[Case]) -> List[Case]:
-    """Return the newest row of each suite and name, sorted, without cases that are recorded wrong.
+    """Return the row of the newest release for each suite and name, sorted, without cases that are recorded wrong.
 
-    `tests/gaps/recorded.toml` declares these cases.
+    `rows`: the rows of indexes, each sorted by release. `tests/gaps/recorded.toml` declares the cases that are recorded
+    wrong.
     """
     newest_rows = {(row.suite, row.name): row for row in rows}  # an index is sorted by release
     gaps = load_gaps(_RECORDED_WRONG)
@@ -57,7 +63,10 @@ def newest(rows: Iterable[Case]) -> List[Case]:
 def survey_case(case: Case, form: str, shim: str) -> Outcome:
     """Convert a case to a file of the format `form`, run the file on all data sets, and return the outcome.
 
-    If a file needs known values of inputs, the values of the only data set are fixed. The outcome is then `FIXED`.
+    - AGREES: all outputs are as recorded.
+    - FIXED: as AGREES, but the file needs known values of inputs, so those of the only data set are fixed.
+    - REFUSED: the conversion raises an error that refuses a valid model.
+    - WRONG: the conversion raises any other error, the file does not run, or an output differs.
     """
     fixed: Dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +105,10 @@ def _values_to_fix(error: onnx_compat.ConversionError, case: Case) -> Dict[str, 
 
 
 def _run_file(path: Path, case: Case, shim: str) -> None:
-    """Raise Mismatch if an output of the file is not as recorded, or the error of the shim."""
+    """Run a file on all data sets of a case. Raises Mismatch if an output is absent, or not as recorded.
+
+    Of a model that draws random numbers, only dtypes and shapes are compared. Errors of the shim are not caught.
+    """
     converted = onnx_compat.load_converted(path, shim=shim)
     for data in case.data_sets():
         outputs = converted.run(data.inputs).as_dict()
@@ -116,5 +128,8 @@ def _first_line(error: Exception) -> str:
 
 
 def general_reason(reason: str) -> str:
-    """Return the first line of a reason without names and numbers: equal causes then have equal texts."""
+    """Return the first line of a reason, with `_` in place of names, numbers and lists.
+
+    Equal causes then have equal texts.
+    """
     return re.sub(r"'[^']*'|\b\d[\d.]*\b|\[[^\]]*\]", "_", (reason.splitlines() or [""])[0])

@@ -34,9 +34,7 @@ class GapError(AssertionError):
 
 
 class Gap(NamedTuple):
-    """A declared, expected failure: the cases that it covers, in which environments, and the exception that each of
-    these cases raises.
-    """
+    """A declared, expected failure of cases. An instance is one entry of a file; the module describes the fields."""
 
     id: Union[str, List[str]]
     when: List[str]
@@ -59,18 +57,22 @@ class Gap(NamedTuple):
 
     @property
     def patterns(self) -> List[str]:
+        """The patterns of `id`, also for a single text."""
         return [self.id] if isinstance(self.id, str) else self.id
 
 
 def load_gaps(path: Path) -> List[Gap]:
-    """Return the gaps that a TOML file declares. Empty: there is no such file. Raise GapError for a malformed entry."""
+    """Return the gaps that a TOML file declares; an empty list if there is no file.
+
+    Raises GapError for a malformed entry.
+    """
     return [_parse_gap(entry, path) for entry in _read_toml(path).get("gap", [])] if path.exists() else []
 
 
 def find_gap(gaps: Iterable[Gap], ids: Collection[str], variant: str = RECORDED) -> Optional[Gap]:
-    """Return the gap that covers a case, or None. Raise GapError if two gaps cover it.
+    """Return the gap that covers a case in a variant in this environment, or None.
 
-    `ids`: all ids of the case, one for each release of onnx that has it.
+    `ids`: all ids of the case, one for each release of onnx that has it. Raises GapError if several gaps cover it.
     """
     matches = [gap for gap in gaps if gap.covers(ids, variant)]
     if len(matches) > 1:
@@ -79,9 +81,9 @@ def find_gap(gaps: Iterable[Gap], ids: Collection[str], variant: str = RECORDED)
 
 
 def find_stale(gaps: Iterable[Gap], known: Collection[str], suites: Collection[str]) -> List[str]:
-    """Return the patterns of the gaps that match no id in `known`.
+    """Return the patterns of the gaps that match no id of a case in `known`.
 
-    Patterns for suites that are not in `suites` are left out.
+    Patterns for suites that are not in `suites` are left out. `suites`: the suites whose cases are all in `known`.
     """
     patterns = [pattern for gap in gaps for pattern in gap.patterns if pattern.partition("/")[0] in suites]
     return [

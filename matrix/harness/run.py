@@ -35,11 +35,13 @@ class Verdict(NamedTuple):
 
 
 def run_case(prepare: Callable[..., Any], case: Any, shim: Optional[str], variant: str = RECORDED) -> List[str]:
-    """Run all data sets of a case on one prepared model, and compare.
+    """Run all data sets of a case on one prepared model, and compare. Return the names of the nodes in the fallback.
 
-    Return the names of the nodes that ran in the fallback.
+    `prepare`: the function `onnx_compat.prepare`, or a function with its arguments and result. `shim` None: the default
+    of `prepare`. Of a model that draws random numbers, dtypes, shapes and the distribution are compared.
 
-    Raise Mismatch for a wrong output, Retraced for a second trace, or the error of the shim.
+    Raises Mismatch for a wrong output, and Retraced for a model with symbolic sizes that is traced again. Errors of the
+    shim are not caught.
     """
     chosen_variant = VARIANTS[variant]
     runnable = prepare(chosen_variant.model(str(case.model)), shim=shim, **chosen_variant.options)
@@ -68,9 +70,12 @@ def run_case(prepare: Callable[..., Any], case: Any, shim: Optional[str], varian
 def judge(error: Optional[Exception], fallbacks: List[str], gap: Optional[Gap]) -> Verdict:
     """Return the verdict on a run.
 
-    A case with a gap fails unless it raised exactly the exception class that the gap names.
+    - error: the exception that the run raised, or None.
+    - fallbacks: the names of the nodes that ran in the fallback.
+    - gap: the gap that covers the case, or None.
 
-    `error`: the exception that the run raised, or None. `fallbacks`: the nodes that ran in the fallback.
+    Without a gap, the outcome is FAIL with an error, FALLBACK with fallbacks, else PASS. With a gap, it is GAP if the
+    error has exactly the class that the gap names, else FAIL with a GapError.
     """
     message = "" if error is None else "%s: %s" % (type(error).__name__, (str(error).splitlines() or [""])[0])
     if gap is None:
@@ -85,13 +90,12 @@ def judge(error: Optional[Exception], fallbacks: List[str], gap: Optional[Gap]) 
 
 
 def _contradict(gap: Gap, text: str, cause: Optional[Exception] = None) -> Verdict:
+    """Return the verdict FAIL with a GapError, whose cause is the error of the run; None: the run has no error."""
     error = GapError("the declared gap of %s %s" % (" ".join(gap.patterns), text))
     error.__cause__ = cause
     return Verdict(FAIL, str(error), error)
 
 
 def _compiles_per_shape() -> bool:
-    """Whether the back end of Keras is JAX, which compiles for each shape: a model is then traced again despite
-    symbolic sizes.
-    """
+    """Whether the back end of Keras is JAX. It compiles for each shape, so symbolic sizes do not avoid a new trace."""
     return os.environ.get("KERAS_BACKEND") == "jax"

@@ -12,8 +12,9 @@ from .variants import RECORDED
 
 __all__ = ["Chosen", "NotFetched", "choose", "distinct", "sample", "variant_name"]
 
-#: Suites that only a whole run has in other variants than `recorded`: the suite `light` has the same graphs.
-REWEIGHTED = ("light-random",)
+#: Two suites with the same graphs. A sample has the variant `recorded` of the suite whose weights are random, which show
+#: more errors than its constant weights, and the other variants of the recorded suite.
+RECORDED_WEIGHTS, RANDOM_WEIGHTS = "light", "light-random"
 SUITES = ("node", "light", "pytorch-converted", "pytorch-operator", "simple")
 GENERATED = ("light-random", "zoo")
 
@@ -34,17 +35,19 @@ class Chosen(NamedTuple):
 
     @property
     def names(self) -> List[str]:
-        """Return the names under which the result of the case is stored, one for each id
-        (`node/1.18.0/test_abs@composed`).
+        """Return the names under which the result of the case is stored, one for each id.
+
+        An example: `node/1.18.0/test_abs@composed`.
         """
         return [variant_name(id, self.variant) for id in self.ids]
 
 
 def choose(suite_names: str, read_index: Callable[[str], List[Any]], newest: bool = False) -> List[Any]:
-    """Return the rows (cases) of the named suites. The names are separated by comma or space.
+    """Return the rows (cases) of the named suites. `suite_names`: names that are separated by comma or space.
 
-    Without a name: all recorded suites, and those generated suites that are in the cache. `newest`: only the newest
-    release of each suite. Raise NotFetched for a suite that is not in the cache.
+    Without a name: all recorded suites, and those generated suites that are in the cache. `read_index`: the function
+    from the name of a suite to its rows, oldest release first. `newest`: whether to return only the newest release of
+    each suite. Raises NotFetched for a named or recorded suite that is not in the cache.
     """
     suites = suite_names.replace(",", " ").split()
     rows = {suite: read_index(suite) for suite in suites or (*SUITES, *GENERATED)}
@@ -64,7 +67,7 @@ def variant_name(id: str, variant: str) -> str:
 def distinct(rows: Iterable[Any], variants: Sequence[str] = (RECORDED,)) -> List[Chosen]:
     """Return the cases to run: each distinct content once, under the id of its newest release, in each variant.
 
-    `rows` are sorted by release. Rows with other tolerances are distinct.
+    `rows` are sorted by release. Rows of different suites or with different tolerances are distinct.
     """
     by_content: Dict[Tuple[Any, ...], Chosen] = {}
     for row in rows:  # an index is sorted by release
@@ -79,16 +82,17 @@ def sample(chosen: Sequence[Chosen], operator_versions: Callable[[Any], Iterable
 
     - of the newest release of each suite: all cases
     - of older releases: the cases with a version of an operator that no case of a newer release in the sample has
-    - of networks that another suite has with other weights: only the variant `recorded`
+    - of networks with random weights: the variant `recorded`; of those with recorded weights: the other variants
 
     `operator_versions`: the function that returns the versions of the operators of a case, such as `Conv-11`.
     """
     newest = {entry.case.suite: entry.case.release for entry in chosen}  # an index is sorted by release
+    has_random = RANDOM_WEIGHTS in newest
     kept: Set[int] = set()
     seen: Dict[Tuple[str, str], Set[str]] = {}
     for position in sorted(range(len(chosen)), key=lambda position: -position):
         case, _, variant = chosen[position]
-        if case.suite in REWEIGHTED and variant != RECORDED:
+        if case.suite == (RANDOM_WEIGHTS if variant != RECORDED else RECORDED_WEIGHTS if has_random else None):
             continue
         versions = set(operator_versions(case))
         seen_versions = seen.setdefault((case.suite, variant), set())

@@ -23,9 +23,9 @@ class Result(NamedTuple):
 
 
 def make_crash_results(names: Dict[str, str], chosen: Iterable[Any]) -> List[Result]:
-    """Return a failed result under every id of each case whose test ended the process of its pytest-xdist worker.
+    """Return a failed result under every name of each case whose test ended the process of its pytest-xdist worker.
 
-    `names`: name of the test -> the last message of the worker.
+    `names`: first name of such a case -> the last message of the worker. `chosen`: the cases of the run (`Chosen`).
     """
     return [
         Result(name, FAIL, names[case.names[0]], 0.0)
@@ -36,9 +36,9 @@ def make_crash_results(names: Dict[str, str], chosen: Iterable[Any]) -> List[Res
 
 
 def counts(results: List[Result]) -> Dict[str, Dict[str, int]]:
-    """Return `suite/release@variant` -> outcome -> number of results.
+    """Return `suite/release@variant` -> outcome -> number of results. The variant `recorded` has no `@`.
 
-    Each of the four outcomes is present, with 0 if need be.
+    Each of the four outcomes is present, also with 0.
     """
     by_suite: Dict[str, Dict[str, int]] = {}
     for result in results:

@@ -29,9 +29,10 @@ class Variant(NamedTuple):
 
 
 def loosen_shapes(path: str, ranks: bool) -> bytes:
-    """Return the model in which each size of an input is a symbol, or with `ranks` each rank is unknown.
+    """Return the serialised model in which each size of an input is a symbol of its own.
 
-    The declared shapes of outputs and intermediate values are removed.
+    With `ranks`, the ranks of the inputs are unknown instead. The declared shapes of outputs and intermediate values
+    are removed.
     """
     model = onnx.load(path)
     initializers = {tensor.name for tensor in model.graph.initializer}
@@ -48,7 +49,7 @@ def loosen_shapes(path: str, ranks: bool) -> bytes:
 
 
 def _simplify(path: str) -> bytes:
-    """Return the simplified model. Its external data stays in the folder of the model."""
+    """Return the serialised model after `onnx_compat.simplify`. Its external data stays in the folder of the model."""
     from onnx_compat.simplify import simplify
 
     content: bytes = simplify(onnx.load(path), folder=os.path.dirname(path))[0].SerializeToString()
@@ -65,6 +66,7 @@ def _tensors(type_: onnx.TypeProto) -> Iterable[onnx.TypeProto.Tensor]:
 
 
 def _open(tensor: onnx.TypeProto.Tensor, name: str, ranks: bool) -> None:
+    """Replace each size of a tensor type by a symbol that begins with `name`; with `ranks`, remove the shape."""
     if ranks:
         tensor.ClearField("shape")
     for axis, dim in enumerate(tensor.shape.dim if tensor.HasField("shape") else ()):

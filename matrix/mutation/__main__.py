@@ -37,7 +37,10 @@ TESTS = "tests/core"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the mutants of the modules. Return 1 if the tests kill less than 85 % of the mutants of a module."""
+    """Run the mutants of the modules, and print those that no test kills.
+
+    Return 1 if the tests kill less than 85 % of the mutants of a module, else 0. If pytest fails, return its exit code.
+    """
     parser = argparse.ArgumentParser(prog="python -m matrix.mutation", description=__doc__)
     parser.add_argument("--sample", type=int, default=0, help="mutants of each module; all by default")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the sample")
@@ -75,7 +78,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def report(mutants: list[tuple[Module, Mutant]], outcomes: list[str]) -> int:
-    """Print the share of killed mutants of each module. Return 1 if a share is below FLOOR."""
+    """Print the percentage of killed mutants of each module. Return 1 if a percentage is below FLOOR, else 0.
+
+    `outcomes`: the outcome of each of `mutants`, in order. Mutants that were not applied do not count.
+    """
     counts: dict[str, Counter[str]] = {}
     for (module, _), outcome in zip(mutants, outcomes, strict=True):
         counts.setdefault(module.name, Counter())[outcome] += 1
@@ -98,7 +104,10 @@ def _load(name: str) -> Module:
 
 
 def sample_mutants(module: Module, count: int, seed: int) -> list[Mutant]:
-    """Return `count` mutants of a module, drawn at random by `seed`, in the order of its lines. `count` 0: all mutants."""
+    """Return `count` mutants of a module, chosen at random by `seed`, in the order of its lines.
+
+    `count` 0: all mutants.
+    """
     mutants = find_mutants(module.source)
     if not count or count >= len(mutants):
         return mutants

@@ -47,9 +47,14 @@ _Change = tuple[str, ast.AST, Callable[[Any], ast.AST | None]]
 
 
 class Mutant(NamedTuple):
-    """A change of a function. A test can kill it only if it executes one of `lines`.
+    """A change of one expression or statement of a function.
 
-    `operator`: the name of the mutation, such as "comparison". `before`, `after`: the first line of the code.
+    - number: the index of the mutant among all mutants of the file.
+    - line: the first line of the changed code.
+    - lines: only a test that executes one of these lines can kill the mutant.
+    - function: the outermost function or method around the changed code.
+    - operator: the name of the mutation, such as "comparison".
+    - before, after: the first line of the code before and after the change.
     """
 
     number: int
@@ -75,7 +80,7 @@ def find_mutants(source: str) -> list[Mutant]:
 
 
 def compile_mutant(source: str, mutant: Mutant, path: str) -> Any:
-    """Compile a source text with one mutant applied.
+    """Compile a source text with one mutant applied. Return the code object of the module; `path` is its file name.
 
     Line numbers stay, so that code objects can be matched with functions.
     """
@@ -108,6 +113,7 @@ def _changes(tree: ast.Module) -> Iterator[tuple[Function, ast.stmt, _Change]]:
 
 
 def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield (qualified name, function) of all functions and methods, without nested functions and `__repr__`."""
     for statement in body:
         if isinstance(statement, ast.ClassDef):
             yield from _functions(statement.body, prefix + statement.name + ".")
@@ -116,6 +122,7 @@ def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.Fun
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield each statement, followed by the statements inside it, also those of nested functions."""
     for statement in body:
         yield statement
         for field in ("body", "orelse", "finalbody"):
@@ -205,6 +212,8 @@ def _swap_arguments(copied: Any) -> ast.AST:
 
 
 def _set(field: str, value: Any) -> Callable[[Any], ast.AST]:
+    """Return a function that sets a field of a copied node, and returns this node."""
+
     def replace(copied: Any) -> ast.AST:
         setattr(copied, field, value)
         return copied  # type: ignore[no-any-return]  # the callers pass syntax nodes of many classes
@@ -213,6 +222,8 @@ def _set(field: str, value: Any) -> Callable[[Any], ast.AST]:
 
 
 def _set_item(field: str, index: int, value: Any) -> Callable[[Any], ast.AST]:
+    """Return a function that sets an item of a list field of a copied node, and returns this node."""
+
     def replace(copied: Any) -> ast.AST:
         getattr(copied, field)[index] = value
         return copied  # type: ignore[no-any-return]  # the callers pass syntax nodes of many classes
@@ -221,6 +232,8 @@ def _set_item(field: str, index: int, value: Any) -> Callable[[Any], ast.AST]:
 
 
 def _drop_value(index: int) -> Callable[[Any], Any]:
+    """Return a function that removes a value of a copied `and` or `or`. It returns the node, or its only value left."""
+
     def replace(copied: Any) -> Any:
         del copied.values[index]
         return copied.values[0] if len(copied.values) == 1 else copied

@@ -43,7 +43,8 @@ class Module(NamedTuple):
 class Trace(NamedTuple):
     """The result of one run of all tests without a mutant.
 
-    `lines`: "path:line" -> the tests that execute the line. `seconds`: test -> duration. `failed`: tests that fail.
+    `lines`: "path:line" -> the tests that execute the line. `seconds`: test -> duration. `failed`: tests that fail. A
+    test is named by its pytest id.
     """
 
     lines: dict[str, list[str]]
@@ -55,9 +56,12 @@ _Functions = dict[tuple[str, str, int], list[FunctionType]]
 
 
 class _Job(NamedTuple):
-    """A mutant that runs: the functions that it changes, its tests, and a pipe.
+    """A mutant that a forked process runs.
 
-    The forked process writes the name of the test that failed to the pipe.
+    - number: the index of the mutant in the run.
+    - functions: the function objects that it changes.
+    - tests: the names of its tests, in the order in which they run.
+    - pipe: (read end, write end). The process writes the name of the test that failed.
     """
 
     number: int
@@ -69,7 +73,10 @@ class _Job(NamedTuple):
 
 
 class Runner:
-    """pytest plugin that calls `work(runner)` in place of the run of the tests, after pytest has collected them."""
+    """pytest plugin that calls `work(runner)` in place of the run of the tests, after pytest has collected them.
+
+    `work` calls `trace` and `run`. `jobs`: the number of forked processes that run mutants at a time.
+    """
 
     def __init__(self, work: Callable[[Runner], None], jobs: int) -> None:
         self._work = work
@@ -106,6 +113,7 @@ class Runner:
             raise RuntimeError("the process that ran all tests has crashed")
 
     def _trace(self, modules: Sequence[Module], path: Path) -> int:
+        """Run all tests in this process, and write the Trace. Return 0, the exit code of the process."""
         monitoring = _load_monitoring()
         lines: dict[str, list[str]] = {}
         seconds, failed, seen = {}, [], set()
@@ -135,9 +143,11 @@ class Runner:
     def run(self, mutants: Sequence[tuple[Module, Mutant]], trace: Trace, limit: float) -> Iterator[str]:
         """Yield the outcome of each mutant, in order: LIVES, KILLED or NOT_APPLIED.
 
-        `jobs` forked processes run at a time.
+        Each mutant has a forked process, which runs the tests that execute its lines, until a test fails.
 
-        A mutant lives if none of its tests has failed after `limit` seconds.
+        - KILLED: a test fails, ends the process, or hangs for 10 times its duration in `trace`, at least 5 seconds.
+        - LIVES: no test fails. After `limit` seconds, no further test is started; the running test still counts.
+        - NOT_APPLIED: Python refuses the code of the mutant, or no function object has it (see `_apply`).
         """
         functions = live_functions([module for module, _ in mutants])
         running: dict[int, _Job] = {}
@@ -155,17 +165,25 @@ class Runner:
             yield outcomes[number]
 
     def _job(self, number: int, change: tuple[Module, Mutant], functions: _Functions, trace: Trace) -> _Job:
+        """Return the job of a mutant, with a new pipe. `functions`: the result of `live_functions`."""
         module, mutant = change
         live = functions.get((module.path, *mutant.function), [])
         return _Job(number, module, mutant, live, self._tests(module, mutant, trace), os.pipe())
 
     def _tests(self, module: Module, mutant: Mutant, trace: Trace) -> list[str]:
-        """Return the tests that execute a mutant: those that killed most mutants first, then the fast tests first."""
+        """Return the names of the tests that execute a mutant, in the order in which they should run.
+
+        The tests that killed most mutants in this run come first; among equals, the fast tests.
+        """
         names = {name for line in mutant.lines for name in trace.lines.get(f"{module.path}:{line}", ())}
         return sorted(names & set(self._items), key=lambda name: (-self._kills.get(name, 0), trace.seconds[name], name))
 
     def _start(self, job: _Job, trace: Trace, limit: float) -> int:
-        """Fork a process that applies a mutant and runs its tests until a test fails. Return the process id."""
+        """Fork a process that applies a mutant, and runs its tests until a test fails. Return the process id.
+
+        The exit code is 0, `_FAILED` or `_UNAPPLIED`. An alarm ends the process if a test hangs. After `limit` seconds,
+        no further test is started.
+        """
 
         def work() -> int:
             if not _apply(job):
@@ -188,6 +206,10 @@ class Runner:
         return process
 
     def _outcome(self, job: _Job, status: int) -> str:
+        """Return the outcome of a job whose process has ended with this wait status.
+
+        If a test failed, the kill is counted for this test.
+        """
         with os.fdopen(job.pipe[0], encoding="utf-8") as pipe:
             killer = pipe.read()
         if killer:
@@ -195,6 +217,7 @@ class Runner:
         return {0: LIVES, _UNAPPLIED: NOT_APPLIED}.get(os.waitstatus_to_exitcode(status), KILLED)
 
     def _passes(self, name: str) -> bool:
+        """Run a test in this process. Return whether its setup, call and teardown succeed."""
         self._reports.clear()
         item = self._items[name]
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
@@ -229,11 +252,10 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _apply(job: _Job) -> bool:
-    """Give the function objects the code of the mutant.
+    """Give the function objects of a job the code of its mutant. Return whether this succeeded.
 
-    Return False if Python refuses the code, or there is no function.
-
-    Python refuses a code object that reads other variables of an outer function (closure).
+    It fails if there is no function object, or if Python refuses the code: it then reads other variables of an outer
+    function (closure).
     """
     compiled = compile_mutant(job.module.source, job.mutant, job.module.path)
     name, first = job.mutant.function
@@ -247,7 +269,10 @@ def _apply(job: _Job) -> bool:
 
 
 def _fork(work: Callable[[], int]) -> int:
-    """Fork a process that runs `work` with its output discarded, and exits with its result. Return the process id."""
+    """Fork a process that runs `work` with its output discarded. Return the process id.
+
+    The exit code of the process is the result of `work`, or 1 if `work` raises an exception.
+    """
     process = os.fork()
     if process:
         return process

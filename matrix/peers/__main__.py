@@ -69,7 +69,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def choose_cases(releases: List[str], every: int, names: List[str]) -> List[Case]:
-    """Return every Nth case of these releases. If `names` are given, keep only the cases with these names."""
+    """Return every Nth case (`every`) of each of these releases.
+
+    If `names` are given, keep only the cases with these names.
+    """
     rows = read_index(SUITE)
     return [
         row
@@ -80,7 +83,11 @@ def choose_cases(releases: List[str], every: int, names: List[str]) -> List[Case
 
 
 def measure(tool: Tool, cases: List[Case], workers: int, seconds: float) -> Tuple[Dict[str, Any], List[Result]]:
-    """Run the cases in `workers` child processes. Return (description of the environment, result of each case in order)."""
+    """Run the cases in at most `workers` child processes. `seconds`: the time limit of a case.
+
+    Return (Python and versions of the environment, result of each case in order). A PeerError is raised if the peer
+    cannot run at all.
+    """
     children = [Worker(tool, seconds) for _ in range(min(workers, len(cases)))]
     idle: queue.Queue[Worker] = queue.Queue()
     for child in children:
@@ -107,6 +114,7 @@ def measure(tool: Tool, cases: List[Case], workers: int, seconds: float) -> Tupl
 
 
 def _ordinal(number: int) -> str:
+    """Return an ordinal number from 2 to 20 as text: `2nd`, `10th`."""
     return "%d%s" % (number, {2: "nd", 3: "rd"}.get(number, "th"))
 
 

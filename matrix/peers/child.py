@@ -30,7 +30,7 @@ _AT_THE_END = ("in user code:", "Graph execution error:")
 
 
 class Prepared(NamedTuple):
-    """A model of a peer, with the method `run` that `run_case` calls."""
+    """A prepared model of a peer: a runnable for `run_case`. `call`: the function that its `prepare` returned."""
 
     call: Callable[[Dict[str, Any]], Sequence[Any]]
 
@@ -108,6 +108,7 @@ def judge_error(error: Optional[BaseException], refused: Sequence[str]) -> Seque
 
 
 def _answer(answers: Any, content: Dict[str, Any]) -> None:
+    """Write an answer as a line of JSON."""
     answers.write(json.dumps(content) + "\n")
     answers.flush()
 

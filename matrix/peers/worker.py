@@ -43,9 +43,9 @@ class Worker:
         self.about: Dict[str, Any] = {}
 
     def run(self, case: Case) -> Result:
-        """Run a case and return its result.
+        """Run a case and return its result. Raise PeerError if the child process cannot start.
 
-        If it fails and the tool keeps state between models, run it again in a new process.
+        If the case fails and the tool keeps state between models, run it again in a new process.
         """
         result = self._once(case)
         if result.outcome != FAIL or not self._leaks:
@@ -57,6 +57,11 @@ class Worker:
         return second_result._replace(detail="after other models: %s" % result.detail)
 
     def _once(self, case: Case) -> Result:
+        """Run a case in the running child process or a new one. The case fails if the process dies or does not answer
+        in time.
+
+        The result is returned.
+        """
         running = self._running or self._start()
         running.send(json.dumps(case._asdict()))
         try:
@@ -76,6 +81,10 @@ class Worker:
         self._end()
 
     def _start(self) -> LineProcess:
+        """Start the child process, and wait until it has imported the tool. Return the process.
+
+        Raise PeerError after `close`, and if the process ends or takes longer than `START_SECONDS`.
+        """
         if self._closed:
             raise PeerError("interrupted")
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -95,6 +104,7 @@ class Worker:
         return running
 
     def _end(self) -> None:
+        """Kill the child process, if it runs."""
         running, self._running = self._running, None
         if running is not None:
             running.end()

@@ -24,8 +24,9 @@ EVERY = [*NUMBERS, "bool", "string", "complex64"]
 
 
 class Case(NamedTuple):
-    """A model of one operator: run-time inputs, expected outputs, options of the operator, and position -> constant
-    operand.
+    """A model of one operator: its run-time inputs, the expected outputs, and the options of the operator.
+
+    `constants`: position among all operands -> constant operand.
     """
 
     inputs: List[Array]
@@ -35,9 +36,9 @@ class Case(NamedTuple):
 
 
 def case(inputs: List[Array], outputs: Any, **options: Any) -> Case:
-    """Return a case. `outputs`: the expected array, or a list of them.
+    """Return a case. `inputs`: all operands, in order; those that are wrapped in `known` become constants.
 
-    Inputs that are wrapped in `known` become constants.
+    `outputs`: the expected array, or a list of arrays. `options`: the options of the operator.
     """
     expected = outputs if isinstance(outputs, list) else [outputs]
     constants = {position: item.value for position, item in enumerate(inputs) if isinstance(item, known)}
@@ -57,9 +58,10 @@ def ints(*values: int, dtype: str = "int32") -> known:
 
 
 def sample(dtype: str, shape: Tuple[int, ...] = (2, 3), small: bool = False, seed: int = 0) -> Array:
-    """Return random values of a dtype. `small`: without the integer that no float of the same width can hold.
+    """Return an array of random values; the same `seed` gives the same values.
 
-    The same `seed` gives the same values. Floats are multiples of 0.5; numbers are at most 7 in magnitude.
+    Floats are multiples of 0.5, up to 3.5 in magnitude; integers are at most 4. Unless `small`, the first element of 32
+    or 64 bit integers is an integer that no float of this width can hold.
     """
     rng = np.random.RandomState(seed)
     count = int(np.prod(shape))
@@ -78,7 +80,7 @@ def sample(dtype: str, shape: Tuple[int, ...] = (2, 3), small: bool = False, see
 
 
 def positive(dtype: str, shape: Tuple[int, ...] = (2, 3), seed: int = 1) -> Array:
-    """Return random values of a dtype, all above 0."""
+    """Return an array of random values above 0; the same `seed` gives the same values."""
     values = np.asarray(np.random.RandomState(seed).randint(1, 8, shape))
     return (values / 2.0 if dtype.startswith("float") else values % 4 + 1).astype(dtype)
 
@@ -115,7 +117,7 @@ CASES: Dict[Tuple[str, str], Tuple[List[str], Callable[[str], Case]]] = {}
 
 
 def add(operator: str, feature: str, dtypes: List[str], make: Callable[[str], Case]) -> None:
-    """Add a case to CASES. `make`: function from one of these dtypes to the case."""
+    """Add (operator, feature) to CASES, with a case for each of `dtypes`. `make`: function from a dtype to its case."""
     CASES[operator, feature] = dtypes, make
 
 
@@ -211,6 +213,7 @@ SHAPES = {
 
 
 def _binary(dtype: str, function: Callable[[Array, Array], Array], small: bool, shapes: Tuple[Any, Any]) -> Case:
+    """Return a case of an operator with two operands of these shapes. With `small`, the second operand is above 0."""
     a, b = sample(dtype, shapes[0], small), positive(dtype, shapes[1]) if small else sample(dtype, shapes[1], small, 3)
     if function is np.power:
         a = positive(dtype, shapes[0])

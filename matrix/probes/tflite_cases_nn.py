@@ -11,7 +11,10 @@ Array = Any  # an array of any dtype
 
 
 def _windows(x: Array, kernel: Tuple[int, ...]) -> Array:
-    """Return all windows over the spatial axes as an array [batch, *positions, *kernel, channels]."""
+    """Return all windows of size `kernel` over x [batch, *spatial, channels], with stride 1 and without padding.
+
+    The result has the shape [batch, *positions, *kernel, channels].
+    """
     positions = [size - k + 1 for size, k in zip(x.shape[1:-1], kernel)]
     out = np.empty((x.shape[0], *positions, *kernel, x.shape[-1]), np.float64)
     for position in np.ndindex(*positions):
@@ -31,6 +34,7 @@ def _conv(d: str) -> Any:
 
 
 def _conv_free(d: str) -> Any:
+    """Return the case of `_conv` with run-time weights and bias."""
     constant_case = _conv(d)
     return case(
         [constant_case.inputs[0], constant_case.constants[1], constant_case.constants[2]],

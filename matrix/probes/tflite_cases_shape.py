@@ -13,6 +13,7 @@ INDEX = ("int32", "int64")
 
 
 def _feature_name(feature: str, index: str, plain: str = "int32") -> str:
+    """Return the name of a feature with the dtype of its index operands: "rank 4 int64 index". `plain` is not named."""
     return feature if index == plain else (feature + " " if feature else "") + index + " index"
 
 
@@ -175,7 +176,7 @@ for _i in INDEX:
         return case([x, known(np.array(2, i))], [values, np.array([[3, 0], [1, 2]], np.int32)])
 
     def _topk_none(d: str, i: str = _i) -> Any:
-        """Return a case that takes 0 elements of each of several rows."""
+        """Return a case of TOPK_V2 with k = 0 and two rows."""
         return case([sample(d), known(np.array(0, i))], [np.zeros((2, 0), d), np.zeros((2, 0), np.int32)])
 
     add("TOPK_V2", _feature_name("", _i), NUMBERS, _topk)

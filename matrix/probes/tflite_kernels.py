@@ -26,7 +26,10 @@ _ = tflite_cases_nn, tflite_cases_reduce, tflite_cases_shape
 
 
 def import_runtime() -> Any:
-    """Return the interpreter module of ai-edge-litert or tflite-runtime. Raises SystemExit if neither is installed."""
+    """Return the interpreter module of ai-edge-litert, or else of tflite-runtime.
+
+    Raises SystemExit if neither is installed.
+    """
     for name in ("ai_edge_litert.interpreter", "tflite_runtime.interpreter"):
         try:
             return importlib.import_module(name)
@@ -36,10 +39,13 @@ def import_runtime() -> Any:
 
 
 def try_case(module: Any, operator: str, case: Any, resolver: str) -> str:
-    """Run a case in the lowest operator version that the runtime loads, and return the answer as text.
+    """Run a case, and return the answer as text: `ok`, `ok below the version`, `wrong` or `refused: <message>`.
 
-    `ok`; `ok below the version`, if that version is lower than the types require; `wrong`; or `refused: <message>`.
-    `resolver`: the name of a member of OpResolverType, which selects whether the default delegate is used.
+    The operator has the version that its types require; if the runtime does not load it, the highest from 7 to 1 that
+    it loads. The answer is then `ok below the version` in place of `ok`.
+
+    - module: the interpreter module of the runtime.
+    - resolver: the name of a member of OpResolverType, which decides whether the default delegate is used.
     """
     note = "ok"
     for version in [None, *range(7, 0, -1)]:
@@ -54,7 +60,10 @@ def try_case(module: Any, operator: str, case: Any, resolver: str) -> str:
 
 
 def run_model(module: Any, data: bytes, case: Any, resolver: str, note: str) -> str:
-    """Run a .tflite file on the inputs of a case. Return `note` if its outputs are the expected ones, else `wrong`."""
+    """Run the .tflite file `data` on the inputs of a case. Return `note` if it has the expected outputs, else `wrong`.
+
+    The errors of the runtime are not caught.
+    """
     options = {"experimental_op_resolver_type": getattr(module.OpResolverType, resolver)}
     interpreter = module.Interpreter(model_content=data, **options)
     interpreter.allocate_tensors()
@@ -73,7 +82,7 @@ def read_output(interpreter: Any, detail: Any) -> Any:
 
 
 def is_close(actual: Any, expected: Any) -> bool:
-    """Whether two arrays have one dtype and shape and agree: floats within rounding, all others exactly."""
+    """Whether two arrays have the same dtype and shape and agree: floats within 1e-5 (float16: 1e-2), else exactly."""
     if actual.shape != expected.shape:
         return False
     if expected.dtype == object:
@@ -90,7 +99,10 @@ Use = Tuple[str, str, str]
 
 
 def probe_uses(uses: List[Use], resolver: str) -> Dict[Use, str]:
-    """Return use -> answer. A use that ends the forked process has the answer `crash`; a new process continues after it."""
+    """Return use -> answer of `try_case`, from a forked process.
+
+    A use that ends the process has the answer `crash`; a new process continues after it.
+    """
     answers: Dict[Use, str] = {}
     while len(answers) < len(uses):
         unanswered = uses[len(answers) :]
@@ -101,7 +113,10 @@ def probe_uses(uses: List[Use], resolver: str) -> Dict[Use, str]:
 
 
 def _probe_in_child(uses: List[Use], resolver: str) -> List[str]:
-    """Probe uses in a forked process. Return their answers; fewer than the uses if one of them ended the process."""
+    """Probe uses in a forked process. Return their answers in order, up to the use that ended the process.
+
+    The answer of an unexpected exception is `probe error: <exception>`.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -123,9 +138,10 @@ def _probe_in_child(uses: List[Use], resolver: str) -> List[str]:
 
 
 def probe() -> Dict[str, Dict[str, str]]:
-    """Return `operator|feature` -> type -> answer.
+    """Return `operator|feature` -> dtype -> answer, of all cases in this runtime.
 
-    A use that works without a delegate is also tried with the default delegate.
+    A use that works without a delegate is also tried with the default delegate. If that answer differs, it is returned
+    with the prefix `with the delegate `.
     """
     import_runtime()
     answers: Dict[str, Dict[str, str]] = {}
@@ -141,9 +157,9 @@ def probe() -> Dict[str, Dict[str, str]]:
 
 
 def probe_versions() -> Dict[str, Tuple[int, int]]:
-    """Return operator -> (lowest version, highest version) that this runtime loads.
+    """Return operator -> (lowest version, highest version) that this runtime loads, of the versions 1 to 15.
 
-    Operators that it does not know are absent.
+    Operators that it does not load in any version are absent.
     """
     module, result = import_runtime(), {}
     for name in OPERATORS.names:
@@ -154,6 +170,7 @@ def probe_versions() -> Dict[str, Tuple[int, int]]:
 
 
 def _loads(module: Any, name: str, version: int) -> bool:
+    """Whether the runtime loads a file with an operator in this version. An error of another kind counts as loaded."""
     from onnx_compat_tflite import flatbuffer as fb
 
     tensor = fb.TensorSpec("t", "float32", (1,))
@@ -178,7 +195,15 @@ VERSIONS = """'''
 
 
 def table(paths: List[str]) -> Iterator[str]:
-    """Yield the lines of the module `kernel_facts`. `paths`: the JSON files of `probe`, the oldest runtime first."""
+    """Yield the source text of the module `kernel_facts`, in pieces that newlines join.
+
+    `paths`: the files that the command `probe` wrote, one for each runtime, the oldest runtime first. The module has
+    the texts VERSIONS and USES, which its docstring explains (see `HEADER`).
+
+    - VERSIONS: a line for each operator, with its highest version in each column. A column is a group of runtimes.
+    - USES: a line for each operator and its features with equal dtypes: "ADD: plain, rank 5: float32 int8:2". The
+      dtypes are those that work in the newest runtimes; `int8:2` works from column 2 on.
+    """
     groups = _group_by_versions([json.loads(pathlib.Path(path).read_text()) for path in paths])
     yield HEADER
     for name in OPERATORS.names:
@@ -198,9 +223,10 @@ def table(paths: List[str]) -> Iterator[str]:
 
 
 def _group_by_versions(runtimes: List[Any]) -> List[List[Any]]:
-    """Return groups of consecutive runtimes that load the same versions of all operators: the steps of the table.
+    """Return groups of consecutive runtimes that load the same versions of all operators: the columns of the table.
 
-    A process cannot tell the runtimes of a group apart.
+    `runtimes`: the JSON contents of the files of `probe`. The versions identify the group of a process, not its
+    runtime.
     """
     groups: List[List[Any]] = []
     for runtime in runtimes:
@@ -212,9 +238,9 @@ def _group_by_versions(runtimes: List[Any]) -> List[List[Any]]:
 
 
 def _format_type(groups: List[List[Any]], use: Tuple[str, str], dtype: str) -> str:
-    """Return a type with the first step from which on it works, `int8:2`; without a number for step 0.
+    """Return a dtype with the first column from which on a use works, `int8:2`; without a number for column 0.
 
-    "": the newest runtime does not accept the type.
+    Returns "" if the use does not work in all runtimes of the last column.
     """
     works = [all(dtype in _accepted_types(runtime["uses"], *use) for runtime in group) for group in groups]
     first = max([step for step, good in enumerate(works) if not good], default=-1) + 1
@@ -222,11 +248,10 @@ def _format_type(groups: List[List[Any]], use: Tuple[str, str], dtype: str) -> s
 
 
 def _accepted_types(uses: Any, operator: str, feature: str) -> Set[str]:
-    """Return the types for which a use works.
+    """Return the dtypes for which a use works. `uses`: the result of `probe` in one runtime.
 
-    A type that fails in the plain use of an operator fails with every feature.
-
-    A feature may hide an error of the kernel: an array without elements has no wrong element.
+    A dtype that fails in the plain use of the operator is left out of every use. A feature may hide an error of the
+    kernel: an array without elements has no wrong element.
     """
     answers = uses["%s|%s" % (operator, feature)]
     plain = uses.get("%s|" % operator, {})
@@ -234,7 +259,7 @@ def _accepted_types(uses: Any, operator: str, feature: str) -> Set[str]:
 
 
 def main(arguments: List[str]) -> None:
-    """Write the probe of this runtime as JSON, or the table of several probes, to standard output.
+    """Write the probe of this runtime as JSON, or the module `kernel_facts` from several probes, to standard output.
 
     Raises SystemExit with the usage for other arguments.
     """

@@ -61,6 +61,10 @@ def _measure_network(network: Network, python: str) -> dict[str, Any]:
 
 
 def _record(results: dict[str, Any], python: str, order: list[str]) -> None:
+    """Store the results in measured.json beside those of networks that were not measured, and render docs/real.md.
+
+    `python`: the interpreter whose packages the page names. `order`: the names of all networks.
+    """
     stored_networks = load_measured()["networks"] if MEASURED.exists() else {}
     with Child("versions", python) as child:
         versions = child.call("versions", names=_PACKAGES)

@@ -66,6 +66,7 @@ def load_networks(path: Path = ROOT / "matrix" / "matrix.toml") -> list[Network]
 
 
 def _network(name: str, packages: dict[str, Package], package: str, **entry: Any) -> Network:
+    """Build a network from its entry. Raise a MatrixError if its package has no entry."""
     if package not in packages:
         raise MatrixError(f"real network {name}: no package {package}")
     return Network(name, packages[package], **entry)

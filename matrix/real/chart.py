@@ -62,5 +62,6 @@ def svg(measured: dict[str, Any]) -> str:
 
 
 def _across(ratio: float) -> float:
+    """Return the x coordinate of a ratio. A ratio beyond the scale is drawn at its end."""
     share = math.log(min(max(ratio, _LEAST), _MOST) / _LEAST) / math.log(_MOST / _LEAST)
     return _LEFT + _WIDTH * share

@@ -65,6 +65,7 @@ def download(package: Package, folder: Path) -> Path:
 
 
 def _check_digest(package: Package, wheel: Path) -> None:
+    """Raise FetchError if the SHA-256 of the wheel is not that of the package."""
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if digest != package.sha256:
         raise FetchError(
@@ -73,6 +74,10 @@ def _check_digest(package: Package, wheel: Path) -> None:
 
 
 def _extract(package: Package, wheel: Path, member: str, scratch: Path, path: Path) -> None:
+    """Extract a file of a wheel to `path`, by way of the folder `scratch`.
+
+    Raise FetchError if the wheel lacks the file, or is no zip archive.
+    """
     try:
         with zipfile.ZipFile(wheel) as archive:
             extracted = Path(archive.extract(member, scratch / "files"))

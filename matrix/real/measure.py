@@ -20,9 +20,11 @@ THREADS = 1
 
 
 def measure_network(network: Network, files: dict[str, Path], python: str, scratch: Path) -> dict[str, Any]:
-    """Return the results of a network: those of `benchmarks/child/real.py`, and `milliseconds` by runner.
+    """Return the results of a network: those of `benchmarks/child/real.py`, and `milliseconds`: runner -> fastest
+    round.
 
-    Raise ChildError if the network cannot be converted or run.
+    `files`: path in the package -> path in the cache. `python`: the interpreter that converts and runs. Raise
+    ChildError if the network cannot be converted or run.
     """
     model, path, feeds = str(files[network.onnx]), str(scratch / "ours.tflite"), str(scratch / "feeds.npz")
     theirs = str(files[network.tflite]) if network.tflite else None

@@ -66,6 +66,7 @@ def render_table(known: list[Network], results: dict[str, Any]) -> list[str]:
 
 
 def _format_row(result: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a row after the network and its package; a single cell with the reason if it failed."""
     if "failed" in result:
         return ("fails: " + result["failed"].replace("|", "/"),)
     ours, theirs, times = result["ours"], result.get("theirs"), result["milliseconds"]
@@ -85,14 +86,17 @@ def _format_row(result: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _format_size(count: int) -> str:
+    """Return a number of bytes as megabytes: `1.50 MB`."""
     return f"{count / 1e6:.2f} MB"
 
 
 def _format_error(result: dict[str, Any]) -> str:
+    """Return the error of a file as text: "equal" without an error; beyond the tolerance, the text says so."""
     text = "equal" if result["error"] is None else f"{result['error']:.1e}"
     return text if result["ok"] else f"{text}, beyond the tolerance"
 
 
 def _format_arguments(network: Network) -> str:
+    """Return the sizes and values that are fixed in the file of a network, as text; "" if nothing is fixed."""
     shapes = [f"`{name}={','.join(map(str, shape))}`" for name, shape in network.shapes.items()]
     return ", ".join([*shapes, *(f"`{name}={json.dumps(value)}`" for name, value in network.values.items())])

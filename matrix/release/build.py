@@ -54,6 +54,7 @@ def find_differences(first_folder: Path, second_folder: Path) -> list[str]:
 
 
 def _digests(folder: Path) -> dict[str, str]:
+    """Return name -> SHA-256 of each file in a folder."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
@@ -82,6 +83,7 @@ def _build(copy: Path, folder: Path, umask: int, touch: int | None = None, **env
 
 
 def _git(*arguments: str) -> bytes:
+    """Return the output of a git command in this repository. CalledProcessError is raised if the command fails."""
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
 
 

@@ -16,7 +16,7 @@ BESIDE = ("numpy", "onnx", "onnxruntime", "protobuf")
 
 
 def files(matrix: Matrix) -> dict[str, Path]:
-    """Return name of the file beside a release -> lock file, for each cell that has one."""
+    """Return name of the file beside a release -> path of the lock file, for each cell that has a lock file."""
     return {_file_name(cell): cell.constraints for cell in matrix.cells.values() if cell.constraints.exists()}
 
 
@@ -40,7 +40,11 @@ def pinned_build(matrix: Matrix, cell: Cell) -> str | None:
 
 
 def _requirements(matrix: Matrix, cell: Cell) -> list[str]:
-    """Return what is installed with the constraints of a cell: an extra of the core, and packages that it lacks."""
+    """Return the requirements to install with the constraints of a cell: an extra of the core, and packages that it
+    lacks.
+
+    If no branch has the frameworks of the cell, the distribution of its shim replaces the extra.
+    """
     core = matrix.distributions["core"].name
     if cell.shim == REFERENCE:
         return [f"{core}=={matrix.version}"]

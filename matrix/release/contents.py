@@ -29,6 +29,7 @@ def problems(path: Path, packages: dict[str, str]) -> list[str]:
 
 
 def _check_wheel(path: Path, stem: str, package: str) -> list[str]:
+    """Return a text for each problem of a wheel. `stem`: its name and version, `onnx_compat-0.1.0`."""
     info_folder = f"{stem}.dist-info"
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
@@ -38,6 +39,7 @@ def _check_wheel(path: Path, stem: str, package: str) -> list[str]:
 
 
 def _check_sdist(path: Path, stem: str, package: str) -> list[str]:
+    """Return a text for each problem of an sdist. `stem`: its name and version, `onnx_compat-0.1.0`."""
     with tarfile.open(path) as archive:
         names = [member.name for member in archive.getmembers() if not member.isdir()]
     inner = [name.removeprefix(f"{stem}/") for name in names]
@@ -46,6 +48,7 @@ def _check_sdist(path: Path, stem: str, package: str) -> list[str]:
 
 
 def _find_stray(names: Iterable[str], known: set[str]) -> list[str]:
+    """Return a text for each file or folder at the top of an archive that is not in `known`."""
     tops = {PurePosixPath(name).parts[0] for name in names}
     return [f"{top} does not belong at its top" for top in sorted(tops) if top not in known]
 

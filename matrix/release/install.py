@@ -18,9 +18,9 @@ BY_PIP = ("INSTALLER", "RECORD", "REQUESTED", "direct_url.json")
 
 
 def problems(folder: Path, backend: str) -> list[str]:
-    """Return a text for each installed file that differs from the wheel.
+    """Install every sdist in `folder`. Return a text for each installed file that differs from the wheel's file.
 
-    `backend`: the requirement of the build backend.
+    `backend`: the requirement of the build backend, which is installed first. Raise a MatrixError if pip fails.
     """
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", "venv", scratch], check=True)
@@ -34,6 +34,9 @@ def problems(folder: Path, backend: str) -> list[str]:
 
 
 def _compare(target: Path, sdist: Path) -> list[str]:
+    """Return a text for each file that differs between a wheel and the installation of its sdist in the folder
+    `target`.
+    """
     stem = sdist.name.removesuffix(".tar.gz")
     with zipfile.ZipFile(sdist.with_name(f"{stem}-py3-none-any.whl")) as wheel:
         built = _hashes(wheel.read(f"{stem}.dist-info/RECORD").decode())
@@ -54,6 +57,7 @@ def _hashes(record: str) -> dict[str, str]:
 
 
 def _pip(python: str, *arguments: str) -> None:
+    """Run `pip install` with the interpreter `python`. Raise a MatrixError if it fails."""
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:

@@ -24,9 +24,8 @@ def section(changelog: str, name: str) -> str | None:
 def notes(changelog: str, version: str, tag: str | None) -> str:
     """Return the release notes of a version: its section in the changelog.
 
-    Raise a MatrixError if the section is missing.
-
-    With a tag, also raise a MatrixError if the tag differs from the version, or the changelog has unreleased lines.
+    Raise a MatrixError if the section is missing or empty. With a `tag`, also raise a MatrixError if it is not
+    `v<version>`, or the changelog has unreleased lines. None: there is no tag yet.
     """
     text = section(changelog, version)
     if not text:

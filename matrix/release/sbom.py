@@ -18,15 +18,18 @@ from matrix.branches import branches
 from matrix.data import Cell, Distribution, Matrix, MatrixError
 from matrix.release.constraints import pinned_build
 
-__all__ = ["Subject", "bills", "resolve", "subjects", "text"]
+__all__ = ["BillOwner", "bill_owners", "bills", "resolve", "text"]
 
 WAITING = 8
 """The number of resolutions at once. They wait for the package index, not for the processor."""
 
 
-class Subject(NamedTuple):
-    """A distribution or a branch: the name of its bill, the distribution, the requirement that installs it, and the cell
-    within whose pins it resolves.
+class BillOwner(NamedTuple):
+    """A distribution or a branch that has a bill of materials.
+
+    - title: the name of the bill
+    - name, requirement: the distribution, and the requirement that installs it
+    - cell: the cell within whose pins the requirement is resolved
     """
 
     title: str
@@ -43,17 +46,21 @@ class Pin(NamedTuple):
     via: tuple[str, ...]
 
 
-def subjects(matrix: Matrix) -> Iterator[Subject]:
-    """Yield a subject for each distribution of matrix.toml, then one for each branch with the build that its cell pins."""
+def bill_owners(matrix: Matrix) -> Iterator[BillOwner]:
+    """Yield each distribution of matrix.toml, then each branch with the build that its cell pins."""
     for distribution in matrix.distributions.values():
-        yield Subject(distribution.name, distribution.name, distribution.name, _newest_cell(matrix, distribution))
+        yield BillOwner(distribution.name, distribution.name, distribution.name, _newest_cell(matrix, distribution))
     core, shims = matrix.distributions["core"].name, matrix.distributions
     for branch, cell in branches(matrix).items():
         name = shims[cell.shim].name
-        yield Subject(f"{core}-{branch}", name, f"{name}[{pinned_build(matrix, cell)}]", cell)
+        yield BillOwner(f"{core}-{branch}", name, f"{name}[{pinned_build(matrix, cell)}]", cell)
 
 
 def _newest_cell(matrix: Matrix, distribution: Distribution) -> Cell:
+    """Return the cell with the newest Python that installs a distribution.
+
+    Cells without a lock file, and cells that need a GPU, do not count.
+    """
     proving = [
         cell
         for cell in reversed(matrix.cells.values())
@@ -63,27 +70,31 @@ def _newest_cell(matrix: Matrix, distribution: Distribution) -> Cell:
 
 
 def bills(matrix: Matrix, packages: Path, commit_time: int) -> dict[str, str]:
-    """Return title of a subject -> its bill of materials as JSON. `packages`: the folder of the built distributions."""
-    chosen = list(subjects(matrix))
+    """Return title -> bill of materials as JSON text, for each distribution and each branch.
+
+    `packages`: the folder of the built distributions. `commit_time`: the time that the bills state, in seconds since
+    1970. Raise a MatrixError if uv cannot resolve a requirement.
+    """
+    chosen = list(bill_owners(matrix))
     with ThreadPoolExecutor(WAITING) as pool:
-        pins = pool.map(lambda subject: resolve(matrix, subject, packages), chosen)
+        pins = pool.map(lambda owner: resolve(matrix, owner, packages), chosen)
         return {
-            subject.title: text(subject, matrix.version, subject_pins, commit_time)
-            for subject, subject_pins in zip(chosen, pins)
+            owner.title: text(owner, matrix.version, owner_pins, commit_time) for owner, owner_pins in zip(chosen, pins)
         }
 
 
-def resolve(matrix: Matrix, subject: Subject, packages: Path) -> list[Pin]:
-    """Return the packages that a distribution resolves to, on the Python of the cell and within its pins.
+def resolve(matrix: Matrix, owner: BillOwner, packages: Path) -> list[Pin]:
+    """Return the packages that the requirement of an owner resolves to, on the Python of its cell and within the pins
+    of that cell.
 
     The distributions of this repository come from the folder `packages`. Raise a MatrixError if uv cannot resolve it.
     """
     command = ["uv", "pip", "compile", "--quiet", "--no-header", "--annotation-style=line", f"--find-links={packages}"]
-    command += [f"--python-version={subject.cell.python}", f"--constraints={subject.cell.constraints}", "-"]
-    requirement = f"{subject.requirement}=={matrix.version}"
+    command += [f"--python-version={owner.cell.python}", f"--constraints={owner.cell.constraints}", "-"]
+    requirement = f"{owner.requirement}=={matrix.version}"
     process = subprocess.run(command, input=requirement, capture_output=True, text=True, check=False)
     if process.returncode:
-        raise MatrixError(f"{requirement} does not resolve in {subject.cell.id}:\n{process.stderr}")
+        raise MatrixError(f"{requirement} does not resolve in {owner.cell.id}:\n{process.stderr}")
     return [_parse_line(line) for line in process.stdout.splitlines() if "==" in line]
 
 
@@ -100,10 +111,11 @@ def _parse_line(line: str) -> Pin:
     )
 
 
-def text(subject: Subject, version: str, pins: list[Pin], commit_time: int) -> str:
+def text(owner: BillOwner, version: str, pins: list[Pin], commit_time: int) -> str:
     """Return the bill of materials as JSON. The same arguments give the same text.
 
-    Raise MatrixError if the schema refuses it.
+    `pins`: the resolved packages, that of the owner included. `commit_time`: the time that the bill states, in seconds
+    since 1970. Raise MatrixError if the schema refuses the bill.
     """
     from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component, ComponentType
@@ -122,13 +134,13 @@ def text(subject: Subject, version: str, pins: list[Pin], commit_time: int) -> s
         )
         for pin in pins
     }
-    bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"pkg:pypi/{subject.title}@{version}"))
+    bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"pkg:pypi/{owner.title}@{version}"))
     bom.metadata.timestamp = datetime.fromtimestamp(commit_time, timezone.utc)
-    bom.metadata.component = parts[subject.name]
-    bom.components.update(part for key, part in parts.items() if key != subject.name)
+    bom.metadata.component = parts[owner.name]
+    bom.components.update(part for key, part in parts.items() if key != owner.name)
     for key, part in parts.items():
         bom.register_dependency(part, [parts[pin.name] for pin in pins if key in pin.via])
     document = JsonV1Dot6(bom).output_as_string(indent=2)
     if errors := JsonStrictValidator(SchemaVersion.V1_6).validate_str(document):
-        raise MatrixError(f"The bill of {subject.title} does not follow the CycloneDX schema: {errors}")
+        raise MatrixError(f"The bill of {owner.title} does not follow the CycloneDX schema: {errors}")
     return f"{document}\n"

@@ -32,6 +32,10 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
 
 
 def _render(matrix: Matrix, text: Path) -> str:
+    """Return the text of a workflow. `text`: the path of its template.
+
+    Raise a MatrixError for a mark of the template without a value.
+    """
     nox, *companions = matrix.tools["nox"]
     options = " ".join(f"--with {requirement}" for requirement in companions)
     values = {name.replace("-", "_"): action for name, action in matrix.ci.actions.items()}
@@ -54,6 +58,7 @@ def _render(matrix: Matrix, text: Path) -> str:
 
 
 def _playwright(matrix: Matrix) -> str:
+    """Return the requirement that pins playwright."""
     return next(tool for tool in matrix.tools["scoreboard"] if tool.startswith("playwright=="))
 
 

@@ -65,6 +65,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _option(parameter: Any) -> str:
+    """Return the row of an option of click in the table: its names and value, its help text and its default."""
     choices = getattr(parameter.type, "choices", None)
     value = "{%s}" % ",".join(choices) if choices else parameter.metavar or parameter.type.name.upper()
     shown = ", ".join(parameter.opts) if parameter.is_flag else f"{', '.join(parameter.opts)} {value}"

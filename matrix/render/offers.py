@@ -45,7 +45,7 @@ ALIASES: Dict[str, str] = {
 
 
 def files(matrix: Matrix, root: Path) -> dict[Path, str]:
-    """Return {path of the module: its text}."""
+    """Return {path of the module `onnx_compat.discovery.offers`: its text}."""
     offers = [*_general_offers(matrix), *_branch_offers(matrix)]
     lines = [f"    Offer({', '.join(_format_value(field) for field in offer)}),\n" for offer in offers]
     names = [f'    "{alias}": "{extra}",\n' for alias, extra in _aliases(matrix).items()]
@@ -54,6 +54,7 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
 
 
 def _format_value(value: str | tuple[str, ...]) -> str:
+    """Return the source of a text, or of a tuple of texts."""
     if isinstance(value, str):
         return f'"{value}"'
     return f"({', '.join(_format_value(item) for item in value)}{',' * (len(value) == 1)})"
@@ -98,7 +99,10 @@ def _branch_offers(matrix: Matrix) -> Iterator[tuple[str, str, str, str, tuple[s
 
 
 def _aliases(matrix: Matrix) -> dict[str, str]:
-    """Return extra -> offer, for aliases of branches and for branches with tensorflow-probability."""
+    """Return another name of an extra -> the name in `OFFERS` of the extra that decides on its Pythons.
+
+    These are the aliases of branches, and the extras with tensorflow-probability.
+    """
     names: dict[str, str] = {}
     for cell in branches(matrix).values():
         names.update({extra: extra for extra in branch_extras(matrix, cell)}, **aliases(matrix, cell))
@@ -107,4 +111,5 @@ def _aliases(matrix: Matrix) -> dict[str, str]:
 
 
 def _has_framework(matrix: Matrix, cell: Cell, framework: str) -> bool:
+    """Whether a cell pins a framework or its build without GPU support."""
     return framework in [re.sub(f"{CPU}$", "", pin.name) for pin in matrix.frameworks(cell)]

@@ -67,6 +67,7 @@ def urls(matrix: Matrix) -> dict[str, str]:
 
 
 def _block(matrix: Matrix, distribution: Distribution) -> str:
+    """Return the rendered block of the pyproject.toml of a distribution, as a template of `re.sub`."""
     tested = [f"Programming Language :: Python :: {python}" for python in pythons(matrix, distribution)]
     authors = ", ".join(f"{{ name = {json.dumps(author)} }}" for author in matrix.metadata.authors)
     lines = [

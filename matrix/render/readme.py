@@ -62,16 +62,21 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
 
 
 def addresses(matrix: Matrix, text: str) -> list[str]:
-    """Return the definitions of the labels in a text: a page of the repository, or for a picture the bytes of its file."""
+    """Return a line `[label]: address` for each label in a text. The label is the path of a file in the repository.
+
+    The address is that of the page of the file; for a picture, that of its bytes.
+    """
     metadata = matrix.metadata
     labels = dict.fromkeys((label, bool(mark)) for mark, label in _LABEL.findall(text))
     return [f"[{label}]: {metadata.raw if is_picture else metadata.blob}{label}" for label, is_picture in labels]
 
 
 def table(matrix: Matrix, results: dict[str, Any]) -> list[str]:
-    """Return the lines of the table.
+    """Return the lines of the Markdown table of the README: a row for each shim, or for each framework of a shim with
+    several.
 
-    `results`: cell -> stored results; a cell without results does not count for the share.
+    `results`: cell -> stored results. The last column is the share of the recorded cases that pass in the framework
+    alone; it leaves out cells without results.
     """
     rows: dict[Row, list[Cell]] = {}
     for cell in matrix.cells.values():
@@ -89,6 +94,9 @@ def table(matrix: Matrix, results: dict[str, Any]) -> list[str]:
 
 
 def _row(matrix: Matrix, cell: Cell) -> Row:
+    """Return the row of a cell: that of its shim and, if the shim has several frameworks, of the framework that it
+    pins.
+    """
     if cell.shim in CORE_SHIMS:
         return Row(cell.shim, "")
     offered = {_plain_name(extra[0]) for extra in matrix.distributions[cell.shim].extras.values()}
@@ -100,22 +108,27 @@ def _row(matrix: Matrix, cell: Cell) -> Row:
 
 
 def _plain_name(requirement: str) -> str:
+    """Return the name of the package that a requirement is on, without `-cpu`."""
     return Requirement(requirement).name.removesuffix(CPU)
 
 
 def _format_title(row: Row) -> str:
+    """Return the text of the first column of a row: `Keras 3 on JAX`."""
     shim, framework = (_NAMES.get(name, name) for name in row)
     return f"{shim} on {framework}" if row.shim in _ON else framework or shim
 
 
 def _format_span(versions: list[str]) -> str:
+    """Return the oldest and the newest of these versions as text: `2.8 to 2.21`, or the only version."""
     oldest, newest = min(versions, key=Version), max(versions, key=Version)
     return oldest if oldest == newest else f"{Version(oldest).public} to {Version(newest).public}"
 
 
 def _install(matrix: Matrix, row: Row, cells: list[Cell]) -> str:
-    """Return the extras that install the frameworks of a row: those for every version, then the oldest and the newest
-    branch.
+    """Return the extras that install the frameworks of a row, as text: those for every version, then the oldest and the
+    newest branch.
+
+    "by itself": no extra is needed.
     """
     branches = [cell.branch for cell in cells if cell.branch]
     of_versions = " to ".join(f"`[{branch}]`" for branch in (branches[0], branches[-1])) if branches else ""
@@ -140,7 +153,10 @@ def _installs_row(matrix: Matrix, requirement: str, row: Row) -> bool:
 
 
 def _format_share(results: list[dict[str, Any]]) -> str:
-    """Return the share of recorded cases that pass in the framework alone, such as `99.1 %`. Void cases are not counted."""
+    """Return the share of recorded cases that pass in the framework alone, such as `99.1 %`; "-" without cases.
+
+    `results`: the stored results of each cell of a row. Void cases are not counted.
+    """
     rows = [dict(zip(FOUND, row)) for cell_results in results for row in cell_results.get("opsets", {}).values()]
     total = sum(row[outcome] for row in rows for outcome in OUTCOMES)
     # Rounded down: 100 % means all cases.

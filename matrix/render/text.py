@@ -11,17 +11,18 @@ __all__ = ["read", "replace", "replace_in"]
 
 
 def replace(pattern: re.Pattern[str], text: str, path: Path) -> str:
-    """Return the text of a file in which the match of the pattern is replaced by `text`.
+    """Return the text of a file in which the match of the pattern is replaced by `text`, a template as `re.sub` takes
+    it.
 
-    Raise a MatrixError unless it has one match.
+    Raise a MatrixError unless the file has exactly one match.
     """
     return replace_in(pattern, text, read(path), path)
 
 
 def replace_in(pattern: re.Pattern[str], text: str, whole: str, path: Path) -> str:
-    """Return `whole`, the text for the file at `path`, in which the match of the pattern is replaced by `text`.
+    """Return `whole` with the match of the pattern replaced by `text`, a template as `re.sub` takes it.
 
-    Raise a MatrixError unless it has one match.
+    `path`: the file to name in the error. Raise a MatrixError unless `whole` has exactly one match.
     """
     result, count = pattern.subn(text, whole)
     if count != 1:

@@ -54,6 +54,7 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
 
 
 def _cell(matrix: Matrix, cell: Cell) -> str:
+    """Return the section of tox.ini for a cell."""
     installs = " ".join(cells.install_arguments(matrix, cell))
     return _CELL.format(id=cell.id, title=cells.title(cell), python=cell.python, installs=installs)
 
@@ -63,4 +64,5 @@ def _cells_of_tier(matrix: Matrix, tier: str) -> list[str]:
 
 
 def _lines(items: Iterable[str]) -> str:
+    """Return each item as an indented line of a value in tox.ini."""
     return "\n".join(f"    {item}" for item in items)

@@ -39,7 +39,7 @@ def files(matrix: Matrix, root: Path) -> dict[Path, str]:
 
 
 def page(matrix: Matrix) -> str:
-    """Return the text of the page."""
+    """Return the text of docs/reference/versions.md."""
     rows = [_row(matrix, cell) for cell in branches(matrix).values()]
     by_shim: dict[str, list[Cell]] = {}
     for cell in matrix.cells.values():
@@ -52,6 +52,7 @@ def page(matrix: Matrix) -> str:
 
 
 def _row(matrix: Matrix, cell: Cell) -> str:
+    """Return the row of a branch in the table of extras. `cell`: the cell that proves the branch."""
     extra, published = str(cell.branch), branch_extras(matrix, cell)
     shown = [f"`{extra}{CPU}`" if extra + CPU in published else "", f"`{extra}{PROBABILITY}`" * bool(cell.probability)]
     names = [alias for alias in aliases(matrix, cell) if not alias.endswith(CPU)]
@@ -64,4 +65,5 @@ def _row(matrix: Matrix, cell: Cell) -> str:
 
 
 def _commands(matrix: Matrix, cell: Cell) -> str:
+    """Return two lines: the id of a cell as a comment, and the command of pip that installs its versions."""
     return f"# {cell.id}\n{install_command(matrix, cell)}"

@@ -23,7 +23,10 @@ Key = Tuple[str, int]
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Measure the converters, print a table, and write results/retarget.json. Return 1 if ours is wrong somewhere."""
+    """Measure the converters, print a table, and write results/retarget.json.
+
+    Return 1 if onnx-compat gives a wrong result, else 0.
+    """
     parser = argparse.ArgumentParser(prog="python -m matrix.retarget", description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="only every Nth case")
     parser.add_argument("--opset", type=int, action="append", help="a target; by default nine of them")
@@ -60,7 +63,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 def line(converter: str, opset: int, counted: Counter[str]) -> str:
-    """Return a line of the table: how many of the cases with types at the target have which outcome."""
+    """Return a line of the table: the share of right cases, and the number of cases with each outcome.
+
+    `counted`: outcome -> number of cases. Cases whose types are missing at the target are left out.
+    """
     total = sum(count for outcome, count in counted.items() if outcome != UNTYPED)
     good = counted[RIGHT] + counted[OUTCOMES[1]]
     text = ", ".join("%d %s" % (counted[outcome], outcome) for outcome in (*OUTCOMES, CRASHED) if counted[outcome])
@@ -74,7 +80,11 @@ class _Child:
         self._process: Optional[LineProcess] = None
 
     def ask(self, case: Case, converter: str, opset: int) -> Tuple[str, str]:
-        """Return the outcome of a task, and its detail."""
+        """Convert a case with a converter to an opset in the child process, and run the result. Return (outcome,
+        detail).
+
+        The outcome is CRASHED if the process dies, or does not answer in `CASE_SECONDS`.
+        """
         if self._process is None:
             self._process = LineProcess([sys.executable, "-m", "matrix.retarget.child"], dict(os.environ))
         self._process.send(json.dumps({"case": case._asdict(), "converter": converter, "opset": opset}))
@@ -91,7 +101,7 @@ class _Child:
         return outcome, detail
 
     def end(self) -> None:
-        """End the process."""
+        """Kill the process, if it runs."""
         if self._process is not None:
             self._process.end()
             self._process = None

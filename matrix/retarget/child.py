@@ -70,9 +70,10 @@ def main() -> None:
 
 
 def examine(case: Case, converter: str, opset: int) -> Tuple[str, str]:
-    """Convert a case, check the result and run it. Return the outcome and its detail.
+    """Convert a case with a converter to an opset, check the result and run it. Return (outcome, detail).
 
-    A case counts only if the target has the types of its model, and if something runs the source right.
+    The outcome is UNTYPED if the case cannot be judged: the opset lacks a type of its inputs or outputs, the source is
+    invalid, or nothing runs the source right.
     """
     source = onnx.load(str(case.model))
     missing = missing_type(source, opset)
@@ -106,9 +107,10 @@ def is_valid(model: Model) -> bool:
 
 
 def run(case: Case, result: Model) -> Tuple[str, str]:
-    """Run a converted model in onnxruntime, or in the reference evaluator of onnx where onnxruntime cannot.
+    """Run `result`, the converted model of a case, and compare its outputs with the recorded ones. Return (outcome,
+    detail).
 
-    Return the outcome and its detail.
+    onnxruntime runs it, or the reference evaluator of onnx if onnxruntime fails.
     """
     try:
         problem = differences(case, onnxruntime_of(result))
@@ -129,7 +131,9 @@ def run(case: Case, result: Model) -> Tuple[str, str]:
 
 
 def runs_by_reference(case: Case) -> bool:
-    """Whether the reference evaluator of onnx runs a source right."""
+    """Whether the reference evaluator of onnx gives the recorded outputs for the model of a case, before its
+    conversion.
+    """
     from onnx.reference import ReferenceEvaluator
 
     try:
@@ -140,7 +144,10 @@ def runs_by_reference(case: Case) -> bool:
 
 
 def has_same_outputs(case: Case, result: Model) -> bool:
-    """Whether onnxruntime gives the numbers of the source, which then differ from the recorded ones by its kernels."""
+    """Whether onnxruntime gives the same outputs for the converted model `result` and for the model of the case.
+
+    They then differ from the recorded outputs by the kernels of onnxruntime, not by the conversion.
+    """
     try:
         run_source, run_result = onnxruntime_of(onnx.load(str(case.model))), onnxruntime_of(result)
         for data in case.data_sets():
@@ -152,7 +159,7 @@ def has_same_outputs(case: Case, result: Model) -> bool:
 
 
 def onnxruntime_of(model: Model) -> Run:
-    """Return a function that runs a model in onnxruntime."""
+    """Return a function that runs a model in onnxruntime: inputs by name -> list of outputs."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -164,7 +171,10 @@ def onnxruntime_of(model: Model) -> Run:
 
 
 def differences(case: Case, run_model: Run) -> Optional[str]:
-    """Return how the outputs of a model differ from the recorded outputs; None if they agree."""
+    """Return how the outputs of a model differ from the recorded outputs of a case, as text; None if they agree.
+
+    `run_model`: a function that runs the model, as `onnxruntime_of` returns it.
+    """
     for data in case.data_sets():
         outputs = [plain(value) for value in run_model(data.inputs)]
         try:
@@ -185,7 +195,9 @@ def is_coarse(wanted: Any) -> bool:
 
 
 def missing_type(model: Model, opset: int) -> Optional[str]:
-    """Return the first type of an input or output that Identity does not have in an opset; None if it has all."""
+    """Return the first type of an input or output of a model that Identity does not have in an opset; None if it has
+    all.
+    """
     identity = onnx.defs.get_schema("Identity", opset)
     has = set(identity.inputs[0].types)
     for port in [*model.graph.input, *model.graph.output]:

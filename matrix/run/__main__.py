@@ -29,7 +29,10 @@ SHOWN = 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run cells. Return 0 if all passed, 1 if a cell did not, 2 for a wrong request, 130 after an interrupt."""
+    """Run cells. Return 0 if all passed, 1 if a cell did not, 2 after a MatrixError, 130 after an interrupt.
+
+    A wrong request raises a MatrixError, which is printed.
+    """
     own_arguments, tests = split(arguments)
     options = make_parser().parse_args(own_arguments)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
@@ -43,6 +46,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace, tests: list[str], console: Console) -> int:
+    """Run the cells that the options choose, print their outcomes, and return the exit code.
+
+    `tests`: arguments of pytest.
+    """
     matrix = load()
     cells = choose(matrix, options.cells, options.tier, options.shim, options.runner)
     if options.since is not None:
@@ -81,18 +88,20 @@ def _run(options: argparse.Namespace, tests: list[str], console: Console) -> int
 
 
 def _prepare(nox: str) -> None:
+    """Run the sessions in `PREPARED`. Raise a MatrixError if they fail. `nox`: a Python that has nox."""
     completed = subprocess.run(process.nox_command(PREPARED, nox=nox), env=process.environment(), check=False)
     if completed.returncode:
         raise MatrixError(f"`nox -s {' '.join(PREPARED)}` failed, so no cell was run.")
 
 
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the own arguments, and those of pytest after `--`."""
+    """Return (the arguments before `--`, the arguments after it, which are for pytest)."""
     separator = arguments.index("--") if "--" in arguments else len(arguments)
     return list(arguments[:separator]), list(arguments[separator + 1 :])
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Raise KeyboardInterrupt. This is the handler of a signal, so it has arguments, which it ignores."""
     raise KeyboardInterrupt
 
 

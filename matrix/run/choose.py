@@ -10,10 +10,10 @@ __all__ = ["choose"]
 
 
 def choose(matrix: Matrix, ids: Sequence[str], tiers: Sequence[str], shims: Sequence[str], runner: str) -> list[Cell]:
-    """Return the cells of this runner, these tiers and these shims, and every cell that `ids` names. Raise MatrixError.
+    """Return the cells of this runner, these tiers and these shims, and every cell that `ids` names.
 
     An empty list of tiers or shims stands for all. If only `ids` are given, only they are returned. A named cell is
-    returned whatever its runner is.
+    returned whatever its runner is. Raise MatrixError for an unknown id or shim.
     """
     unknown = [id for id in ids if id not in matrix.cells]
     if unknown:

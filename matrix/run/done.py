@@ -69,5 +69,6 @@ def _path(cell: str, results: Path) -> Path:
 
 
 def _digest_results(cell: str, results: Path) -> str:
+    """Return the SHA-256 of the results file of a cell; "" without that file."""
     path = results / f"{cell}.json"
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""

@@ -17,8 +17,10 @@ __all__ = ["estimate_remaining", "estimate_seconds"]
 
 
 def estimate_seconds(cells: Iterable[Cell], stored: dict[str, Any], results: Path = done.RESULTS) -> dict[str, float]:
-    """Return cell -> seconds: measured on this machine, else stored in matrix/results, else the median of its shim,
-    else of all.
+    """Return cell -> seconds: measured on this machine, else as `stored`, else the median of its shim, else of all
+    cells.
+
+    `stored`: cell -> stored results. `results`: the folder of this machine's results. 0: no duration is known.
     """
     cells = list(cells)
     known = {cell.id: seconds for cell in cells if (seconds := _measured_seconds(cell.id, stored, results))}
@@ -35,7 +37,8 @@ def estimate_remaining(
 ) -> float:
     """Return the seconds until all cells have ended; 0 if no duration is known.
 
-    A waiting cell of unknown duration counts as the median of the running cells.
+    `seconds`: cell -> its estimated duration, or 0. `jobs`: the number of cells at once. A waiting cell of unknown
+    duration counts as the median of the running cells.
     """
     rest, durations = 0.0, []
     for entry in running:
@@ -49,6 +52,10 @@ def estimate_remaining(
 
 
 def _measured_seconds(cell: str, stored: dict[str, Any], results: Path) -> float:
+    """Return the duration of the last run of a cell on this machine, else the stored duration, else 0.
+
+    A record of a run that was broken or had no GPU does not count.
+    """
     record = done.read(cell, results)
     if record is not None and record.status not in {BROKEN, NO_GPU}:
         return record.seconds

@@ -118,6 +118,7 @@ def _contents() -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -19,7 +19,10 @@ GIGABYTES = 2.5
 
 @dataclass(frozen=True)
 class Plan:
-    """`jobs`: the number of cells at once. `workers`: the number of pytest-xdist workers of each cell."""
+    """The numbers of a run on this machine.
+
+    `jobs`: the number of cells at once. `workers`: the number of pytest-xdist workers of each cell.
+    """
 
     jobs: int
     workers: int

@@ -69,8 +69,8 @@ def judge(
 ) -> Outcome:
     """Return the outcome of a cell.
 
-    `results`: the results file that this run wrote, or None. `before`: the stored results; a `whole` run must not be
-    worse. `log`: the output of nox, which names the reason of a failure.
+    `results`: the results file that this run wrote, or None. `whole`: the run had all tests, so it must write results
+    that are not worse than `before`, the stored results. `log`: the output of nox, which names the reason of a failure.
     """
     status, reason = _find_failure(end, tests, results, log) or (PASSED, "")
     if status == PASSED and whole:
@@ -118,6 +118,10 @@ def _find_failure(end: End, tests: Progress, results: dict[str, Any] | None, log
 
 
 def _describe_command(code: int, output: list[str]) -> str:
+    """Return why a command failed, on one line: the first lines of `output`, and the signal that killed the command.
+
+    Without both, it is the exit code `code`.
+    """
     if code < 0:
         output = [*output[:1], f"killed by {signal.Signals(-code).name}"]
     lines = [line.strip() for line in output if not line.startswith("nox >") and not line.startswith("Using Python")]
@@ -125,5 +129,6 @@ def _describe_command(code: int, output: list[str]) -> str:
 
 
 def _sum_counts(results: dict[str, Any]) -> dict[str, int]:
+    """Return outcome -> number of cases, over all suites of a results file. {}: it has no counts."""
     rows = results.get("counts", {}).values()
     return {name: sum(row[name] for row in rows) for name in OUTCOMES} if rows else {}

@@ -27,7 +27,10 @@ class Process(Protocol):
 
 
 class Nox:
-    """A running nox, in one process group with every process that it starts."""
+    """A running nox, in one process group with every process that it starts. `log`: the file for its output.
+
+    `env`: all environment variables of nox.
+    """
 
     def __init__(self, command: Sequence[str], log: Path, env: dict[str, str]) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -55,6 +58,7 @@ class Nox:
         self._process.wait()
 
     def _signal(self, number: int) -> None:
+        """Send a signal to the process group. A system without process groups kills nox alone."""
         with contextlib.suppress(ProcessLookupError):
             if hasattr(os, "killpg"):
                 os.killpg(self._process.pid, number)
@@ -71,9 +75,10 @@ def nox_command(sessions: Sequence[str], arguments: Sequence[str] = (), nox: str
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment variables for a nox of its own: without those that the current nox session set.
+    """Return the environment variables for another nox: those of this process without those that the current nox
+    session set.
 
-    `more` is added.
+    The variables `more` are added.
     """
     ours = {"VIRTUAL_ENV", "NOX_CURRENT_SESSION", "FORCE_COLOR", "PYTHONPATH"}
     return {**{name: value for name, value in os.environ.items() if name not in ours}, "NO_COLOR": "1", **more}

@@ -33,7 +33,10 @@ class Progress:
         return self.total - len(self.outcomes)
 
     def read(self) -> None:
-        """Read the complete lines that were written to the file since the last call, and update the progress."""
+        """Read the complete lines that were written to the file since the last call, and update the progress.
+
+        Do nothing while the file does not exist.
+        """
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -45,6 +48,10 @@ class Progress:
                 self._take(json.loads(line))
 
     def _take(self, line: dict[str, Any]) -> None:
+        """Count a line of the file: the number of all tests, or the outcome of a test.
+
+        A test that failed once stays failed.
+        """
         if "tests" in line:
             self.total = line["tests"]
             return

@@ -43,8 +43,8 @@ class Runner:
     ) -> None:
         """Prepare a run of `cells`. `limit`: the seconds after which a cell is ended.
 
-        `tests`: arguments of pytest. With them the run is partial: it marks no cell as done. `fresh`: also run cells that
-        are done. `nox`: a Python that has nox. `results`: the folder of results, for tests.
+        `tests`: arguments of pytest. With them the run is partial: it marks no cell as done. `fresh`: also run cells
+        that are done. `nox`: a Python that has nox. `results`: the folder of results; None: that of the repository.
         """
         self.cells, self.tests, self.nox, self.limit, self.fresh = cells, tests, nox, limit, fresh
         self.results = results = results or done.RESULTS
@@ -103,9 +103,11 @@ class Runner:
         return by_cell
 
     def _is_done(self, cell: Cell) -> bool:
+        """Whether the last run of the cell passed with the same inputs, and its results file has not changed since."""
         return done.is_current(cell.id, self._inputs[cell.id], PASSED, self.results)
 
     def _start(self, cell: Cell, workers: int) -> tuple[process.Process, Progress]:
+        """Start nox for a cell. Return (its process, its progress)."""
         self._log(cell).parent.mkdir(parents=True, exist_ok=True)
         self._tests(cell).unlink(missing_ok=True)
         self._written[cell.id] = self._time(cell)
@@ -118,6 +120,10 @@ class Runner:
         return process.Nox(command, self._log(cell), env), Progress(self._tests(cell))
 
     def _end(self, cell: Cell, tests: Progress, end: End) -> Outcome:
+        """Judge the ended run of a cell, store its record unless the run is partial, and return the outcome.
+
+        A cell that broke before it wrote results gets a results file that says why.
+        """
         is_written = self._written.get(cell.id) != self._time(cell)
         whole = not self.tests
         log = self._log(cell).read_text(encoding="utf-8", errors="replace") if self._log(cell).exists() else ""
@@ -132,6 +138,7 @@ class Runner:
         return outcome
 
     def _report(self, screen: Screen, cell: Cell, outcome: Outcome) -> None:
+        """Print the outcome of a cell, below the end of its log if it is bad."""
         counts = ", ".join(f"{count} {name}" for name, count in outcome.counts.items())
         bad = outcome.status in BAD
         if bad and self._log(cell).exists():
@@ -141,6 +148,7 @@ class Runner:
         screen.print_line(": ".join(filter(None, [summary, counts, outcome.reason])), "red" if bad else "green")
 
     def _read_results(self, cell: Cell) -> dict[str, Any] | None:
+        """Return the content of the results file of a cell; None if it is missing or no JSON."""
         try:
             content: dict[str, Any] = json.loads(self._path(cell).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -152,10 +160,13 @@ class Runner:
         return self._path(cell).stat().st_mtime_ns if self._path(cell).exists() else 0
 
     def _path(self, cell: Cell) -> Path:
+        """Return the path of the results file of a cell; a partial run has a subfolder of its own."""
         return self.results / (PARTS if self.tests else "") / f"{cell.id}.json"
 
     def _log(self, cell: Cell) -> Path:
+        """Return the path of the output of nox for a cell."""
         return self.results / "logs" / f"{cell.id}.log"
 
     def _tests(self, cell: Cell) -> Path:
+        """Return the path of the file to which the tests of a cell append their outcomes."""
         return self.results / "logs" / f"{cell.id}.tests"

@@ -68,6 +68,7 @@ class Screen:
             self.print_line(f"{line} | {progress}")
 
     def _cells(self, running: list[Running]) -> Table:
+        """Return the live display: a row for each running cell, with its progress, its duration and its failures."""
         grid = Table.grid(padding=(0, 2))
         for entry in running:
             tests = entry.tests
@@ -101,6 +102,7 @@ def format_span(seconds: float) -> str:
 
 
 def _format_summary(running: list[Running], totals: Totals, left: float) -> str:
+    """Return the line below the running cells: sums over the run, and the estimated seconds `left` if not 0."""
     bad = sum(outcome.status in BAD for outcome in totals.ended.values())
     cases = totals.cases + sum(entry.tests.cases for entry in running)
     failures = totals.failures + sum(len(entry.tests.failures) for entry in running)

@@ -76,7 +76,10 @@ def _find_moved_since(matrix: Matrix, revision: str, runs: list[Run]) -> dict[st
 
 
 def _find_affected_peers(peers: list[Peer], commit: str) -> dict[str, list[str]]:
-    """Return results name of a peer -> the changes since a commit that can affect its outcome."""
+    """Return `peer-<id>` -> the changes since a commit that can affect the outcome of the peer.
+
+    A change is a path, or the entry of the peer in matrix.toml. Peers that no change can affect are absent.
+    """
     paths = changed_files(commit) if peers else []
     then: dict[str, Any] = {}
     now: dict[str, Any] = {}

@@ -50,7 +50,11 @@ class Test(NamedTuple):
 
 
 def export(matrix: Matrix, board: Board, folder: Path) -> list[str]:
-    """Write the files of that project into `folder`, which may be a checkout of it. Return the names of the backends."""
+    """Write the results of each cell, as a backend of onnx/backend-scoreboard, into `folder`.
+
+    The folder may be a checkout of that project. Return the names of the backends: the cells whose run has tests of the
+    newest release of onnx.
+    """
     release = list(matrix.releases)[-1]
     path = folder / "setup" / "config.json"
     config = {"stable": {}, "development": {}, **_read(path, {})}
@@ -75,6 +79,7 @@ def export(matrix: Matrix, board: Board, folder: Path) -> list[str]:
 
 
 def _list_tests(run: Run, release: str) -> list[Test]:
+    """Return the tests of a release of onnx that a run has, sorted by name."""
     tests = []
     for id, outcome in run.outcomes().items():
         suite, of, name = id.split("/", 2)
@@ -86,7 +91,10 @@ def _list_tests(run: Run, release: str) -> list[Test]:
 
 
 def _packages(matrix: Matrix, cell: str) -> tuple[list[dict[str, str]], list[str]]:
-    """Return (name and version of each installed package of a cell, names of the packages that the cell itself pins)."""
+    """Return ({name, version} of each installed package of a cell, names of the packages that the cell itself pins).
+
+    Both are empty if matrix.toml has no entry for the cell.
+    """
     environment = matrix.environments.get(cell.removeprefix(PEER))
     if environment is None:
         return [], []
@@ -97,6 +105,10 @@ def _packages(matrix: Matrix, cell: str) -> tuple[list[dict[str, str]], list[str
 
 
 def _write_backend(folder: Path, run: Run, tests: list[Test], packages: list[dict[str, str]], core: list[str]) -> None:
+    """Write the files of a backend into `folder`, and add its sums to those of earlier runs in trend.json.
+
+    `packages`: name and version of each package. `core`: the names of those whose versions trend.json has.
+    """
     ran_at = datetime.strptime(run.date, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     date = ran_at.strftime("%m/%d/%Y %H:%M:%S")
     report = {status: [test.name for test in tests if test.status == status] for status in STATUSES}
@@ -117,7 +129,9 @@ def _write_backend(folder: Path, run: Run, tests: list[Test], packages: list[dic
 
 
 def _count_by_operator(tests: Iterable[Test]) -> list[dict[str, Any]]:
-    """Return a row for each operator, sorted: its domain and name, and the number of its tests by status."""
+    """Return a row, a dict, for each operator, sorted: its domain and name, and the number of its tests in total and by
+    status.
+    """
     by_operator: dict[str, Counter[str]] = {}
     for test in tests:
         for operator in set(test.operators):
@@ -131,9 +145,11 @@ def _count_by_operator(tests: Iterable[Test]) -> list[dict[str, Any]]:
 
 
 def _read(path: Path, otherwise: Any) -> Any:
+    """Return the content of a JSON file; `otherwise` if the file is missing."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else otherwise
 
 
 def _write(path: Path, content: Any) -> None:
+    """Write a JSON file, and create its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=4, sort_keys=True) + "\n", encoding="utf-8")

@@ -24,6 +24,7 @@ def draw_badges(board: Board) -> dict[str, str]:
 
 
 def _draw_badge(shim: str, runs: list[Run]) -> str:
+    """Return the badge of a shim as SVG: the share of the cases of all `runs` that pass. Its title has all counts."""
     rows = [row for run in runs for row in run.small["opsets"].values()]
     counts = [sum(column) for column in zip(*rows, strict=True)][: len(OUTCOMES)]
     total, passed = sum(counts), counts[0]

@@ -55,7 +55,10 @@ def known_cases(suites: Iterable[str]) -> Dict[str, Known]:
 
 
 class Spans:
-    """Index of the stored cases by their range of releases (oldest to newest with equal content)."""
+    """Index of the stored cases by their range of releases (oldest to newest with equal content).
+
+    `cases`: id -> properties of each stored case.
+    """
 
     def __init__(self, cases: Dict[str, Known]) -> None:
         self._spans: Dict[Tuple[str, str], List[Tuple[Tuple[int, ...], Tuple[int, ...], str]]] = {}
@@ -76,7 +79,10 @@ class Spans:
         )
 
     def ran(self, groups: Iterable[str]) -> List[str]:
-        """Return the ids of the stored cases that belong to these groups. A group is `suite/release`."""
+        """Return the ids of the stored cases that a run of these groups has. A group is `suite/release`.
+
+        A stored case belongs to a group if its range of releases contains the release.
+        """
         runs: Dict[str, List[Tuple[int, ...]]] = {}
         for group in groups:
             suite, release = group.split("/")
@@ -90,6 +96,7 @@ class Spans:
 
 
 def _release(text: str) -> Tuple[int, ...]:
+    """Return the numbers of a release: (1, 18, 0) for `1.18.0`."""
     return tuple(int(part) for part in text.split(".") if part.isdigit())
 
 
@@ -99,6 +106,9 @@ def operator_name(operator: str) -> str:
 
 
 def _versioned_operators(row: Any) -> List[str]:
+    """Return the operators of a row of the index as `domain::name-since`, or without `-since` if the registry lacks the
+    operator.
+    """
     from onnx_compat.errors import UnsupportedError
     from onnx_compat.ops.registry import lookup
 
@@ -155,6 +165,7 @@ def prune_cases(named: Collection[Any], folder: Path) -> None:
 
 
 def _read(path: Path) -> Dict[str, Known]:
+    """Return id -> properties, from a stored file in the form that `groups` returns."""
     cases: Dict[str, Known] = {}
     for group, rows in json.loads(path.read_text(encoding="utf-8")).items():
         for key, names in rows.items():

@@ -14,12 +14,13 @@ __all__ = ["find_contradictions"]
 def find_contradictions(small: dict[str, Any], cases: dict[str, Known], outcomes: dict[str, str]) -> list[str]:
     """Return a text for each count in stored results that the outcomes of the cases contradict.
 
-    `outcomes`: case -> outcome, from the list of the cases that did not pass.
+    `small`: the stored results. `outcomes`: id -> outcome of each case of the run, as derived from the listed cases.
     """
     return [*_check_opsets(small, cases, outcomes), *_check_suites(small, outcomes)]
 
 
 def _check_opsets(small: dict[str, Any], cases: dict[str, Known], outcomes: dict[str, str]) -> list[str]:
+    """Return a text for each opset whose stored counts differ from the counts of `outcomes`."""
     listed: dict[str, list[int]] = {}
     for id, outcome in outcomes.items():
         listed.setdefault(str(cases[id].opset), [0] * len(FOUND))[FOUND.index(outcome)] += 1
@@ -34,7 +35,8 @@ def _check_opsets(small: dict[str, Any], cases: dict[str, Known], outcomes: dict
 def _check_suites(small: dict[str, Any], outcomes: dict[str, str]) -> list[str]:
     """Return a text for each outcome of a suite that is counted and not listed, or listed and not counted.
 
-    Numbers differ: a case is counted in each release that has it, and listed once. The counts have void cases as gaps.
+    The numbers are not compared, because they differ: a case is counted in each release that has it, and listed once.
+    The counts have void cases as gaps.
     """
     counted: dict[str, Counter[str]] = {}
     for group, counts in small.get("counts", {}).items():
@@ -52,4 +54,5 @@ def _check_suites(small: dict[str, Any], outcomes: dict[str, str]) -> list[str]:
 
 
 def _format(counts: list[int] | None) -> str:
+    """Return counts, in the order of `FOUND`, as text: `3 pass, 1 fail`. All zero or None: "no cases"."""
     return ", ".join(f"{n} {name}" for n, name in zip(counts or [], FOUND) if n) or "no cases"

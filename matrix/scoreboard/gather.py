@@ -23,7 +23,7 @@ PART = 0.9
 class Run:
     """A run of a cell. `small`: its results in stored form. `cases`: id -> properties of all cases.
 
-    `source`: the file's name.
+    `source`: the name of its results file, or "stored".
     """
 
     small: dict[str, Any]
@@ -67,10 +67,10 @@ class Board:
 
 
 def gather(paths: list[Path], folder: Path = STORED) -> Board:
-    """Return the board of the stored results, and of those in the named files and folders.
+    """Return the board of the stored results, and of the results in the files and folders `paths`.
 
     `folder`: the folder of the stored results. Runs that are older, partial or contradictory have a note. Raise a
-    MatrixError for a named file that holds no results of a cell.
+    MatrixError if a file in `paths` holds no results of a cell.
     """
     board = Board({}, [], _read_history(folder / HISTORY), [])
     known = load_cases(folder)
@@ -107,6 +107,7 @@ def gather(paths: list[Path], folder: Path = STORED) -> Board:
 
 
 def _load_run(path: Path, known: dict[str, dict[str, Known]]) -> Run:
+    """Load stored results. `known`: digest -> (id -> properties) of the stored cases."""
     small = {"state": RAN, **json.loads(path.read_text(encoding="utf-8"))}
     return Run(small, known.get(small.get("cases", ""), {}))
 
@@ -136,12 +137,13 @@ def _read_run(path: Path, known: dict[str, dict[str, Known]], notes: list[str]) 
 
 
 def _read_history(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of history.jsonl as dicts; [] if the file is missing."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def _complete_history(board: Board) -> None:
-    """Add to the history of the board each run that history.jsonl does not record."""
+    """Add to the history of the board each run with a date that history.jsonl does not record, and sort it by date."""
     recorded = {(line["cell"], line["date"]) for line in board.history}
     for run in [*board.runs.values(), *board.older]:
         if run.date and (run.cell, run.date) not in recorded:

@@ -31,7 +31,10 @@ class CellName:
 
 @dataclass
 class Line:
-    """The runs of one framework, the newest version first; of equal versions, the newest Python first."""
+    """The runs of one framework, the newest version first; of equal versions, the newest Python first.
+
+    `name`: the line in the names of its cells, such as "litert". `cell_names`: the parsed name of the cell of each run.
+    """
 
     shim: str
     name: str
@@ -63,7 +66,8 @@ class Range:
 def parse_cell(matrix: Matrix, run: Run) -> CellName:
     """Return the parts of the name of a run's cell: `<shim>-<framework and version>-py<version>`.
 
-    The version of a peer is that of the first package in its results; its name is then the whole line.
+    If the results list versions of packages, as those of peers do, the version is that of the first package. The line
+    is then the whole name between the shim and the Python.
     """
     cell = matrix.cells.get(run.cell)
     shim = cell.shim if cell else run.shim
@@ -118,10 +122,12 @@ def count_outcomes(outcomes: Iterable[str]) -> list[int]:
 
 
 def _sort_key(cell_name: CellName) -> tuple[Version, Version]:
+    """Return the version of the framework and the Python, by which the runs of a line are sorted."""
     return _parse(cell_name.version), _parse(cell_name.python)
 
 
 def _parse(text: str) -> Version:
+    """Parse a version. 0 stands for a text that is no version."""
     try:
         return Version(text)
     except InvalidVersion:  # a name without a number, such as a peer that was never run

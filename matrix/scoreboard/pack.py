@@ -11,7 +11,10 @@ __all__ = ["Packer"]
 
 
 class Packer:
-    """Packs runs, and keeps the files of cases that they name."""
+    """Packs runs, and keeps the files of cases that they name.
+
+    `cases`: digest -> the cases in the form that `groups` returns.
+    """
 
     def __init__(self) -> None:
         """Start without files of cases."""
@@ -19,9 +22,12 @@ class Packer:
         self._index: dict[str, dict[str, int]] = {}
 
     def pack(self, run: Run) -> dict[str, Any]:
-        """Return the cases that a run ran and those that did not pass, by index. Empty: the run has no cases.
+        """Return the results of a run as a dict in which cases are indices. Empty: the run has no cases.
 
-        `missed`: outcome, detail and cases by variant; the variant "" is the case as recorded.
+        - `counts`, `natives`: as stored
+        - `only` or `absent`: the cases of the run, or those that it does not have; without both, it has all
+        - `cases`: the digest of its file of cases
+        - `missed`: a list of [outcome, detail, variant -> cases]; the variant "" is the case as recorded
         """
         if not run.outcomes():
             return {}
@@ -35,6 +41,7 @@ class Packer:
         return {**small, "cases": digest, "missed": missed}
 
     def _add(self, digest: str, cases: dict[str, Known]) -> dict[str, int]:
+        """Keep the file of cases with this digest. Return id -> index of each case in it."""
         if digest not in self.cases:
             self.cases[digest] = groups(cases)
             ids = (

@@ -56,7 +56,10 @@ def render_page(matrix: Matrix, board: Board) -> str:
 
 
 def _describe(run: Run, moved: Moved | None) -> dict[str, Any]:
-    """Return what the page says about a run, without its cases. `moved`: why its result is older than the code."""
+    """Return the properties of a run that the page shows, without its cases.
+
+    `moved`: why its result is older than the code, or None.
+    """
     about = {name: run.small[name] for name in ABOUT if run.small.get(name)}
     if run.source != "stored":
         about["source"] = run.source
@@ -66,4 +69,5 @@ def _describe(run: Run, moved: Moved | None) -> dict[str, Any]:
 
 
 def _format_json(content: Any) -> str:
+    """Return JSON that may stand in a script element of HTML."""
     return json.dumps(content, separators=(",", ":")).replace("</", "<\\/")  # `</` would end the script element

@@ -24,12 +24,15 @@ MARKS = {
 
 
 def find_worst(counts: Sequence[int]) -> str:
-    """Return the worst outcome that is counted. `counts`: the cases by outcome. "": no case is counted."""
+    """Return the name of the worst outcome whose count is not 0. "": each count is 0.
+
+    `counts`: the number of cases of each outcome in `STEPS`, in this order.
+    """
     return next((name for name, n in reversed(list(zip(STEPS, counts))) if n), "")
 
 
 def render_scale(scheme: str) -> str:
-    """Return the declarations of CSS variables of a scheme: `--level<step>`, and the name of each outcome."""
+    """Return the declarations of the CSS variables of a scheme: `--level<step>: <fill>;` and `--<outcome>: <mark>;`."""
     fills = [f"--level{step}: {colour};" for step, colour in enumerate(FILLS[scheme])]
     marks = [f"--{name}: {colour};" for name, colour in MARKS[scheme].items()]
     return " ".join([*fills, *marks])

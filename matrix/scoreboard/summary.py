@@ -25,7 +25,11 @@ class Operator(NamedTuple):
 
 
 def summarise(matrix: Matrix, runs: list[Run]) -> dict[str, Any]:
-    """Return the lines, the operators and the sizes of the common sets. `runs`: the newest run of each cell.
+    """Return a dict for the page. `runs`: the newest run of each cell.
+
+    - `lines`: a dict for each line of versions
+    - `operators`: name -> [1 if its cases have no other operator, the ranges of each line]
+    - `common`: the sizes of the two common sets: of the runs of all cases, and of these and the sampled runs
 
     Runs are named by their index in `runs`. A range is `[number of runs, counts ...]`, without zeros at its end.
     """
@@ -93,6 +97,7 @@ def _format_operator(line: Line, operator: Operator, outcomes: Mapping[int, Mapp
 
 
 def _format_ranges(ranges: Iterable[Range]) -> list[list[int]]:
+    """Return a row for each range: its number of runs, then the count of each outcome, without zeros at the end."""
     rows = []
     for its in ranges:
         row = [len(its.runs), *count_outcomes(its.outcomes.values())]

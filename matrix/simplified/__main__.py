@@ -29,7 +29,10 @@ UNBOUNDED = 1e9
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure the models, print the table and the summary, and write the result. Return 1 if ours is wrong."""
+    """Measure the models, print the table and the summary, and write the result.
+
+    Return 1 if onnx-compat gives a wrong model, or if no model was chosen, else 0.
+    """
     parser = argparse.ArgumentParser(prog="python -m matrix.simplified", description=__doc__)
     parser.add_argument("--suite", action="append", default=[], help="a suite of the cache; repeatable")
     parser.add_argument("--tool", action="append", default=[], choices=TOOLS, help="only these tools; repeatable")
@@ -55,7 +58,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def choose_cases(suites: list[str] | tuple[str, ...], names: list[str]) -> Iterator[Case]:
-    """Yield the cases of the suites whose model is their own, and that draw no random numbers."""
+    """Yield the cases of the suites that draw no random numbers, and that do not repeat the model of an earlier case.
+
+    `names`: only cases whose id contains one of these texts. [] stands for all.
+    """
     for suite in suites:
         for case in read_index(suite):
             is_named = not names or any(name in case.id for name in names)
@@ -64,9 +70,10 @@ def choose_cases(suites: list[str] | tuple[str, ...], names: list[str]) -> Itera
 
 
 def measure(case: Case, tools: list[str], seconds: float) -> Row:
-    """Return the row of a case: simplify its model with each tool, compare with the source, and time both.
+    """Return the row of a case: simplify its model with each tool, and compare the outputs with those of the source.
 
-    A model that a tool leaves as it is has the latency of the source.
+    Then the source and the simplified models are timed in turns for `seconds`; 0: not at all. A model that a tool
+    leaves as it is has the latency of the source.
     """
     row = Row(case.id, {SOURCE: count_nodes(case.model)})
     feeds: list[Any] = [data.inputs for data in case.data_sets()]

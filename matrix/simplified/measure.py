@@ -47,7 +47,8 @@ def load_session(path: Path, optimised: bool = True) -> Any:
 
 
 def compare_outputs(source: Any, simplified: Any, feeds: Iterable[Mapping[str, Any]]) -> str:
-    """Return "" if two sessions have equal outputs for each feed, else what differs.
+    """Return "" if two sessions have the same inputs and equal outputs for each feed; else the first difference as
+    text.
 
     The names, the order, the dtypes and the shapes of the outputs must be equal, the numbers within the tolerance.
     """
@@ -86,7 +87,7 @@ def is_close(got: Any, wanted: Any) -> bool:
 def measure_latencies(sessions: Mapping[str, Any], feed: Mapping[str, Any], seconds: float) -> dict[str, float]:
     """Return label -> the seconds of the fastest run of each session. The sessions run in turn for `seconds` in total.
 
-    The fastest run is the one that other processes disturb least.
+    Each session runs a few times at least. The fastest run is the one that other processes disturb least.
     """
     fastest = dict.fromkeys(sessions, float("inf"))
     for session in sessions.values():

@@ -28,12 +28,14 @@ class Row:
 
     @property
     def node_ratio(self) -> float | None:
-        """The number of nodes after ours, divided by that of the best simplifier that is right. None without both."""
+        """The number of nodes after ours, divided by the smallest number of a right model of `SIMPLIFIERS`. None
+        without both.
+        """
         best = [self.nodes[tool] for tool in SIMPLIFIERS if tool in self.nodes and tool not in self.wrong]
         return self.nodes[OURS] / max(min(best), 1) if best and OURS in self.nodes else None
 
     def latency_ratio(self, baseline: str) -> float | None:
-        """The latency after ours, divided by that after a tool, or of the source: `baseline`. None without both."""
+        """The latency after ours, divided by the latency of `baseline`: a tool, or `SOURCE`. None without both."""
         return self.latency[OURS] / self.latency[baseline] if {OURS, baseline} <= self.latency.keys() else None
 
 
@@ -60,7 +62,10 @@ def summarise(rows: Sequence[Row]) -> list[str]:
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """Return the lines of a Markdown table: the nodes of each model, and the latencies in ms."""
+    """Return the lines of a Markdown table: for each model and tool the number of nodes and the latency in ms.
+
+    "!" marks a wrong model, "-" a missing one.
+    """
     labels = [SOURCE, *TOOLS]
     lines = ["| model | " + " | ".join(labels) + " |", "|---" * (len(labels) + 1) + "|"]
     for row in rows:

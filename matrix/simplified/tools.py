@@ -22,24 +22,28 @@ SECONDS = 900
 
 
 def _ours(source: str, target: str, growth: float) -> None:
+    """Simplify with this project. `growth`: the factor by which folding may make the model grow."""
     from onnx_compat.simplify import simplify
 
     onnx.save(simplify(onnx.load(source), growth=growth)[0], target)
 
 
 def _onnxsim(source: str, target: str, _: float) -> None:
+    """Simplify with onnxsim."""
     import onnxsim  # type: ignore[import-not-found]
 
     onnx.save(onnxsim.simplify(onnx.load(source))[0], target)
 
 
 def _onnxslim(source: str, target: str, _: float) -> None:
+    """Simplify with onnxslim."""
     import onnxslim  # type: ignore[import-not-found]
 
     onnx.save(onnxslim.slim(onnx.load(source)), target)
 
 
 def _onnxruntime(source: str, target: str, _: float) -> None:
+    """Write the graph that onnxruntime optimises at its level "basic"."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -58,7 +62,11 @@ PEERS = tuple(name for name in TOOLS if name != OURS)
 
 
 def run_tool(tool: str, source: Path, target: Path, growth: float) -> str:
-    """Simplify a model in a process of its own. Return "", or the reason why there is no simplified model."""
+    """Simplify a model in a process of its own, which has `SECONDS` to end.
+
+    Return "", or the reason why there is no simplified model. `growth`: the factor by which onnx-compat may make the
+    file grow.
+    """
     command = [sys.executable, "-m", "matrix.simplified.tools", tool, str(source), str(target), f"--growth={growth}"]
     try:
         done = subprocess.run(
@@ -73,7 +81,7 @@ def run_tool(tool: str, source: Path, target: Path, growth: float) -> str:
 
 
 def main() -> None:
-    """Simplify the model."""
+    """Simplify the model with the tool that the command line names."""
     parser = argparse.ArgumentParser(prog="python -m matrix.simplified.tools", description=__doc__)
     parser.add_argument("tool", choices=TOOLS)
     parser.add_argument("source")

@@ -34,6 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _check(paths: list[str]) -> list[str]:
+    """Return a line for each violation in the tracked Python files among `paths`; in all tracked Python files without
+    `paths`.
+    """
     listed = subprocess.run(["git", "ls-files", "--", *(paths or ["*.py"])], capture_output=True, text=True, check=True)
     checked = [path for path in listed.stdout.split() if path.endswith(".py")]
     sources = [(path, Path(path).read_text(encoding="utf-8")) for path in checked]

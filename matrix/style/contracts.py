@@ -215,6 +215,7 @@ def _own_nodes(function: Function) -> Iterator[ast.AST]:
 
 
 def _parameters(function: Function) -> list[ast.arg]:
+    """Return the parameters of a function, without `*args` and `**kwargs`."""
     return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
 
 

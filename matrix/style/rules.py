@@ -89,6 +89,7 @@ def _bound_name(node: ast.AST) -> str | None:
 
 
 def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the decorators of a function make it a property or the setter of one."""
     names = {getattr(decorator, "id", getattr(decorator, "attr", "")) for decorator in function.decorator_list}
     return bool(names & _PROPERTIES)
 
@@ -134,6 +135,7 @@ def _comments(source: str) -> Iterator[Problem]:
 
 
 def _phrases(text: str, line: int) -> Iterator[Problem]:
+    """Yield a problem at `line` for each banned phrase that a text holds, once for each."""
     for pattern, term in _PHRASES:
         match = pattern.search(text)
         if match:
@@ -152,4 +154,5 @@ def _missing_docstrings(tree: ast.Module) -> Iterator[Problem]:
 
 
 def _line(node: ast.AST) -> int:
+    """Return the line of a syntax node; 1 for a node without one."""
     return int(getattr(node, "lineno", 1))

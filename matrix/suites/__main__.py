@@ -13,7 +13,7 @@ from matrix.suites.wheels import FetchError
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Fetch suites into the cache, or list the cached suites. Return 1 if a release cannot be fetched."""
+    """Fetch suites into the cache, or list the cached suites. Return 1 if a release cannot be fetched, else 0."""
     parser = argparse.ArgumentParser(prog="python -m matrix.suites", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     fetching = commands.add_parser("fetch", help="download onnx wheels and write their cases into the cache")

@@ -30,7 +30,7 @@ RTOL, ATOL = 1e-3, 1e-7
 
 
 class DataSet(NamedTuple):
-    """Inputs of a model and the expected outputs, by name, in the order of the graph."""
+    """A data set of a case: the inputs of the model and the expected outputs, by name, in the order of the graph."""
 
     inputs: Dict[str, Value]
     outputs: Dict[str, Value]
@@ -74,7 +74,7 @@ class Case(NamedTuple):
 
 
 def read_index(suite: str) -> List[Case]:
-    """Return the rows of a suite, the oldest release first. Empty: the suite was never fetched."""
+    """Return the rows of a suite, the oldest release first; an empty list if the suite is not in the cache."""
     path = cache_dir() / suite / "index.json"
     if not path.exists():
         return []
@@ -106,8 +106,10 @@ def write_case(
 ) -> Case:
     """Write the files of a case into the cache, and return its row.
 
-    `known`: content hash -> folder. If it has the content, no file is written and the row names that folder; else the
-    content is added to it. The tag "random" is added for a model that draws random numbers.
+    - sets: the data sets, as pairs (serialised inputs, serialised outputs).
+    - known: content hash -> folder of the cases of the suite so far. If it has the content, no file is written, and the
+      row names that folder. Otherwise the content is added to it.
+    - tags: the tags of the row. The tag "random" is added for a model that draws random numbers.
     """
     digest = _digest(model, sets)
     folder = known.setdefault(digest, "%s/%s/%s" % (suite, release, name))
@@ -131,6 +133,7 @@ def write_case(
 
 
 def _by_release(id: str) -> Tuple[str, List[int], str]:
+    """Return the key that sorts an id by suite, release as numbers, and name."""
     suite, release, name = id.split("/", 2)
     return suite, [int(part) for part in release.split(".") if part.isdigit()], name
 
@@ -150,9 +153,9 @@ def _operators_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
 
 
 def _digest(model: bytes, sets: Sequence[Tuple[Sequence[bytes], Sequence[bytes]]]) -> str:
-    """Return the digest of the content of a case.
+    """Return the digest of the model and the data sets of a case.
 
-    The producer, the IR version and the doc string of the file do not count.
+    The producer, the IR version and the doc string of the model do not count.
     """
     proto = onnx.load_from_string(model)
     for field in ("ir_version", "producer_name", "producer_version", "doc_string"):

@@ -17,9 +17,10 @@ _DRAWING = frozenset(
 
 
 def is_random(model: onnx.ModelProto, inputs: Sequence[bytes]) -> bool:
-    """Whether the model draws random numbers. `inputs`: the serialised inputs of the case.
+    """Whether the model draws random numbers. `inputs`: the serialised inputs of the first data set.
 
-    Dropout draws only in training mode with a ratio above 0. Both are inputs of the case, initializers, or defaults.
+    Dropout draws only in training mode with a ratio above 0. The mode and the ratio are inputs of the case,
+    initializers, or the defaults of the operator.
     """
     values = {tensor.name: tensor for tensor in model.graph.initializer}
     names = [value.name for value in model.graph.input if value.name not in values]

@@ -14,10 +14,11 @@ LIGHT_RANDOM = "light-random"
 
 
 def fetch(suites: Sequence[str], releases: Dict[str, int], say: Callable[[str], None]) -> None:
-    """Write these suites of these releases into the cache. `releases`: release -> its newest opset. `say` prints a line.
+    """Write these suites of these releases into the cache. `say`: a function that prints a line of text.
 
-    The suite `light-random` is generated, for the newest release only. The index of a suite is written after all its
-    cases.
+    `releases`: release -> its newest opset, the oldest release first. The suite `light-random` is generated, for the
+    newest release only. The indexes are written after all cases. Raises FetchError if a release cannot be fetched, or
+    if its newest opset is another.
     """
     newest = list(releases)[-1]
     known = {suite: _Suite(suite) for suite in suites}
@@ -32,7 +33,7 @@ def fetch(suites: Sequence[str], releases: Dict[str, int], say: Callable[[str], 
 
 
 class _Suite:
-    """A suite that is being fetched: its rows so far, and content hash -> folder."""
+    """A suite that is being fetched. `rows`: the rows of its written cases. `folders`: content hash -> folder."""
 
     def __init__(self, suite: str) -> None:
         self.suite = suite
@@ -54,6 +55,7 @@ class _Suite:
 
 
 def _read_cases(data: Files, suite: str) -> Iterator[Recorded]:
+    """Return the cases of a suite in the data of a release; for `light-random`, `light` with random weights."""
     if suite == LIGHT_RANDOM:
         from matrix.suites.randomise import randomise  # needs onnxruntime
 
@@ -62,7 +64,10 @@ def _read_cases(data: Files, suite: str) -> Iterator[Recorded]:
 
 
 def _check_opset(suite: str, release: str, opset: int, cases: List[Case]) -> None:
-    """Raise a FetchError unless the newest opset of the node cases of a release is the one in matrix.toml."""
+    """Raise a FetchError unless the newest opset of the node cases of a release is `opset`, which matrix.toml has.
+
+    Other suites are not checked.
+    """
     newest_opset = max((case.opset.get("", 0) for case in cases), default=0)
     if suite == "node" and newest_opset != opset:
         raise FetchError(

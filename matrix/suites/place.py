@@ -10,7 +10,11 @@ __all__ = ["cache_dir"]
 
 
 def cache_dir() -> Path:
-    """Return the folder of the cache: `ONNX_COMPAT_CACHE`, or else the cache folder of the platform."""
+    """Return the folder of the cache: the environment variable `ONNX_COMPAT_CACHE`, or a default.
+
+    The default is `onnx-compat` in the cache folder of the platform: `%LOCALAPPDATA%` on Windows, `~/Library/Caches` on
+    macOS, else `$XDG_CACHE_HOME` or `~/.cache`.
+    """
     configured = os.environ.get("ONNX_COMPAT_CACHE")
     if configured:
         return Path(configured)

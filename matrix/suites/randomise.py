@@ -26,9 +26,9 @@ _SMALL = 4096
 
 
 def randomise(case: Recorded) -> Recorded:
-    """Return the case with random weights and inputs, and with the outputs of onnxruntime.
+    """Return a case of the suite `light` with random weights and a random input, and with the outputs of onnxruntime.
 
-    `atol` is 1e-4 of the largest output.
+    The `atol` of the new case is 1e-4 of the largest magnitude of an output.
     """
     model = onnx.load_from_string(case.model)
     image = next(value for value in model.graph.input if value.name not in _initializers(model.graph))
@@ -42,7 +42,10 @@ def randomise(case: Recorded) -> Recorded:
 
 
 class _Weights:
-    """Chooses new weights for a model, and changes its graph in place."""
+    """Chooses new weights for one model, and changes its graph in place. `name`: the case; it seeds the weights.
+
+    `kept`: name -> initializer that is not a weight. `making`: the nodes that compute large weights.
+    """
 
     def __init__(self, model: onnx.ModelProto, name: str) -> None:
         self.model, self.graph, self.name = model, model.graph, name
@@ -62,10 +65,9 @@ class _Weights:
         self.making: List[onnx.NodeProto] = []
 
     def settle(self, values: Dict[str, np.ndarray]) -> None:
-        """Run the graph on these inputs, node by node.
+        """Run the graph node by node, choose each weight where it is first used, and write the weights to the graph.
 
-        Choose each weight where it is first used, then write all weights. The values of all tensors are added to
-        `values`.
+        `values`: name -> value of the inputs of the graph. The values of all tensors are added to it.
         """
         values.update(self.kept)
         for node in self.nodes:
@@ -78,6 +80,10 @@ class _Weights:
         self._declare({name: values[name] for name in self.shapes if name in values} | self.kept)
 
     def _weight(self, node: onnx.NodeProto, position: int, name: str, values: Dict[str, np.ndarray]) -> np.ndarray:
+        """Return the new weight `name`, which the input `position` of a node uses. `values`: name -> value so far.
+
+        The mean and variance of a batch normalisation are those of its input. Other weights are random.
+        """
         shape, random = self.shapes[name], _random(self.name + name)
         if node.op_type == "BatchNormalization" and position >= 3:
             activations = values[node.input[0]]
@@ -96,10 +102,10 @@ class _Weights:
         return random.uniform(low, high, shape).astype(np.float32)
 
     def _cut(self, name: str, scale: float) -> np.ndarray:
-        """Return normal random numbers with this standard deviation: a slice of the repeated array, at an offset by the
-        name.
+        """Return the weight `name`: normal random numbers with the standard deviation `scale`.
 
-        For a large weight, also add the nodes that compute it to the graph.
+        They are a slice of the repeated array; its offset depends on the name. For a large weight, the nodes that
+        compute it are added to `making`.
         """
         shape = self.shapes[name]
         size, start = int(np.prod(shape)), zlib.crc32(name.encode()) % _POOL
@@ -126,10 +132,9 @@ class _Weights:
         return np.asarray(np.tile(self.pool, times)[start : start + size] * factor).reshape(shape)
 
     def _declare(self, arrays: Dict[str, np.ndarray]) -> None:
-        """Replace the initializers of the graph by these arrays, and declare them as inputs too, which this IR version
-        requires.
+        """Replace the initializers of the graph by `arrays`, name -> array. An array that a node computes is left out.
 
-        An array that a node computes is left out.
+        The initializers are also declared as inputs, because the IR version of the models requires it.
         """
         generated = {name for node in self.making for name in node.output}
         model_inputs = [value for value in self.graph.input if value.name not in _initializers(self.graph)]
@@ -167,6 +172,7 @@ def _initializers(graph: onnx.GraphProto) -> Dict[str, np.ndarray]:
 
 
 def _random(name: str) -> np.random.RandomState:
+    """Return a random generator whose seed is the CRC of a name."""
     return np.random.RandomState(zlib.crc32(name.encode()))
 
 

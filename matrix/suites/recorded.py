@@ -66,11 +66,15 @@ def _read_light(data: Files) -> Iterator[Recorded]:
 
 
 def _read_numbered(data: Files, pattern: str) -> List[bytes]:
+    """Return the contents of the files `pattern % 0`, `pattern % 1` and so on, up to the first that is absent."""
     return [data[name] for name in takewhile(data.__contains__, (pattern % i for i in count()))]
 
 
 def _make_ramps(graph: onnx.GraphProto) -> List[bytes]:
-    """Return the serialised inputs for which the outputs of a light model were recorded: 0, 1/n, 2/n, … in its shape."""
+    """Return the serialised inputs for which the outputs of a light model were recorded.
+
+    An input of n elements has the elements 0, 1/n, 2/n, … in the order of storage.
+    """
     initializers = {tensor.name for tensor in graph.initializer}
     ramps = []
     for value in graph.input:

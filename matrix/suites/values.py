@@ -22,9 +22,12 @@ Value = Union[np.ndarray, List[Any], Dict[Any, Any], None]
 
 
 class _Small(NamedTuple):
-    """A type that numpy lacks: its name in ml_dtypes, its number of bits, and the numpy dtype that holds its values.
+    """A type that numpy lacks.
 
-    `exponent`, `bias`: the bits and the bias of its exponent; 0 for an integer type.
+    - name: its name in ml_dtypes.
+    - bits: the number of bits of an element.
+    - carrier: the numpy dtype that holds its values.
+    - exponent, bias: the number of bits and the bias of its exponent; 0 for an integer type.
     """
 
     name: str
@@ -61,7 +64,7 @@ _SMALL: Dict[int, _Small] = {
 
 
 def read_value(type_: onnx.TypeProto, data: bytes) -> Value:
-    """Return the value in the bytes of a file. `type_`, from the graph, says which protobuf message the bytes are."""
+    """Return the value of a serialised message. `type_`: its type in the graph, which decides the protobuf class."""
     kind = type_.WhichOneof("value")
     if kind == "sequence_type":
         return _read_sequence(onnx.SequenceProto.FromString(data))
@@ -145,7 +148,7 @@ _VALUES: Dict[str, np.ndarray] = {}
 
 
 def _values(small: _Small) -> np.ndarray:
-    """Return the table of a type: array index = code, element = number. It is computed once."""
+    """Return the array of the numbers of all codes of a type: the index is the code. It is computed once by type."""
     if small.name not in _VALUES:
         numbers = [_number(small, code) for code in range(1 << small.bits)]
         _VALUES[small.name] = np.array(numbers, np.float64).astype(small.carrier)
@@ -153,6 +156,7 @@ def _values(small: _Small) -> np.ndarray:
 
 
 def _number(small: _Small, code: int) -> float:
+    """Return the number that a code of a type stands for, also NaN or an infinity."""
     if not small.exponent:
         negative = small.name.startswith("int") and code >> (small.bits - 1)
         return code - (1 << small.bits) if negative else code
@@ -174,6 +178,7 @@ def _number(small: _Small, code: int) -> float:
 
 
 def _ml_dtype(name: str) -> Optional[Any]:
+    """Return the dtype of this name in ml_dtypes. None if ml_dtypes is not installed or lacks it."""
     try:
         scalar_type = getattr(importlib.import_module("ml_dtypes"), name, None)
     except ImportError:

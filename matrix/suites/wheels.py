@@ -38,7 +38,10 @@ class FetchError(Exception):
 
 
 def fetch_data(releases: Sequence[str]) -> Iterator[Tuple[str, Files]]:
-    """Yield (release, its files) for each release, in this order. Later releases are downloaded at the same time."""
+    """Yield (release, its files of test data) for each release, in this order. Four releases are downloaded at a time.
+
+    Raises FetchError for a release that cannot be downloaded or installed.
+    """
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
             yield from zip(releases, pool.map(lambda release: _fetch_data(release, Path(folder, release)), releases))
@@ -48,6 +51,10 @@ def fetch_data(releases: Sequence[str]) -> Iterator[Tuple[str, Files]]:
 
 
 def _fetch_data(release: str, folder: Path) -> Files:
+    """Download a release into a new folder, and return its files of test data.
+
+    If the wheel has no node cases, `_load_data` makes them.
+    """
     folder.mkdir()
     data: Files = _Wheel(_download(release, folder))
     if not any(name.startswith("node/") for name in data):
@@ -56,9 +63,9 @@ def _fetch_data(release: str, folder: Path) -> Files:
 
 
 class _Wheel(Mapping[str, bytes]):
-    """The files of test data in a wheel, as a mapping path -> content. They are read without unpacking the wheel.
+    """The files of test data in a wheel, as a mapping path -> content. A file is read when it is looked up.
 
-    To unpack it would take longer than every other step.
+    The wheel is not unpacked, because this would take longer than every other step.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,6 +98,10 @@ def _load_data(release: str, folder: Path) -> Files:
 
 
 def _download(release: str, folder: Path) -> Path:
+    """Download a wheel of a release into the folder, and return its path.
+
+    Raises FetchError, with the first message of pip, if the release has a wheel for none of `_PYTHONS`.
+    """
     messages: List[str] = []
     for python in _PYTHONS:
         try:
@@ -111,6 +122,7 @@ def _download_command(release: str, python: str, folder: Path) -> List[str]:
 
 
 def _run(command: List[str], release: str) -> None:
+    """Run a command. Raises FetchError, with the release and the output of the command, if it fails."""
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:
         raise FetchError(f"onnx {release}: {process.stderr.strip() or process.stdout.strip()}")

@@ -16,7 +16,10 @@ _RELEASE = "generated"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Export the networks. Return 1 if an export failed."""
+    """Export the networks into the cache. Return 1 if an export failed, else 0.
+
+    Without `--keep-going`, the error of the first failed export is raised.
+    """
     parser = argparse.ArgumentParser(prog="python -m matrix.zoo", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     generating = commands.add_parser("generate", help="export the models into the cache")
@@ -33,6 +36,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 def _generate(model: Model, keep_going: bool) -> int:
+    """Write all exports of a network into the cache. Return the number of failed exports.
+
+    Unless `keep_going`, the error of the first failed export is raised, and the index is not written.
+    """
     suite = "zoo-full" if model.full else "zoo"
     known: Dict[str, str] = {row.hash: row.folder for row in read_index(suite) if not row.name.startswith(model.name)}
     calibration = {name: max(8, values[0]) if name == "batch" else values[0] for name, values in model.sizes.items()}

@@ -18,7 +18,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Input:
-    """An input tensor: normal random floats, or random integers below `below`.
+    """An input of a network: normal random floats, or random integers from 0 to `below` - 1 if `below` is not 0.
 
     Each size in `shape` is a number, the name of a size (`batch`), or a multiple of a named size (`length*8`).
     """
@@ -27,7 +27,7 @@ class Input:
     below: int = 0
 
     def make(self, sizes: Sizes, generator: torch.Generator) -> Tensor:
-        """Return random values. `sizes`: name of a size -> number."""
+        """Return a tensor of random values. `sizes`: name of a size -> number."""
         shape = [_size(dim, sizes) for dim in self.shape]
         if self.below:
             return torch.randint(0, self.below, shape, generator=generator)
@@ -40,7 +40,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Model:
-    """A network of the zoo: its construction, its inputs and the names of its outputs."""
+    """A network of the zoo: a function that builds it, its inputs by name, and the names of its outputs.
+
+    - old_opset: the opset of its export by the script exporter with fixed sizes.
+    - full: whether it is a large network, which the suite `zoo-full` has.
+    """
 
     name: str
     build: Callable[[], nn.Module]
@@ -58,7 +62,10 @@ class Model:
         return {name: values[0] for name, values in self.sizes.items()}
 
     def grid(self, closed: Sequence[str] = ()) -> List[Sizes]:
-        """Return every combination of sizes. A size in `closed` has only its first number."""
+        """Return every combination of numbers for the sizes: name of a size -> number. `closed`: names of sizes.
+
+        A size in `closed` has only its first number.
+        """
         choices = [values[:1] if name in closed else values for name, values in self.sizes.items()]
         return [dict(zip(self.sizes, values)) for values in product(*choices)]
 
@@ -69,6 +76,7 @@ class Model:
 
 
 def _size(dim: object, sizes: Sizes) -> int:
+    """Return the number for an element of `Input.shape`: a number, a name or a multiple. `sizes`: name -> number."""
     name, _, factor = str(dim).partition("*")
     return (sizes[name] if name in sizes else int(name)) * int(factor or 1)
 

@@ -12,15 +12,17 @@ _Norms = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 def seed(text: str) -> torch.Generator:
-    """Return a random generator that is seeded by a text. A new network in the catalog then changes no other network."""
+    """Return a random generator whose seed is computed from a text, such as the name of a network.
+
+    So a new network in the catalog changes no other network.
+    """
     return torch.Generator().manual_seed(zlib.crc32(text.encode()))
 
 
 def build_conditioned(name: str, build: Callable[[], nn.Module], sample: Mapping[str, Tensor]) -> nn.Module:
-    """Build the network with seeded random weights, fit its batch normalisation to the sample, and return it in eval
-    mode.
+    """Build a network with random weights, fit its batch normalisation to a sample, and return it in eval mode.
 
-    `name`: the seed is its CRC. The global generator of torch is seeded with it.
+    The CRC of `name` seeds the weights and the global generator of torch. `sample`: the inputs of the network by name.
     """
     torch.manual_seed(zlib.crc32(name.encode()))
     network = build()

@@ -35,7 +35,10 @@ class Disagreement(Exception):
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to export. `exporter`: "script" or "dynamo" (torch.export). `dynamic`: whether named sizes stay symbolic."""
+    """A way to export a network: the exporter, "script" or "dynamo" (torch.export), and the opset.
+
+    `dynamic`: whether named sizes stay symbolic.
+    """
 
     exporter: str
     dynamic: bool
@@ -97,10 +100,10 @@ def export(model: Model, network: nn.Module, variant: Variant) -> bytes:
 
 
 def record(model: Model, network: nn.Module, variant: Variant, content: bytes) -> List[Tuple[List[bytes], List[bytes]]]:
-    """Return data sets (serialised inputs, serialised outputs): one for each combination of sizes that the variant
-    accepts.
+    """Run an exported file in onnxruntime, and return its data sets: pairs (serialised inputs, serialised outputs).
 
-    A variant with fixed sizes gets two. Raise Disagreement if the outputs of PyTorch differ from those of onnxruntime.
+    A dynamic variant has a data set for each combination of sizes that it accepts, a fixed variant has two. Raises
+    Disagreement if the outputs of PyTorch differ from those of onnxruntime. `content`: the bytes of the file.
     """
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     if variant.dynamic:
@@ -114,6 +117,7 @@ def record(model: Model, network: nn.Module, variant: Variant, content: bytes) -
 def _run(
     session: onnxruntime.InferenceSession, network: nn.Module, sample: Mapping[str, Tensor]
 ) -> Tuple[List[bytes], List[bytes]]:
+    """Return the data set of a sample, with the outputs of onnxruntime. Raises Disagreement if PyTorch has others."""
     feeds = {name: value.numpy() for name, value in sample.items()}
     outputs = session.run(None, feeds)
     with torch.no_grad():
@@ -125,7 +129,7 @@ def _run(
 
 
 def _input_axes(model: Model) -> Dict[str, Dict[int, str]]:
-    """Return input -> axis -> name, for the script exporter.
+    """Return input -> axis -> name of its size, for the symbolic axes; an argument of the script exporter.
 
     A multiple of a named size needs a name of its own, such as `length_times_8`.
     """
@@ -136,9 +140,9 @@ def _input_axes(model: Model) -> Dict[str, Dict[int, str]]:
 
 
 def _output_axes(model: Model, network: nn.Module) -> Dict[str, Dict[int, str]]:
-    """Return output -> axis -> name, for axes whose size varies.
+    """Return output -> axis -> name of its size, for the axes whose size varies with the sizes of the inputs.
 
-    Otherwise the script exporter writes the sizes that it traced.
+    Without these names, the script exporter writes the sizes that it traced.
     """
     with torch.no_grad():
         shapes = [[list(y.shape) for y in _as_list(network(**model.sample(sizes)))] for sizes in model.grid()]

@@ -15,8 +15,9 @@ Activation = Callable[[], nn.Module]
 def conv(
     inputs: int, outputs: int, kernel: int = 3, stride: int = 1, groups: int = 1, act: Optional[Activation] = nn.ReLU
 ) -> nn.Sequential:
-    """Return a layer: convolution with padding kernel // 2 and no bias, batch normalisation, and the activation `act`
-    (None: none).
+    """Return a 2-D convolution with padding kernel // 2 and no bias, then batch normalisation and the activation `act`.
+
+    `act` None: no activation. `inputs`, `outputs`: the numbers of channels.
     """
     parts = [
         nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
@@ -26,7 +27,10 @@ def conv(
 
 
 class SqueezeExcite(nn.Module):
-    """Squeeze-and-excitation: scale each channel by a weight that two 1x1 convolutions compute from the channel means."""
+    """Squeeze-and-excitation: scale each channel by a weight that two 1x1 convolutions compute from the channel means.
+
+    `squeezed`, `act`: the number of channels and the activation between the convolutions. `gate`: the last activation.
+    """
 
     def __init__(self, channels: int, squeezed: int, act: Activation, gate: Activation) -> None:
         super().__init__()
@@ -39,7 +43,11 @@ class SqueezeExcite(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention. `mask` is added to the scores. With `causal`, PyTorch's fused attention masks instead."""
+    """Multi-head self-attention over [batch, length, width].
+
+    `forward` adds `mask`, if it is given, to the scores. With `causal`, PyTorch's fused attention masks later positions
+    instead, and `mask` is ignored.
+    """
 
     def __init__(self, width: int, heads: int, causal: bool) -> None:
         super().__init__()
@@ -62,7 +70,9 @@ class SelfAttention(nn.Module):
 class TransformerBlock(nn.Module):
     """Transformer block: self-attention and a feed-forward part, each with a residual.
 
-    Layer normalisation comes before each part (`pre`) or after each residual sum.
+    - causal: whether a position attends only to itself and to earlier positions.
+    - pre: whether layer normalisation comes before each part; else it comes after each residual sum.
+    - gelu: the form of GELU, "none" (exact) or "tanh".
     """
 
     def __init__(self, width: int, heads: int, *, causal: bool = False, pre: bool = True, gelu: str = "none") -> None:

@@ -12,9 +12,10 @@ from matrix.zoo.layers import TransformerBlock
 
 
 class Recurrent(nn.Module):
-    """A recurrent layer (RNN, GRU, LSTM) and a linear layer on its output. Also returns the last states.
+    """A recurrent layer (RNN, GRU, LSTM), and a linear layer with `classes` outputs on each of its outputs.
 
-    With `h` (and `c` for LSTM), the layer starts from these states.
+    `forward` starts from the states `h` and, for LSTM, `c`, if they are given. It returns the outputs of the linear
+    layer, then the last states of `layer`.
     """
 
     def __init__(self, layer: nn.RNNBase, classes: int) -> None:
@@ -29,8 +30,10 @@ class Recurrent(nn.Module):
 
 
 class Bert(nn.Module):
-    """BERT: token, position and segment embeddings, a padding mask, blocks with normalisation after each part, and a
-    pooled token.
+    """BERT: token, position and segment embeddings, and transformer blocks with normalisation after each part.
+
+    `longest`: the largest number of tokens. `mask` is 1 for tokens and 0 for padding. `forward` returns the features of
+    all tokens, and a linear layer with tanh on those of the first token.
     """
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:
@@ -52,9 +55,9 @@ class Bert(nn.Module):
 
 
 class Gpt(nn.Module):
-    """GPT: causal transformer blocks over tokens. The output layer uses the weight of the token embedding.
+    """GPT: causal transformer blocks over at most `longest` tokens. `forward` returns the logits of each token.
 
-    The logits are divided by the square root of the width.
+    The output layer uses the weight of the token embedding; its results are divided by the square root of `width`.
     """
 
     def __init__(self, vocabulary: int, longest: int, width: int, depth: int, heads: int) -> None:

@@ -44,7 +44,10 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """ResNet of Basic or Bottleneck blocks. `depths`: the number of blocks in each stage."""
+    """ResNet of Basic or Bottleneck blocks, with `classes` outputs.
+
+    `depths`: the number of blocks in each stage. `width`: the width of the first stage; each later stage doubles it.
+    """
 
     def __init__(
         self, block: Union[Type[Basic], Type[Bottleneck]], depths: Sequence[int], width: int, classes: int
@@ -64,7 +67,10 @@ class ResNet(nn.Module):
 
 
 class Stage(NamedTuple):
-    """A stage of MobileNet or EfficientNet: `depth` inverted residual blocks. `expand`: factor of the hidden channels."""
+    """A stage of MobileNet or EfficientNet: `depth` inverted residual blocks with `outputs` channels.
+
+    `expand`: the hidden channels, as a multiple of the input channels. `stride`: the stride of the first block.
+    """
 
     expand: float
     outputs: int
@@ -77,8 +83,10 @@ class Stage(NamedTuple):
 
 
 class InvertedResidual(nn.Module):
-    """Inverted residual block: 1x1 expansion, depthwise convolution, 1x1 projection, and a residual if the shapes are
-    equal.
+    """Inverted residual block: 1x1 expansion, depthwise convolution, squeeze-and-excitation, and 1x1 projection.
+
+    The expansion is left out if it adds no channels, squeeze-and-excitation if `stage.squeeze` is 0. `gate`: the last
+    activation of squeeze-and-excitation. The block has a residual if the shapes of its input and output are equal.
     """
 
     def __init__(self, inputs: int, stage: Stage, stride: int, gate: Activation) -> None:
@@ -97,7 +105,10 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNet(nn.Module):
-    """MobileNet v2, MobileNet v3 or EfficientNet: a first convolution, stages of inverted residuals, and a classifier."""
+    """MobileNet v2, MobileNet v3 or EfficientNet: a first convolution, stages of inverted residuals, and a classifier.
+
+    `stem`, `head`: the channels of the first and of the last convolution. `gate`: see `InvertedResidual`.
+    """
 
     def __init__(self, stem: int, stages: Sequence[Stage], head: int, classes: int, gate: Activation = nn.Sigmoid):
         super().__init__()
@@ -117,8 +128,9 @@ class MobileNet(nn.Module):
 class UNet(nn.Module):
     """U-Net: an encoder and a decoder with skip connections.
 
-    `up` selects how the decoder enlarges an image: `bilinear` (to the size of the skip), `nearest` (by 2) or
-    `transpose`.
+    - widths: the channels of each level, from the full size to the smallest.
+    - up: how the decoder enlarges an image: `bilinear` (to the size of the skip), `nearest` (by 2) or `transpose` (by a
+      transposed convolution).
     """
 
     def __init__(self, widths: Sequence[int], up: str, classes: int = 2) -> None:
@@ -133,12 +145,15 @@ class UNet(nn.Module):
 
     @staticmethod
     def _double(inputs: int, outputs: int) -> nn.Sequential:
+        """Return two 3x3 convolutions (see `conv`)."""
         return nn.Sequential(conv(inputs, outputs), conv(outputs, outputs))
 
     def _rise(self, inputs: int, outputs: int) -> nn.Module:
+        """Return the layer of the decoder that changes the channels; with `transpose`, it also enlarges the image."""
         return nn.ConvTranspose2d(inputs, outputs, 2, 2) if self.up == "transpose" else conv(inputs, outputs, 1)
 
     def _larger(self, x: Tensor, skip: Tensor) -> Tensor:
+        """Return the image, enlarged by interpolation; with `transpose`, the image itself, which is large already."""
         if self.up == "bilinear":
             return functional.interpolate(x, size=skip.shape[2:], mode="bilinear", align_corners=False)
         return functional.interpolate(x, scale_factor=2.0, mode="nearest") if self.up == "nearest" else x
@@ -191,7 +206,10 @@ class GroupedNet(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Vision transformer (ViT): transformer blocks over image patches and a class token."""
+    """Vision transformer (ViT): transformer blocks over image patches and a class token.
+
+    `image`, `patch`: the height and width, in pixels, of the image and of a patch.
+    """
 
     def __init__(self, image: int, patch: int, width: int, depth: int, heads: int, classes: int) -> None:
         super().__init__()
@@ -211,7 +229,8 @@ class VisionTransformer(nn.Module):
 def _make_stages(rows: Sequence[Tuple[float, ...]], share: float, act: Optional[Activation] = None) -> List[Stage]:
     """Return the stages for rows of (expand, outputs, depth, stride, kernel, squeeze).
 
-    `share` scales channels and depths. `act`: the activation; None: ReLU6.
+    `share`: a factor of the channels; the depths are scaled by twice `share`, at most by 1. `act`: the activation;
+    None: ReLU6.
     """
     stages = []
     for expand, outputs, depth, stride, kernel, squeeze in rows:

@@ -47,7 +47,8 @@ def support(
     """List the nodes of MODEL, how a shim does each of them, and the ops of the file that convert would write.
 
     native: a method of the shim does the whole operator. composed: primitives of the shim do it. fallback: it runs
-    outside the framework. unsupported: it cannot run.
+    outside the framework, in onnxruntime or numpy; an old onnxruntime gets it in other operators. unsupported: it
+    cannot run.
 
     The file is built as convert builds it, but not written. A last line for each format of the shim says whether
     convert writes a file, writes a bundle with --allow-fallback, or refuses the model. The options are those of

@@ -230,6 +230,12 @@ class PartitionedPlan:
         return reasons
 
     @property
+    def fallback_runtimes(self) -> Dict[str, str]:
+        """Node name -> the runtime of the fallback that runs the node, for the parts that are prepared."""
+        runnables = [runnable for runnable in self._runnables if runnable is not None]
+        return {name: runtime for runnable in runnables for name, runtime in runnable.fallback_runtimes.items()}
+
+    @property
     def traces(self) -> int:
         return sum(runnable.traces for runnable in self._runnables if runnable is not None)
 

@@ -301,6 +301,7 @@ class CompiledPlan:
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
+    fallback_runtimes: Mapping[str, str] = {}
 
     def __init__(self, traced: TracedModel, compiled: Optional[Compiled], fixed: Specialisation) -> None:
         self.traced = traced
@@ -338,6 +339,7 @@ class ImmediatePlan:
 
     fallbacks: Sequence[str] = ()
     reasons: Mapping[str, OnnxCompatError] = {}
+    fallback_runtimes: Mapping[str, str] = {}
     native = None
     traces = 0
 

@@ -25,11 +25,11 @@ def prepare(
 
     Args:
         model: A path, bytes, a ModelProto or a Model.
-        shim: The name of the shim: "tf2", "tf1", "keras", "tflite" or "reference". None: the shim that the variable
-            ONNX_COMPAT_SHIM names, else that of an imported framework, else the first that works.
+        shim: The name of the shim: "tf2", "tf1", "keras", "tflite", "onnx" or "reference". None: the shim that the
+            variable ONNX_COMPAT_SHIM names, else that of an imported framework, else the first that works.
         device: The device of the framework: "cpu", "gpu", "cuda:1". None lets the framework choose.
         natives: Whether methods of the shim for whole operators are used; False uses composed meanings only.
-        fallback: Whether nodes that the shim cannot do may run outside the framework.
+        fallback: Whether nodes that the shim cannot do may run outside the framework: in onnxruntime or the reference.
 
     Returns:
         The prepared model.

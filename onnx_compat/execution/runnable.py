@@ -11,6 +11,7 @@ import threading
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from onnx_compat.boundary import typed_errors
+from onnx_compat.discovery.selection import ONNX, REFERENCE
 from onnx_compat.errors import NeedsKnownError, OnnxCompatError, UnsupportedError
 from onnx_compat.execution import declarations
 from onnx_compat.execution.fallback import PartRunner, fallback_runnable
@@ -56,7 +57,14 @@ class Runnable:
         (1, [])
     """
 
-    def __init__(self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool) -> None:
+    def __init__(
+        self, model: Model, shim: Shim, device: Optional[str], natives: bool, fallback: bool, trusted: bool = True
+    ) -> None:
+        """Prepare the model ahead, if its declarations allow it. Raises as `prepare` does.
+
+        - natives, fallback: as for `prepare`.
+        - trusted: whether onnxruntime may run parts of the fallback in this process at once.
+        """
         self._guard = ForkGuard(shim)
         self.model = model
         #: The device as the shim names it. None: the framework chooses. The fallback runs on the CPU.
@@ -70,6 +78,7 @@ class Runnable:
             frozenset()
         )  # the inputs whose shapes they are specialised on if they are empty
         self._plans = PlanCache()
+        self._trusted = trusted
         self._has_failed = False  # a plan failed in a run, although the model could be traced
         self._latest: Optional[Plan] = None  # the plan whose object `native` returns; no run reads it
         self._planning = threading.RLock()
@@ -107,6 +116,19 @@ class Runnable:
     def reasons(self) -> Dict[str, OnnxCompatError]:
         """Node name -> the error for which the node runs outside of the framework, in the plans that are kept."""
         return {name: error for plan in list(self._plans.values()) for name, error in plan.reasons.items()}
+
+    @property
+    def fallback_runtimes(self) -> Dict[str, str]:
+        """Node name -> what ran the node outside of the framework last, or will run it, in the plans that are kept.
+
+        - "onnxruntime": onnxruntime, with the node as it is.
+        - "onnx": onnxruntime, with the node as the shim `onnx` writes it for the installed onnxruntime.
+        - "reference": the reference.
+
+        A node has an entry once its types are known: after the first run.
+        """
+        plans = list(self._plans.values())
+        return {name: runtime for plan in plans for name, runtime in plan.fallback_runtimes.items()}
 
     @property
     def traces(self) -> int:
@@ -384,5 +406,6 @@ class Runnable:
     def _prepare_part(self, model: Model, fallback: bool) -> PartRunner:
         """Return an object that runs the model of a part: in the fallback if `fallback`, else on the shim."""
         if fallback:
-            return fallback_runnable(model, trusted=not self._has_failed)
-        return Runnable(model, self._shim, self.device, self._natives, self._fallback)
+            trusted = self._trusted and not self._has_failed
+            return fallback_runnable(model, trusted, respells=self.shim not in (ONNX, REFERENCE))
+        return Runnable(model, self._shim, self.device, self._natives, self._fallback, self._trusted)

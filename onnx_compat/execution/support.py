@@ -47,7 +47,8 @@ class NodeSupport(NamedTuple):
         operator: The name of its operator.
         opset: The version of the operator set.
         status: "native", "composed", "fallback" or "unsupported". "composed" includes nodes that could not be examined,
-            and nodes that are prepared again for each value that they need.
+            and nodes that are prepared again for each value that they need. "fallback" is onnxruntime or the reference;
+            `Runnable.fallback_runtimes` says which of them ran the node.
         reason: Why the shim cannot do the node, or how it does the node.
         ops: The ops of the file that compute the node's results: ("CONV_2D",), ("keras.layers.Conv2D",). A node that is
             fused into another has the ops of the other. Empty without a format, and for a node without ops.

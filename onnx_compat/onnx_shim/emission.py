@@ -130,7 +130,7 @@ def write_values(
         for names, values in ((input_names, inputs), (output_names, results))
     ]
     graph = Graph("graph", ports[0], ports[1], fragment.nodes, fragment.initializers)
-    return to_proto(Model(graph, fragment.opsets, 0))
+    return _proto_for(emitter.offer, Model(graph, fragment.opsets, 0))
 
 
 def write_program(
@@ -144,8 +144,8 @@ def write_program(
     """Return a program as an onnx.ModelProto. The program was recorded with an `OnnxEmitter`.
 
     - opset: the version of ai.onnx. `offer` replaces it: a target that has only some operators of its operator set.
-    - ir_version: the version of the file format; by default the oldest that the operator sets and dtypes need.
-      Before version 4, each initializer is an input too.
+    - ir_version: the version of the file format; by default the oldest that the operator sets and dtypes need, or the
+      newest that the target reads if that is older. Before version 4, each initializer is an input too.
     - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
     - entropy_name: the name of another input, the last one, if random numbers are computed: see `emit_fragment`.
 
@@ -163,8 +163,19 @@ def write_program(
     if entropy_name and any(entropy_name in node.inputs for node in _all_nodes(fragment.nodes)):
         ports[0].append(ValueInfo(entropy_name, TensorType(dtypes.int64, ())))
     graph = Graph(program.name or "graph", ports[0], ports[1], fragment.nodes, fragment.initializers)
-    proto = to_proto(Model(graph, fragment.opsets, 0))
+    proto = _proto_for(offer, Model(graph, fragment.opsets, 0))
     return proto if ir_version is None else _with_ir_version(proto, ir_version)
+
+
+def _proto_for(offer: Offer, model: Model) -> ModelProto:
+    """Return a model as an onnx.ModelProto of an IR version that the target reads.
+
+    A runtime that has the kernels of an operator set may read older IR versions only. Its trials decide what works.
+    """
+    proto = to_proto(model)
+    if offer.newest_ir_version is not None:
+        proto.ir_version = min(proto.ir_version, offer.newest_ir_version)
+    return proto
 
 
 def _type(port: Port, carriers: bool) -> TensorType:

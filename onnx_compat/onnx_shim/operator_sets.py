@@ -18,9 +18,12 @@ class OperatorOffer:
     """The abilities of a target: the operators of an operator set, with their dtypes.
 
     opsets: domain -> version, of ai.onnx ("") and of any other domain that the target has.
+    newest_ir_version: the newest IR version that the target reads; None: it reads every version.
     """
 
-    def __init__(self, opset: int, opsets: Optional[Mapping[str, int]] = None) -> None:
+    def __init__(
+        self, opset: int, opsets: Optional[Mapping[str, int]] = None, newest_ir_version: Optional[int] = None
+    ) -> None:
         """Raises UnsupportedError for an operator set below the oldest, or newer than the installed onnx knows."""
         newest = newest_opset()
         if not OLDEST <= opset <= newest:
@@ -29,6 +32,7 @@ class OperatorOffer:
                 hint="choose an opset from %d to %d; a later onnx knows newer ones" % (OLDEST, newest),
             )
         self.opsets: Dict[str, int] = {"": opset, **(opsets or {})}
+        self.newest_ir_version = newest_ir_version
 
     @property
     def opset(self) -> int:

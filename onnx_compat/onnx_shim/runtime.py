@@ -1,11 +1,10 @@
-"""Probe the installed onnxruntime: the newest operator set, the kernels by dtype, and its quirks.
+"""Probe the installed onnxruntime: the newest operator set and IR version, the kernels by dtype, and its quirks.
 
 Nothing is concluded from its version. Each question is answered by a trial: a session of a graph with one node, which
 takes a tenth of a millisecond. The answers are kept for the life of the process.
 """
 
-import threading
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.graph import Graph, GraphNode, Model, ValueInfo
 from onnx_compat.model.initializer import Constant
 from onnx_compat.model.types import TensorType
-from onnx_compat.model.versions import NEWEST
+from onnx_compat.model.versions import NEWEST, NEWEST_IR
 from onnx_compat.model.write import to_proto
 from onnx_compat.onnx_shim.behaviours import BEHAVIOURS, Example
 from onnx_compat.onnx_shim.emission import write_values
@@ -21,28 +20,31 @@ from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Scope, Value
 from onnx_compat.onnx_shim.operator_sets import OLDEST, Offer
 from onnx_compat.onnx_shim.signatures import newest_opset
+from onnx_compat.shim.forks import keep_after_fork
 
-__all__ = ["RuntimeOffer", "open_session", "runtime_offer"]
+__all__ = ["RuntimeOffer", "newest_ir_version", "open_session", "runtime_offer"]
 
 #: The optional module `onnxruntime` has no types.
 Session = Any
 
 Dtypes = Sequence[Optional[DType]]
 
-#: Operators that every release of onnx gives a new version: an operator set without kernels for them is of no use.
 #: The beginning of a behaviour that is about a rounding by casts.
 _ROUNDING = "Cast to "
+#: Operators that every release of onnx gives a new version: an operator set without kernels for them is of no use.
 _COMMON = ("Identity", "Reshape", "Transpose", "Shape", "Cast")
 
 
 def open_session(
     content: bytes,
-    providers: Sequence[Any] = ("CPUExecutionProvider",),
+    providers: Sequence[str] = ("CPUExecutionProvider",),
     is_trial: bool = False,
     optimised: bool = True,
 ) -> Session:
     """Return an InferenceSession that logs nothing. Errors of onnxruntime pass.
 
+    - providers: the names of execution providers. RuntimeError is raised for one that the session cannot use:
+      onnxruntime itself would use the CPU.
     - is_trial: whether onnxruntime neither optimises the model nor starts threads.
     - optimised: whether it optimises the model otherwise.
     """
@@ -54,7 +56,12 @@ def open_session(
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if is_trial:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(content, options, providers=list(providers))
+    session = onnxruntime.InferenceSession(content, options, providers=list(providers), enable_fallback=0)
+    keep_after_fork(session)
+    for provider in providers:
+        if provider not in session.get_providers():
+            raise RuntimeError("onnxruntime cannot use %s on this machine" % provider)
+    return session
 
 
 def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[str, int]) -> bool:
@@ -63,9 +70,10 @@ def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[
         [ValueInfo(name, None if dtype is None else TensorType(dtype)) for name, dtype in zip(names, dtypes) if name]
         for names, dtypes in ((node.inputs, inputs), (node.outputs, outputs))
     ]
-    graph = Graph("trial", ports[0], ports[1], [node])
+    proto = to_proto(Model(Graph("trial", ports[0], ports[1], [node]), opsets, 0))
+    proto.ir_version = min(proto.ir_version, newest_ir_version())
     try:
-        open_session(to_proto(Model(graph, opsets, 0)).SerializeToString(), is_trial=True)
+        open_session(proto.SerializeToString(), is_trial=True)
     except Exception:  # noqa: BLE001 (its errors have no common base)
         return False
     return True
@@ -77,10 +85,10 @@ class RuntimeOffer(Offer):
     origin_text = " in the installed onnxruntime"
 
     def __init__(self, opset: int) -> None:
-        super().__init__(opset)
+        super().__init__(opset, newest_ir_version=newest_ir_version())
+        # Without a lock, which a forked process could inherit locked: two threads may ask the same question.
         self._kernels: Dict[Any, bool] = {}
         self._behaviours: Dict[str, bool] = {}
-        self._lock = threading.Lock()
 
     def has(
         self,
@@ -100,10 +108,9 @@ class RuntimeOffer(Offer):
         if any(isinstance(value, (Scope, Graph)) for value in attributes.values()):
             return True  # If, Loop and Scan, which take every dtype
         key = (domain, operator, _names(inputs), _names(outputs), _summary(attributes))
-        with self._lock:
-            if key not in self._kernels:
-                self._kernels[key] = self._try(operator, inputs, outputs, attributes, domain)
-            return self._kernels[key]
+        if key not in self._kernels:
+            self._kernels[key] = self._try(operator, inputs, outputs, attributes, domain)
+        return self._kernels[key]
 
     def has_call(
         self,
@@ -120,11 +127,10 @@ class RuntimeOffer(Offer):
         if not super().has_call(operator, inputs, outputs, attributes, domain):
             return False
         key = (domain, operator, _names(inputs), outputs, _summary(attributes or {}))
-        with self._lock:
-            if key not in self._kernels:
-                unknown = [None] * outputs
-                self._kernels[key] = self._try(operator, inputs, unknown, attributes or {}, domain)
-            return self._kernels[key]
+        if key not in self._kernels:
+            unknown = [None] * outputs
+            self._kernels[key] = self._try(operator, inputs, unknown, attributes or {}, domain)
+        return self._kernels[key]
 
     def _try(self, operator: str, inputs: Dtypes, outputs: Dtypes, attributes: Mapping[str, Any], domain: str) -> bool:
         names = ["i%d" % k if dtype is not None else "" for k, dtype in enumerate(inputs)]
@@ -140,22 +146,20 @@ class RuntimeOffer(Offer):
         is_rounding = behaviour.startswith(_ROUNDING)
         if behaviour not in BEHAVIOURS and not is_rounding:
             return True
-        with self._lock:
-            if behaviour not in self._behaviours:
-                shown = (
-                    _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), self.opset)
-                    if is_rounding
-                    else _shows(BEHAVIOURS[behaviour], self.opset)
-                )
-                self._behaviours[behaviour] = shown
-            return self._behaviours[behaviour]
+        if behaviour not in self._behaviours:
+            emitter = OnnxEmitter(Offer(self.opset, newest_ir_version=self.newest_ir_version))
+            self._behaviours[behaviour] = (
+                _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), emitter)
+                if is_rounding
+                else _shows(BEHAVIOURS[behaviour], emitter)
+            )
+        return self._behaviours[behaviour]
 
 
-def _keeps_casts(dtype: DType, opset: int) -> bool:
+def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
     """Whether onnxruntime rounds by a cast to a small float and back. Its optimiser may remove both casts."""
     assert dtype.format is not None
     float32 = DType.of("float32")
-    emitter = OnnxEmitter(Offer(opset))
     x = Value(float32, (3,))
     flags = {"saturate": 0} if dtype.bits == 8 else {}
     back = emitter.convert(emitter.convert(x, dtype, **flags), float32)
@@ -165,15 +169,14 @@ def _keeps_casts(dtype: DType, opset: int) -> bool:
         (result,) = open_session(content).run(["y"], {"x": array})
     except Exception:  # noqa: BLE001 (its errors have no common base)
         return False
-    return bool(np.array_equal(result, dtype.round(array, saturate=False), equal_nan=True))
+    return _agree(result, dtype.round(array, saturate=False))
 
 
-def _shows(example: Example, opset: int) -> bool:
+def _shows(example: Example, emitter: OnnxEmitter) -> bool:
     """Whether onnxruntime gives the expected result of an example. An error counts as another result.
 
     True if the operator set lacks the operator, or has no form for the example.
     """
-    emitter = OnnxEmitter(Offer(opset))
     arrays = [(array, DType.of(array)) for array in example.inputs]
     values = [
         emitter.constant(array, kind)
@@ -193,9 +196,15 @@ def _shows(example: Example, opset: int) -> bool:
         (result,) = open_session(proto.SerializeToString(), is_trial=True).run(["o"], fed)
     except Exception:  # noqa: BLE001 (its errors have no common base)
         return False
-    if dtype.kind != "f":
-        return bool(np.array_equal(result, example.expected))
-    return bool(np.array_equal(result, example.expected, equal_nan=True))
+    return _agree(result, example.expected)
+
+
+def _agree(result: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether two arrays have equal elements, with NaN equal to NaN. `np.array_equal` cannot say so before numpy 1.19."""
+    if np.shape(result) != expected.shape:
+        return False
+    is_nan = (result != result) & (expected != expected)  # noqa: PLR0124 (NaN, in arrays of texts too)
+    return bool(np.all((result == expected) | is_nan))
 
 
 def _names(dtypes: Dtypes) -> Tuple[Optional[str], ...]:
@@ -214,6 +223,35 @@ def _essence(value: Any) -> str:
 
 
 _OFFERS: Dict[Optional[int], RuntimeOffer] = {}
+
+
+#: The result of `newest_ir_version`, once it is known.
+_IR_VERSIONS: List[int] = []
+
+
+def newest_ir_version() -> int:
+    """Return the newest IR version that the installed onnxruntime reads, whatever operator sets it has.
+
+    Raises RuntimeError if it reads none.
+    """
+    if not _IR_VERSIONS:
+        _IR_VERSIONS.append(_try_ir_versions())
+    return _IR_VERSIONS[0]
+
+
+def _try_ir_versions() -> int:
+    float32 = DType.of("float32")
+    node = GraphNode("Identity", ["x"], ["y"], {}, "", OLDEST, "trial")
+    ports = [[ValueInfo(name, TensorType(float32, (1,)))] for name in "xy"]
+    proto = to_proto(Model(Graph("trial", ports[0], ports[1], [node]), {"": OLDEST}, 0))
+    for version in range(NEWEST_IR, proto.ir_version - 1, -1):
+        proto.ir_version = version
+        try:
+            open_session(proto.SerializeToString(), is_trial=True)
+        except Exception:  # noqa: BLE001, S112 (its errors have no common base; an older version may work)
+            continue
+        return version
+    raise RuntimeError("onnxruntime reads no model of IR version %d or later" % proto.ir_version)
 
 
 def runtime_offer(opset: Optional[int] = None) -> RuntimeOffer:

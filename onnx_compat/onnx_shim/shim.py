@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -13,29 +13,17 @@ from onnx_compat.model.graph import ValueInfo
 from onnx_compat.model.types import TensorType
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
+from onnx_compat.onnx_shim.providers import CPU, device_providers, provider_sequence
 from onnx_compat.onnx_shim.runtime import open_session, runtime_offer
 from onnx_compat.shim.description import Preview
 from onnx_compat.shim.emission import check_target
 from onnx_compat.shim.interface import Compiled, Emitter, Port, Probe, Program, Shim
 
-__all__ = ["SHIM", "OnnxShim"]
+__all__ = ["SHIM", "OnnxShim", "as_carriers", "carrier_dtypes", "is_optimisable", "name_inputs"]
 
 
 #: The input for a random number, if the program draws random numbers.
 _ENTROPY = "onnx_compat_entropy"
-
-
-#: Kind of device -> execution provider of onnxruntime.
-_PROVIDERS = {"gpu": "CUDAExecutionProvider"}
-
-
-def _available_providers() -> Sequence[str]:
-    import onnxruntime
-
-    names: Sequence[str] = onnxruntime.get_available_providers()
-    return names
-
-
 #: The most characters of a cause: messages of onnxruntime have the signatures of functions in them.
 _LONGEST_CAUSE = 200
 #: The operators that onnxruntime removes if a constant is neutral.
@@ -46,7 +34,7 @@ class SessionProgram(Compiled):
     """A program in a session of onnxruntime. `native` is the session."""
 
     def __init__(
-        self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[Any], optimised: bool = True
+        self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[str], optimised: bool = True
     ) -> None:
         try:
             self.native = open_session(content, providers, optimised=optimised)
@@ -60,12 +48,21 @@ class SessionProgram(Compiled):
 
         Raises UnsupportedError, with the cause, for an error of onnxruntime.
         """
-        fed = [*arrays, np.asarray(int.from_bytes(os.urandom(7), "little"), np.int64)]
         try:
-            results = self.native.run(None, dict(zip(self._names, fed)))
+            results = self.native.run(None, name_inputs(self._names, arrays))
         except Exception as error:
             raise UnsupportedError("onnxruntime could not run it: %s" % _cause(error)) from error
-        return [_as_carrier(result, dtype) for result, dtype in zip(results, self._dtypes)]
+        return as_carriers(results, self._dtypes)
+
+
+def name_inputs(names: Sequence[str], arrays: Sequence[np.ndarray]) -> Dict[str, np.ndarray]:
+    """Return input name -> array for a session. The input after `arrays`, if there is one, gets a random number."""
+    return dict(zip(names, [*arrays, np.asarray(int.from_bytes(os.urandom(7), "little"), np.int64)]))
+
+
+def as_carriers(results: Sequence[Any], dtypes: Sequence[np.dtype]) -> List[np.ndarray]:
+    """Return the results of a session as carrier arrays. `dtypes`: the dtypes of the carriers."""
+    return [_as_carrier(result, dtype) for result, dtype in zip(results, dtypes)]
 
 
 def _cause(error: Exception) -> str:
@@ -78,10 +75,15 @@ def _as_carrier(result: Any, dtype: np.dtype) -> np.ndarray:
     return text_carrier(np.asarray(result)) if dtype.kind == "O" else np.asarray(result)
 
 
-def _adds_nothing(proto: Any) -> bool:
-    """Whether an arithmetic operator reads a constant without elements: it ends the optimiser of onnxruntime 1.10."""
+def carrier_dtypes(program: Program) -> List[np.dtype]:
+    """Return the dtypes of the carriers of a program's outputs."""
+    return [port.dtype.numpy for port in program.outputs]
+
+
+def is_optimisable(proto: Any) -> bool:
+    """Whether no arithmetic operator reads a constant without elements: it ends the optimiser of onnxruntime 1.10."""
     empty = {tensor.name for tensor in proto.graph.initializer if 0 in tensor.dims}
-    return any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
+    return not any(not empty.isdisjoint(node.input) for node in proto.graph.node if node.op_type in _ARITHMETIC)
 
 
 def _walk(graph: Any) -> Iterator[Any]:
@@ -106,7 +108,6 @@ class OnnxShim(Shim):
     name = "onnx"
     modules = ("onnxruntime",)
     formats: Mapping[str, Tuple[str, str]] = {"onnx": (".onnx", "ONNX model")}
-    threads_start = "compile"
 
     def __init__(self, opset: Optional[int] = None) -> None:
         self._opset = opset
@@ -133,15 +134,18 @@ class OnnxShim(Shim):
         Raises UnsupportedError for a node that onnxruntime cannot run, TargetError if the program was recorded for
         another target, and ShimError for an unknown device.
         """
-        providers = [self._provider(device)]
+        providers = provider_sequence(self.resolve_device(device) or "cpu")
         check_target(program.region, self.emitter())
-        proto = write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
-        dtypes = [port.dtype.numpy for port in program.outputs]
+        proto = self.write_carriers(program)
         try:
-            return SessionProgram(proto.SerializeToString(), dtypes, providers, not _adds_nothing(proto))
+            return SessionProgram(proto.SerializeToString(), carrier_dtypes(program), providers, is_optimisable(proto))
         except Exception as error:
             reason = "onnxruntime does not load the model: %s" % error_line(str(error))
             raise UnsupportedError(reason, hint="run the model on another shim") from error
+
+    def write_carriers(self, program: Program) -> Any:
+        """Return the onnx.ModelProto of a session for a program. Its ports have the dtypes of carriers."""
+        return write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
 
     def export(self, program: Program, path: str, form: str) -> None:
         """Write the program to a file, as a model that the installed onnxruntime can run.
@@ -166,19 +170,12 @@ class OnnxShim(Shim):
         graph = load(path).graph
         inputs, outputs = (tuple(map(_port, ports)) for ports in (graph.required, graph.outputs))
         with open(path, "rb") as file:
-            compiled = SessionProgram(file.read(), [port.dtype.numpy for port in outputs], ["CPUExecutionProvider"])
+            compiled = SessionProgram(file.read(), [port.dtype.numpy for port in outputs], [CPU])
         return compiled, inputs, outputs
 
     def devices(self) -> Sequence[str]:
-        """Return "cpu", and a device for each kind of execution provider that onnxruntime was built with."""
-        return ["cpu", *(kind for kind in _PROVIDERS if _PROVIDERS[kind] in _available_providers())]
-
-    def _provider(self, device: Optional[str]) -> Any:
-        """Return the execution provider for a device name, with its options. Raises ShimError for an unknown device."""
-        kind, _, number = (self.resolve_device(device) or "cpu").partition(":")
-        if kind == "cpu":
-            return "CPUExecutionProvider"
-        return _PROVIDERS[kind], {"device_id": number or "0"}
+        """Return "cpu", and a device for each execution provider that a session can use: see `device_providers`."""
+        return list(device_providers())
 
 
 SHIM = OnnxShim()

@@ -7,8 +7,8 @@ from onnx_compat.errors import ConversionError, OnnxCompatError
 from onnx_compat.model import Model
 from onnx_compat.retarget.external_weights import move_weights
 from onnx_compat.retarget.payloads import is_marked
-from onnx_compat.retarget.skeleton import Skeleton
 from onnx_compat.retarget.stand_ins import MAIN, stored_tensors
+from onnx_compat.retarget.weightless_model import WeightlessModel
 
 if TYPE_CHECKING:
     import onnx
@@ -47,11 +47,11 @@ def _problem_of(model: "onnx.ModelProto") -> Optional[str]:
 
 
 def compare_with_source(
-    source: Tuple[Skeleton, Model], result: Tuple[Skeleton, Model], values: Dict[str, Any], folder: str
+    source: Tuple[WeightlessModel, Model], result: Tuple[WeightlessModel, Model], values: Dict[str, Any], folder: str
 ) -> List[str]:
     """Run both models with the same generated inputs, and compare their outputs.
 
-    - source, result: each model as a skeleton, and as `load` returns it. The `source` of the Model is what it was read
+    - source, result: each model as a weightless_model, and as `load` returns it. The `source` of the Model is what it was read
       from.
     - values: the inputs of the source that the result no longer has.
     - folder: a folder for temporary files.
@@ -64,33 +64,33 @@ def compare_with_source(
 
     if _draws_random_numbers(source[1]):
         return ["not run beside the source: the model draws random numbers"]
-    is_large = [skeleton.count_weight_bytes() > _LARGE_MODEL for skeleton in (source[0], result[0])]
+    is_large = [weightless_model.count_weight_bytes() > _LARGE_MODEL for weightless_model in (source[0], result[0])]
     try:
         feed = generate(result[1].inputs)
         model = _runnable(*source, os.path.join(folder, "source")) if is_large[0] else source[1]
-        wanted = run_oracle(model, dict(feed, **values), None, in_child=is_large[0])
+        expected = run_oracle(model, dict(feed, **values), None, in_child=is_large[0])
     except OnnxCompatError as error:
         return ["not run beside the source, which does not run on generated inputs: %s" % error.reason]
     try:
         model = _runnable(*result, os.path.join(folder, "result")) if is_large[1] else result[1]
-        given = run_oracle(model, feed, None, in_child=is_large[1])
+        actual = run_oracle(model, feed, None, in_child=is_large[1])
     except OnnxCompatError as error:
         raise ConversionError("the written model does not run: %s" % error.reason, hint=_REPORT) from error
-    _compare(result[1], given.outputs, wanted.outputs)
-    return given.notes
+    _compare(result[1], actual.outputs, expected.outputs)
+    return actual.notes
 
 
-def _runnable(skeleton: Skeleton, model: Model, folder: str) -> Model:
+def _runnable(weightless_model: WeightlessModel, model: Model, folder: str) -> Model:
     """Return a large model whose source is a file that onnxruntime loads without a second copy of the weights.
 
     onnxruntime 1.31 copies the weights of Constant nodes, and bytes in memory, but maps external data. So such a model is
     written to `folder` with external data.
     """
-    storages = {storage for tensor, storage in stored_tensors(skeleton.proto) if is_marked(tensor)}
+    storages = {storage for tensor, storage in stored_tensors(weightless_model.proto) if is_marked(tensor)}
     if isinstance(model.source, str) and storages <= {MAIN}:
         return model
     os.mkdir(folder)
-    copy = skeleton.copy()
+    copy = weightless_model.copy()
     move_weights(copy, os.path.join(folder, "weights"), constants=True)
     path = os.path.join(folder, "model.onnx")
     copy.write(path)
@@ -112,13 +112,13 @@ def _draws_random_numbers(model: Model) -> bool:
     )
 
 
-def _compare(result: Model, given: List[Any], wanted: List[Any]) -> None:
+def _compare(result: Model, actual: List[Any], expected: List[Any]) -> None:
     from onnx_compat.verification.criterion import choose_criterion
     from onnx_compat.verification.quantizing_nodes import quantizing_nodes
 
     criterion = choose_criterion(None, None, None, bool(quantizing_nodes(result)), None)
     pairs: List[Tuple[str, Any, Any]] = [
-        (port.name, got, want) for port, got, want in zip(result.outputs, given, wanted)
+        (port.name, got, want) for port, got, want in zip(result.outputs, actual, expected)
     ]
     for name, got, want in pairs:
         for comparison in criterion.compare(name, got, want):

@@ -23,8 +23,8 @@ from onnx_compat.retarget.external_weights import (
 from onnx_compat.retarget.outcomes import REFUSED, RetargetPlan
 from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.retargeting import refusal_error, retarget_in_place
-from onnx_compat.retarget.skeleton import Skeleton, read_skeleton
 from onnx_compat.retarget.stand_ins import stored_tensors
+from onnx_compat.retarget.weightless_model import WeightlessModel, read_weightless_model
 
 if TYPE_CHECKING:
     import onnx
@@ -72,9 +72,9 @@ class Preparation(NamedTuple):
     - data_file: the file that gets the large weights; None: they stay where they are.
     """
 
-    source: Skeleton
+    source: WeightlessModel
     model: Model
-    result: Skeleton
+    result: WeightlessModel
     plan: RetargetPlan
     destination: Destination
     data_file: Optional[Destination]
@@ -137,7 +137,7 @@ def write_onnx(
         else:
             _link_data_files(result, scratch)
         result.write(written)
-        checked = read_skeleton(written)
+        checked = read_weightless_model(written)
         result_model = checked.load()
         result_model.path = result_model.source = written
         if options.verify:
@@ -149,9 +149,9 @@ def write_onnx(
 
 
 class _Change(NamedTuple):
-    source: Skeleton
+    source: WeightlessModel
     model: Model
-    result: Skeleton
+    result: WeightlessModel
     plan: RetargetPlan
 
 
@@ -200,17 +200,17 @@ def _try_change(
     return _Change(source_form, loaded, result, made_plan)
 
 
-def _link_data_files(skeleton: Skeleton, folder: str) -> None:
+def _link_data_files(weightless_model: WeightlessModel, folder: str) -> None:
     """Give the data files that stay beside the source a name in the scratch folder, so that the result can be loaded."""
     locations = {
         entry.value
-        for tensor, _ in stored_tensors(skeleton.proto)
+        for tensor, _ in stored_tensors(weightless_model.proto)
         if tensor.data_location == tensor.EXTERNAL
         for entry in tensor.external_data
         if entry.key == "location"
     }
     for location in sorted(locations):
-        file = os.path.realpath(os.path.join(skeleton.folder or "", location))
+        file = os.path.realpath(os.path.join(weightless_model.folder or "", location))
         name = os.path.join(folder, location)
         os.makedirs(os.path.dirname(name), exist_ok=True)
         try:
@@ -219,27 +219,27 @@ def _link_data_files(skeleton: Skeleton, folder: str) -> None:
             shutil.copyfile(file, name)
 
 
-def _read_checked(model: ModelSource, only_main: bool) -> Tuple[Skeleton, Model]:
-    """Return a model as a skeleton, and as `load` returns it. `only_main`: as for `_try_change`.
+def _read_checked(model: ModelSource, only_main: bool) -> Tuple[WeightlessModel, Model]:
+    """Return a model as a weightless_model, and as `load` returns it. `only_main`: as for `_try_change`.
 
     Raises as `load` does, and InvalidModelError for a damaged model that `load` accepts.
     """
     try:
-        skeleton = _read(model, only_main)
-        loaded = skeleton.load()
+        weightless_model = _read(model, only_main)
+        loaded = weightless_model.load()
     except Exception as error:  # a damaged model has errors of many kinds; `load` names the defect
         load(model)
         if isinstance(error, OnnxCompatError):
             raise
         raise InvalidModelError("the model cannot be read: %s" % error) from error
-    loaded.path = skeleton.path
+    loaded.path = weightless_model.path
     loaded.source = _source_of(model)
-    return skeleton, loaded
+    return weightless_model, loaded
 
 
-def _read(model: ModelSource, only_main: bool) -> Skeleton:
+def _read(model: ModelSource, only_main: bool) -> WeightlessModel:
     folder = model.data_folder if isinstance(model, Model) else None
-    return read_skeleton(_source_of(model), folder, only_main)
+    return read_weightless_model(_source_of(model), folder, only_main)
 
 
 def _source_of(model: ModelSource) -> Any:
@@ -288,10 +288,10 @@ def _store(proto: "onnx.ModelProto", fixed: Model, name: str) -> None:
     proto.graph.initializer.append(tensor_of(name, array, dtype))
 
 
-def _simplify(skeleton: Skeleton) -> None:
-    """Simplify the model of `skeleton` in place. Large weights are read when they are needed."""
+def _simplify(weightless_model: WeightlessModel) -> None:
+    """Simplify the model of `weightless_model` in place. Large weights are read when they are needed."""
     from onnx_compat.simplify.simplification import simplify_loaded
 
-    skeleton.proto = simplify_loaded(skeleton.proto, skeleton.load())[0]
-    skeleton.strip()
+    weightless_model.proto = simplify_loaded(weightless_model.proto, weightless_model.load())[0]
+    weightless_model.strip()
     gc.collect()  # the traced values form cycles

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Collection, Dict, Iterable, List, Set, Tuple
 
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.retarget.knowledge import is_small
+from onnx_compat.retarget.inferred_facts import is_small
 from onnx_compat.retarget.protos import subgraphs_of, walk
 
 if TYPE_CHECKING:
@@ -54,9 +54,11 @@ def _reads_of_values(model: "onnx.ModelProto") -> Dict[str, Tuple[str, ...]]:
     for node in model.graph.node:
         inner = list(walk([node]))
         names = [name for entry in inner for name in entry.input]
-        names += [port.name for entry in inner for graph in subgraphs_of(entry) for port in graph.output]
+        graphs = [graph for entry in inner for graph in subgraphs_of(entry)]
+        names += [port.name for graph in graphs for port in graph.output]
         unique = tuple(dict.fromkeys(names))
         reads.update((name, unique) for entry in inner for name in entry.output)
+        reads.update((port.name, unique) for graph in graphs for port in graph.input)
     return reads
 
 

@@ -14,8 +14,8 @@ from onnx_compat.model.storage import stored_size
 from onnx_compat.model.tensors import read_stored
 from onnx_compat.model.wire import BytesSource, parse
 from onnx_compat.retarget.payloads import MARK, Payload, StrippedTensor, add_mark, is_marked
-from onnx_compat.retarget.skeleton import Skeleton
 from onnx_compat.retarget.stand_ins import CONSTANT, INNER, MAIN, element_count, stored_tensors
+from onnx_compat.retarget.weightless_model import WeightlessModel
 
 if TYPE_CHECKING:
     import onnx
@@ -45,20 +45,20 @@ def _is_external(tensor: "onnx.TensorProto") -> bool:
     return tensor.data_location == tensor.EXTERNAL and not is_marked(tensor)
 
 
-def embed_small_tensors(skeleton: Skeleton, only_main: bool = False) -> None:
+def embed_small_tensors(weightless_model: WeightlessModel, only_main: bool = False) -> None:
     """Read external data that a trace needs into the model, in place: of small tensors, and of those without stand-in.
 
     `restore_external_data` takes that back. `only_main`: whether only initializers of the main graph have stand-ins.
     Raises InvalidModelError for external data that cannot be read.
     """
-    folder = skeleton.data_folder
+    folder = weightless_model.data_folder
     replaceable = (MAIN,) if only_main else (MAIN, INNER, CONSTANT)
-    for tensor, storage in stored_tensors(skeleton.proto):
+    for tensor, storage in stored_tensors(weightless_model.proto):
         if not _is_external(tensor) or (
             storage in replaceable and element_count(tensor) > _SMALL and not _is_complex(tensor)
         ):
             continue
-        tensor.raw_data = b"".join(_raw_blocks(skeleton, tensor, folder))
+        tensor.raw_data = b"".join(_raw_blocks(weightless_model, tensor, folder))
         tensor.external_data.add(key=_EMBEDDED)
         tensor.data_location = tensor.DEFAULT
 
@@ -72,14 +72,14 @@ def restore_external_data(proto: "onnx.ModelProto") -> None:
 
 
 def _take_entry(tensor: "onnx.TensorProto", key: str) -> bool:
-    """Remove an entry of `external_data`. Return whether it was there."""
+    """Remove an entry of `external_data` of `tensor`, in place. Return whether the entry was there."""
     positions = [position for position, entry in enumerate(tensor.external_data) if entry.key == key]
     for position in positions:
         del tensor.external_data[position]
     return bool(positions)
 
 
-def choose_data_file(external_data: Optional[str], skeleton: Skeleton, target: str) -> Optional[str]:
+def choose_data_file(external_data: Optional[str], weightless_model: WeightlessModel, target: str) -> Optional[str]:
     """Return the name of the data file to write beside the path `target`. None: weights stay where they are.
 
     `external_data`: a file name, "safetensors", "keep", or None. None keeps the data files of a source in the same
@@ -87,8 +87,8 @@ def choose_data_file(external_data: Optional[str], skeleton: Skeleton, target: s
     target, and for "keep" if the source is in another folder.
     """
     stem = os.path.splitext(os.path.basename(target))[0]
-    has_external_data = any(_is_external(tensor) for tensor, _ in stored_tensors(skeleton.proto))
-    folder = skeleton.folder
+    has_external_data = any(_is_external(tensor) for tensor, _ in stored_tensors(weightless_model.proto))
+    folder = weightless_model.folder
     is_beside = folder is not None and os.path.realpath(folder) == os.path.realpath(os.path.dirname(target))
     if external_data == KEEP and has_external_data and not is_beside:
         raise ConversionError(
@@ -116,11 +116,11 @@ class MovableWeight(NamedTuple):
     size: int
 
 
-def movable_weights(skeleton: Skeleton, path: str, constants: bool = False) -> List[MovableWeight]:
+def movable_weights(weightless_model: WeightlessModel, path: str, constants: bool = False) -> List[MovableWeight]:
     """Return the tensors that `move_weights` moves, with the same arguments."""
     is_safetensors = path.lower().endswith(".safetensors")
     moved: List[MovableWeight] = []
-    for tensor, storage in stored_tensors(skeleton.proto):
+    for tensor, storage in stored_tensors(weightless_model.proto):
         if tensor.data_type in (0, tensor.STRING):
             continue
         dtype, is_external = DType.of(tensor.data_type), _is_external(tensor)
@@ -131,58 +131,58 @@ def movable_weights(skeleton: Skeleton, path: str, constants: bool = False) -> L
     return moved
 
 
-def move_weights(skeleton: Skeleton, path: str, constants: bool = False) -> None:
-    """Write the large weights of a model to `path`, and let the skeleton refer to them.
+def move_weights(weightless_model: WeightlessModel, path: str, constants: bool = False) -> None:
+    """Write the large weights of a model to `path`, and let the weightless_model refer to them.
 
     The large weights are the tensors with external data, and the initializers of at least `_SMALLEST` bytes. A path with
     the suffix .safetensors gets that format; a weight of a dtype that it lacks is stored in the model.
 
     `constants`: whether the large tensors of Constant nodes are moved too.
     """
-    moved = movable_weights(skeleton, path, constants)
+    moved = movable_weights(weightless_model, path, constants)
     is_safetensors = path.lower().endswith(".safetensors")
     offsets, header = _layout(moved, is_safetensors)
-    folder = skeleton.data_folder
+    folder = weightless_model.data_folder
     with open(path, "wb") as file:
         file.write(header)
         for (tensor, _, size), offset in zip(moved, offsets):
             file.write(b"\0" * (offset - file.tell()))
-            file.writelines(_raw_blocks(skeleton, tensor, folder))
+            file.writelines(_raw_blocks(weightless_model, tensor, folder))
             _refer(tensor, os.path.basename(path), offset, size)
-    for tensor, _ in stored_tensors(skeleton.proto) if is_safetensors else ():
+    for tensor, _ in stored_tensors(weightless_model.proto) if is_safetensors else ():
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
         if _is_external(tensor) and location != os.path.basename(path):
-            _embed(skeleton, tensor)
+            _embed(weightless_model, tensor)
 
 
 def _is_complex(tensor: "onnx.TensorProto") -> bool:
     return tensor.data_type in (tensor.COMPLEX64, tensor.COMPLEX128)
 
 
-def _raw_blocks(skeleton: Skeleton, tensor: "onnx.TensorProto", folder: Folder) -> Iterator[Any]:
+def _raw_blocks(weightless_model: WeightlessModel, tensor: "onnx.TensorProto", folder: Folder) -> Iterator[Any]:
     """Yield the bytes that raw_data of a tensor has. Raises InvalidModelError if they cannot be read."""
     if tensor.data_location == tensor.EXTERNAL and not is_marked(tensor):
         entries = {entry.key: entry.value for entry in tensor.external_data}
         needed = stored_size(DType.of(tensor.data_type), element_count(tensor))
         yield memoryview(folder.reader(entries, needed, tensor.name)())
     elif is_marked(tensor):
-        yield from skeleton.payloads_of(tensor).raw_blocks(tensor.data_type)
+        yield from weightless_model.payloads_of(tensor).raw_blocks(tensor.data_type)
     else:
         record, _ = parse(BytesSource(tensor.SerializeToString()), TENSOR)
         yield memoryview(read_stored(record)).cast("B")
 
 
-def _embed(skeleton: Skeleton, tensor: "onnx.TensorProto") -> None:
-    """Store a tensor with external data in the model of `skeleton`, in place: its data becomes a payload."""
+def _embed(weightless_model: WeightlessModel, tensor: "onnx.TensorProto") -> None:
+    """Store a tensor with external data in the model of `weightless_model`, in place: its data becomes a payload."""
     source = type(tensor)()
     source.CopyFrom(tensor)
     tensor.ClearField("external_data")
     tensor.ClearField("data_location")
-    folder = skeleton.data_folder
+    folder = weightless_model.data_folder
     size = stored_size(DType.of(tensor.data_type), element_count(tensor))
-    payload = Payload(_RAW_DATA, size, lambda: _raw_blocks(skeleton, source, folder))
-    mark = str(len(skeleton.tensors))
-    skeleton.tensors[mark] = StrippedTensor(tensor.SerializeToString(), [payload])
+    payload = Payload(_RAW_DATA, size, lambda: _raw_blocks(weightless_model, source, folder))
+    mark = str(len(weightless_model.tensors))
+    weightless_model.tensors[mark] = StrippedTensor(tensor.SerializeToString(), [payload])
     add_mark(tensor, mark)
 
 

@@ -1,6 +1,6 @@
 """Inline functions of an onnx.ModelProto: replace each call by a copy of the function's body, in place.
 
-`onnx_compat.model.load` has accepted the model before: so there is no recursion, and the copies fit the limit `inlined`.
+`onnx_compat.model.load` has accepted the model before: there is no recursion, and the copies fit the limit `inlined`.
 """
 
 from typing import TYPE_CHECKING, Any, Collection, Dict, List, Mapping, Sequence, Tuple
@@ -81,12 +81,15 @@ class _Inliner:
     def copy(
         self, call: "onnx.NodeProto", function: "onnx.FunctionProto", holder: ValueInfoHolder
     ) -> "List[onnx.NodeProto]":
-        """Return the nodes of a function's body for one call. Inner values are named after the call."""
+        """Return the nodes of a function's body for one call. Inner values are named after the call.
+
+        `holder` gets their declared types.
+        """
         import onnx
 
         prefix = call.name or next(filter(None, call.output), function.name)
-        given = list(call.input) + [""] * len(function.input)
-        scope: Dict[str, str] = dict(zip(function.input, given))
+        arguments = list(call.input) + [""] * len(function.input)
+        scope: Dict[str, str] = dict(zip(function.input, arguments))
         aliases: List[Tuple[str, str]] = []
         for inner, outer in zip(function.output, call.output):
             if outer and inner in scope:

@@ -8,12 +8,12 @@ from onnx_compat.model.versions import NEWEST, normalise
 from onnx_compat.retarget import formats
 from onnx_compat.retarget.calls import called_functions, describe_lost_parts, omitted_inputs
 from onnx_compat.retarget.defaults import fix_defaults, needed_defaults, replaceable_inputs
+from onnx_compat.retarget.inferred_facts import ModelFacts, NodeFacts, infer_facts
 from onnx_compat.retarget.inlining import FunctionKey, function_key, inline_functions
-from onnx_compat.retarget.knowledge import ModelFacts, NodeFacts, learn
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome, RetargetPlan
 from onnx_compat.retarget.protos import all_graphs, names_used, walk
 from onnx_compat.retarget.pruning import prune
-from onnx_compat.retarget.rewriting import Composer, Part, Rewriter
+from onnx_compat.retarget.rewriting import Composer, NodeGroup, Rewriter
 from onnx_compat.retarget.targets import check_ir_version, target_opsets
 from onnx_compat.retarget.training import model_of_training
 
@@ -33,7 +33,7 @@ def retarget_in_place(
     inline: bool = False,
     compose: Optional[Composer] = None,
 ) -> RetargetPlan:
-    """Bring the model to an opset and an IR version, and return what was done. The model must be one that `load` accepts.
+    """Bring a model that `load` accepts to an opset and an IR version, in place. Return what was done.
 
     - opset: the version of ai.onnx; None: every opset stays.
     - ir_version: None: it follows from the opsets and the element types; without `opset` that of the source stays.
@@ -47,8 +47,10 @@ def retarget_in_place(
     source = _all_versions(model)
     target = target_opsets(source, opset)
     types = formats.element_types(model)
-    wanted = None if ir_version is None else check_ir_version(ir_version)
-    ir = formats.ir_version_for(target, types, model.ir_version, opset is None) if wanted is None else wanted
+    requested_ir = None if ir_version is None else check_ir_version(ir_version)
+    ir = (
+        formats.ir_version_for(target, types, model.ir_version, opset is None) if requested_ir is None else requested_ir
+    )
     refusals = formats.type_refusals(types, ir)
     source_ir = model.ir_version
     retargeting = _Retargeting(model, opset, source, target, compose)
@@ -140,7 +142,8 @@ class _Attempt(NamedTuple):
 class _Retargeting:
     """Brings one model to other opsets. The facts of nodes are inferred when a rule first asks for them.
 
-    - source, target: domain -> version, of the domains that the model or a function imports.
+    - source, target: domain -> version, of the domains that the model or a function imports. The target has ai.onnx
+      too, for composed nodes.
     - notes: what changes beside nodes, as texts.
     """
 
@@ -155,7 +158,7 @@ class _Retargeting:
         self.model = model
         self.opset = opset
         self.source = dict(source)
-        self.target = dict(target)
+        self.target = dict(target) if opset is None else dict({"": opset}, **target)
         self.compose = compose
         self.notes: List[str] = []
         #: The refused and composed nodes of functions that were brought to the model's versions, to be inlined.
@@ -192,7 +195,7 @@ class _Retargeting:
         return self._earlier + attempt.rewriter.outcomes
 
     def inline(self, keys: Set[FunctionKey]) -> None:
-        """Inline functions, after their bodies are brought to the opsets of the model."""
+        """Inline functions, after their bodies are brought to the opsets of the model. Does nothing without `keys`."""
         if not keys:
             return
         model, names = self.model, Names(names_used(self.model))
@@ -206,8 +209,8 @@ class _Retargeting:
                 continue
             versions = self._versions_in(function)
             target = {domain: self.source[domain] for domain in versions}
-            part = Part(function.node, versions, dict(self.source, **target), "f%d_" % number, function.name)
-            rewriter.run(part._replace(omitted=omitted[key]))
+            group = NodeGroup(function.node, versions, dict(self.source, **target), "f%d_" % number, function.name)
+            rewriter.run(group._replace(omitted=omitted[key]))
             for domain in target.keys() - imported.keys():
                 imported[domain] = target[domain]
                 model.opset_import.add(domain=domain, version=target[domain])
@@ -220,24 +223,24 @@ class _Retargeting:
         _drop_unused_domains(model)
 
     def _rewrite(self) -> _Attempt:
-        """Rewrite all nodes. The model stays as it was."""
+        """Return the new form of all nodes as an attempt. The model stays as it was."""
         model, names = self.model, Names(names_used(self.model))
         rewriter = Rewriter(map(function_key, model.functions), self._facts_of, names, self.compose)
         versions = versions_of(model.opset_import)
         target = self._target_of(versions)
-        composed = rewriter.run(Part(model.graph.node, versions, target, "n", is_main=True))
+        composed = rewriter.run(NodeGroup(model.graph.node, versions, target, "n", is_main=True))
         edits: List[Tuple[OpsetImports, Mapping[str, int], Mapping[str, int]]] = []
         refused: Set[FunctionKey] = set()
         omitted = omitted_inputs(model)
         for number, function in enumerate(model.functions):
             key, begin = function_key(function), len(rewriter.outcomes)
-            part = self._part_of(function, "f%d_" % number, omitted[key])
-            edits.append((function.opset_import, part.target, rewriter.run(part)))
+            group = self._group_of(function, "f%d_" % number, omitted[key])
+            edits.append((function.opset_import, group.target, rewriter.run(group)))
             if any(outcome.outcome == REFUSED for outcome in rewriter.outcomes[begin:]):
                 refused.add(key)
         begin = len(rewriter.outcomes)
         for number, graph in enumerate(all_graphs(model)[1:]):
-            composed.update(rewriter.run(Part(graph.node, versions, target, "t%d_" % number)))
+            composed.update(rewriter.run(NodeGroup(graph.node, versions, target, "t%d_" % number)))
         lost = next((outcome for outcome in rewriter.outcomes[begin:] if outcome.outcome == REFUSED), None)
         edits.append((model.opset_import, target, composed))
         return _Attempt(rewriter, refused, lost, edits)
@@ -265,9 +268,9 @@ class _Retargeting:
     def _target_of(self, versions: Mapping[str, int]) -> Dict[str, int]:
         return dict(self.target, **target_opsets(versions, self.opset))
 
-    def _part_of(self, function: "onnx.FunctionProto", prefix: str, omitted: FrozenSet[str]) -> Part:
+    def _group_of(self, function: "onnx.FunctionProto", prefix: str, omitted: FrozenSet[str]) -> NodeGroup:
         versions = self._versions_in(function)
-        return Part(function.node, versions, self._target_of(versions), prefix, function.name, False, omitted)
+        return NodeGroup(function.node, versions, self._target_of(versions), prefix, function.name, False, omitted)
 
     def _facts_of(self, key: str) -> NodeFacts:
         """Return the facts of a node. A training graph has facts of its own."""
@@ -278,11 +281,11 @@ class _Retargeting:
         return facts.of("n%d" % (begin + int(position)) if prefix else key)
 
     def _infer(self) -> ModelFacts:
-        return learn(self.model, replaceable_inputs(self.model))
+        return infer_facts(self.model, replaceable_inputs(self.model))
 
     def _infer_training(self, number: int) -> Tuple[ModelFacts, int]:
         model, begin = model_of_training(self.model, number)
-        return learn(model, replaceable_inputs(model), is_checked=False), begin
+        return infer_facts(model, replaceable_inputs(model), is_checked=False), begin
 
 
 def _set_versions(imports: OpsetImports, target: Mapping[str, int], composed: Mapping[str, int]) -> None:

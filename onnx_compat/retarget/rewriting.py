@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterable, List
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.model.names import Names
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.draft import Draft, Inexpressible, NewConstant, UnknownValue
-from onnx_compat.retarget.knowledge import NodeFacts
+from onnx_compat.retarget.edited_node import EditedNode, Inexpressible, NewConstant, UnknownValue
+from onnx_compat.retarget.inferred_facts import NodeFacts
+from onnx_compat.retarget.node_forms import is_untouched, rewrite_node
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED, NodeOutcome
 from onnx_compat.retarget.protos import constant_node, name_of, operator_name, subgraphs_of, tensor_of, walk
-from onnx_compat.retarget.spelling import is_untouched, respell
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Composed", "Composer", "Part", "Rewriter"]
+__all__ = ["Composed", "Composer", "NodeGroup", "Rewriter"]
 
 
 class Composed(NamedTuple):
@@ -28,7 +28,7 @@ class Composed(NamedTuple):
     opsets: Mapping[str, int]
 
 
-#: Composes a node from its facts for an opset, with unused names. Raises Inexpressible or an OnnxCompatError if it cannot.
+#: Composes a node from its facts for an opset, with unused names. Raises Inexpressible or an OnnxCompatError.
 Composer = Callable[["onnx.NodeProto", NodeFacts, Names, int], Composed]
 #: The repeated field `node` of a GraphProto or FunctionProto.
 NodeList = Any
@@ -36,7 +36,7 @@ NodeList = Any
 FunctionKey = Tuple[str, str, str]
 
 
-class Part(NamedTuple):
+class NodeGroup(NamedTuple):
     """The nodes of a graph or of a function, with those of their subgraphs.
 
     - versions, target: domain -> version that the nodes have, and that they get.
@@ -59,12 +59,15 @@ class Rewriter:
     """Rewrites the nodes of one model.
 
     - functions: the keys of the model's functions, whose calls stay.
-    - facts_of: returns the facts of a node by its key: see `knowledge.nodes_of`.
+    - facts_of: returns the facts of a node by its key: see `inferred_facts.nodes_of`.
     - compose: composes a node that no form of its operator expresses; None: such a node is refused.
 
-    The outcomes of the nodes are in `outcomes`, new initializers in `initializers`, and in `notes` what is lost. `unread`
-    has the names of values that a node no longer reads. `needed` has the names of values in the main graph that a
-    constant would help to write a node.
+    Attributes:
+        outcomes: The outcomes of the nodes.
+        initializers: The new initializers of the main graph.
+        notes: What is lost, as texts.
+        unread: The names of values that a node no longer reads.
+        needed: The names of values of the main graph that a rule would use if they were constants.
     """
 
     def __init__(
@@ -87,16 +90,16 @@ class Rewriter:
         self._edits: List[Tuple[NodeList, List[onnx.NodeProto]]] = []
         self._shared: Dict[Tuple[object, ...], str] = {}
         self._opsets: Dict[str, int] = {}
-        self._part = Part([], {}, {}, "")
+        self._group = NodeGroup([], {}, {}, "")
         self._position = 0
 
-    def run(self, part: Part) -> Dict[str, int]:
-        """Rewrite the nodes of a part. `apply` puts the new nodes there.
+    def run(self, group: NodeGroup) -> Dict[str, int]:
+        """Rewrite the nodes of a group. `apply` puts the new nodes there.
 
         Return domain -> version, of the operators that composed nodes have.
         """
-        self._part, self._position, self._opsets = part, 0, {}
-        self._nodes(part.nodes)
+        self._group, self._position, self._opsets = group, 0, {}
+        self._nodes(group.nodes)
         return self._opsets
 
     def apply(self) -> None:
@@ -119,66 +122,69 @@ class Rewriter:
 
     def _node(self, node: "onnx.NodeProto") -> "Optional[List[onnx.NodeProto]]":
         """Return the nodes that replace a node; None if it stays, but for the nodes of its subgraphs."""
-        key = "%s%d" % (self._part.prefix, self._position)
+        key = "%s%d" % (self._group.prefix, self._position)
         self._position += 1
-        draft: Optional[Draft] = None
+        edited_node: Optional[EditedNode] = None
         try:
-            draft = self._respell(node, key)
+            edited_node = self._rewrite_form(node, key)
         except Inexpressible as error:
-            if self._part.is_main and isinstance(error, UnknownValue):
+            if self._group.is_main and isinstance(error, UnknownValue):
                 self.needed[error.name] = None
             return self._replace(node, key, str(error))
-        is_kept = draft is None or draft.node == node
-        self._note(node, KEPT if is_kept else RESPELLED, "" if draft is None else "; ".join(draft.caveats))
-        new = node if draft is None or is_kept else draft.node
+        is_kept = edited_node is None or edited_node.proto == node
+        self._add_outcome(
+            node, KEPT if is_kept else RESPELLED, "" if edited_node is None else "; ".join(edited_node.caveats)
+        )
+        new = node if edited_node is None or is_kept else edited_node.proto
         for graph in subgraphs_of(new):
             self._nodes(graph.node)
-        if draft is None or is_kept:
+        if edited_node is None or is_kept:
             return None
-        constants = self._add_constants(draft, node)
+        constants = self._add_constants(edited_node, node)
         self.unread.update(dict.fromkeys(set(node.input) - set(new.input)))
         return [*constants, new]
 
-    def _respell(self, node: "onnx.NodeProto", key: str) -> Optional[Draft]:
+    def _rewrite_form(self, node: "onnx.NodeProto", key: str) -> Optional[EditedNode]:
         domain = normalise(node.domain)
-        source = self._part.versions.get(domain)
+        source = self._group.versions.get(domain)
         is_call = (domain, node.op_type, getattr(node, "overload", "")) in self.functions
-        if is_call or source is None or self._part.target.get(domain, source) == source:
+        if is_call or source is None or self._group.target.get(domain, source) == source:
             return None
-        target = self._part.target[domain]
+        target = self._group.target[domain]
         if is_untouched(domain, node.op_type, source, target):
             return None
         omitted = self._omitted_input(node)
         if omitted is not None:
             raise Inexpressible("calls of its function omit the input '%s'" % omitted)
-        return respell(node, domain, source, target, lambda: self.facts_of(key))
+        return rewrite_node(node, domain, source, target, lambda: self.facts_of(key))
 
     def _replace(self, node: "onnx.NodeProto", key: str, reason: str) -> "Optional[List[onnx.NodeProto]]":
         """Compose a node. If that fails, note that it is refused, and return None."""
         inner = [entry for graph in subgraphs_of(node) for entry in walk(graph.node)]
         facts = self.facts_of(key)
         try:
-            if self.compose is None:
+            opset = self._group.target.get("")
+            if self.compose is None or opset is None:
                 raise Inexpressible("and nothing composes it")
-            if self._omitted_input(node) is not None or (self._part.function and facts.captured):
+            if self._omitted_input(node) is not None or (self._group.function and facts.captured):
                 raise Inexpressible("its function must be inlined first (--inline-functions)")
-            composed = self.compose(node, facts, self.names, self._part.target[""])
+            composed = self.compose(node, facts, self.names, opset)
         except (Inexpressible, OnnxCompatError) as error:
             text = error.reason if isinstance(error, OnnxCompatError) else str(error)
-            self._note(node, REFUSED, "%s; %s" % (reason, text))
-            if self._part.is_main:
+            self._add_outcome(node, REFUSED, "%s; %s" % (reason, text))
+            if self._group.is_main:
                 self.needed.update(dict.fromkeys(node.input))
             self._list_subgraphs(node)
             return None
         self._position += len(inner)
         read = {name for new in composed.nodes for name in new.input}
         self.unread.update(dict.fromkeys(set(node.input) - read))
-        self._note(node, COMPOSED, reason, len(composed.nodes))
+        self._add_outcome(node, COMPOSED, reason, len(composed.nodes))
         for entry in inner:
-            self._note(entry, COMPOSED, "it is in a subgraph of '%s'" % name_of(node), 0)
+            self._add_outcome(entry, COMPOSED, "it is in a subgraph of '%s'" % name_of(node), 0)
         self._opsets.update(composed.opsets)
         self._keep_descriptions(node, composed.nodes)
-        if not self._part.is_main:
+        if not self._group.is_main:
             return [constant_node(tensor) for tensor in composed.initializers] + composed.nodes
         self.initializers.extend(composed.initializers)
         return composed.nodes
@@ -191,12 +197,15 @@ class Rewriter:
         del self._edits[count:]
 
     def _omitted_input(self, node: "onnx.NodeProto") -> Optional[str]:
-        """Return the first input of the function that the node or its subgraphs read, and that some call omits."""
-        if not self._part.omitted:
+        """Return the first input of the function that the node or its subgraphs read, and that some call omits.
+
+        None: there is no such input.
+        """
+        if not self._group.omitted:
             return None
         read = [name for inner in walk([node]) for name in inner.input]
         read += [port.name for inner in walk([node]) for graph in subgraphs_of(inner) for port in graph.output]
-        return next((name for name in read if name in self._part.omitted), None)
+        return next((name for name in read if name in self._group.omitted), None)
 
     def _keep_descriptions(self, node: "onnx.NodeProto", nodes: "List[onnx.NodeProto]") -> None:
         """Give the doc string and the metadata of a composed node to the last of the nodes that replace it."""
@@ -206,18 +215,18 @@ class Rewriter:
         if len(getattr(node, "device_configurations", ())):
             self.notes.append("the device configurations of '%s' are left out: it is composed" % name_of(node))
 
-    def _note(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
+    def _add_outcome(self, node: "onnx.NodeProto", outcome: str, reason: str = "", count: int = 1) -> None:
         name, operator = name_of(node), operator_name(node)
-        self.outcomes.append(NodeOutcome(name, operator, outcome, reason, count, self._part.function))
+        self.outcomes.append(NodeOutcome(name, operator, outcome, reason, count, self._group.function))
 
-    def _add_constants(self, draft: Draft, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
-        """Name the constants of a draft. Return nodes that compute them, or add initializers in the main graph."""
+    def _add_constants(self, edited_node: EditedNode, node: "onnx.NodeProto") -> "List[onnx.NodeProto]":
+        """Name the constants of `edited_node`. Return nodes that compute them, or add initializers in the main graph."""
         nodes: List[onnx.NodeProto] = []
-        for constant in draft.constants:
-            if constant.placeholder not in draft.node.input:
+        for constant in edited_node.constants:
+            if constant.placeholder not in edited_node.proto.input:
                 continue
             name = self._name_constant(constant, "%s_%s" % (name_of(node), constant.label), nodes)
-            draft.node.input[list(draft.node.input).index(constant.placeholder)] = name
+            edited_node.proto.input[list(edited_node.proto.input).index(constant.placeholder)] = name
         return nodes
 
     def _name_constant(self, constant: NewConstant, wish: str, nodes: "List[onnx.NodeProto]") -> str:
@@ -226,11 +235,11 @@ class Rewriter:
         Elsewhere, the constant is a new node, which is added to `nodes`.
         """
         content = constant.dtype.name, constant.array.shape, constant.array.tobytes()
-        if self._part.is_main and content in self._shared:
+        if self._group.is_main and content in self._shared:
             return self._shared[content]
         name = self.names.fresh(wish)
         tensor = tensor_of(name, constant.array, constant.dtype)
-        if not self._part.is_main:
+        if not self._group.is_main:
             nodes.append(constant_node(tensor))
         else:
             self._shared[content] = name

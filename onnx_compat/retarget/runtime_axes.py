@@ -10,8 +10,8 @@ import numpy as np
 
 from onnx_compat.ir.dtypes import DType, float32, int32, int64
 from onnx_compat.model.names import Names
-from onnx_compat.retarget.draft import Inexpressible
-from onnx_compat.retarget.knowledge import Fact, NodeFacts
+from onnx_compat.retarget.edited_node import Inexpressible
+from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.protos import tensor_of
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.schemas import find_schema, type_problem
@@ -28,8 +28,9 @@ _BY_SUM = dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceSumSquare"), "Reduce
 
 
 def write_runtime_axes(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
-    """Return the nodes that compute a node with unknown axes. None: another operator than Reduce, Pad, Split, (Un)squeeze.
+    """Return the nodes that compute a node with unknown axes or sizes.
 
+    None: the operator is no reduction, Pad, Split, Squeeze or Unsqueeze, or the node has no second input.
     Raises Inexpressible if the rank of the data is not known, or the target lacks an operator.
     """
     writer = _WRITERS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
@@ -118,7 +119,10 @@ class NodeWriter:
 
 
 def _write_reduction(builder: NodeWriter, rank: int) -> None:
-    """Reduce one axis after the other. Rounding comes last, once: a mean of integers is their sum, divided by a count."""
+    """Reduce one axis after the other. Rounding comes last, once: a mean of integers is their sum, divided by a count.
+
+    Raises Inexpressible if the type of the data is not known.
+    """
     operator = builder.node.op_type
     value = builder.node.input[0]
     dtype = builder.facts.input(0).dtype
@@ -157,7 +161,10 @@ _LAST_STEPS = {"ReduceL2": "Sqrt", "ReduceLogSum": "Log"}
 
 
 def _computed_dtype(operator: str, reduction: str, dtype: DType, opset: int) -> DType:
-    """Return the dtype in which an operator is computed by a reduction. Fractions of integers are float32, as it is defined."""
+    """Return the dtype in which an operator is computed by a reduction.
+
+    Of integers, norms and logarithms are computed in float32, as their meanings define it.
+    """
     if dtype.kind in "iu" and operator in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
         return float32
     if dtype.kind in "iu" and operator == "ReduceMean":
@@ -172,8 +179,8 @@ def _computed_dtype(operator: str, reduction: str, dtype: DType, opset: int) -> 
 def _count_of(builder: NodeWriter, flags: Sequence[str]) -> str:
     """Return the name of the number of elements that are reduced to one, an int64 vector of size 1."""
     shape = builder.call("Shape", builder.node.input[0])
-    ones = builder.constant([1] * len(flags))
-    sizes = builder.call("Where", builder.call("Concat", *flags, axis=0), shape, ones)
+    kept_sizes = builder.constant([1] * len(flags))
+    sizes = builder.call("Where", builder.call("Concat", *flags, axis=0), shape, kept_sizes)
     axes: Dict[str, Any] = {} if builder.opset >= 18 else {"axes": [0]}
     return builder.call("ReduceProd", sizes, keepdims=1, **axes)
 
@@ -196,8 +203,8 @@ def _reduce_if(builder: NodeWriter, value: str, axis: int, flag: str, reduction:
         result = builder.names.fresh("%s/%s" % (builder.prefix, branch))
         if branch == "else_branch":
             inner = helper.make_node("Identity", [value], [result])
-        elif reduction.operator == "ReduceSum" and builder.opset >= 13:
-            inner = helper.make_node("ReduceSum", [value, builder.constant([axis])], [result], keepdims=1)
+        elif builder.opset >= (13 if reduction.operator == "ReduceSum" else 18):
+            inner = helper.make_node(reduction.operator, [value, builder.constant([axis])], [result], keepdims=1)
         else:
             inner = helper.make_node(reduction.operator, [value], [result], axes=[axis], keepdims=1)
         port = helper.make_tensor_value_info(result, reduction.dtype.onnx, [None] * reduction.rank)
@@ -259,8 +266,8 @@ def _write_pad(builder: NodeWriter, rank: int) -> None:
     is_negative = builder.call("Less", axes, builder.constant([0]))
     front = builder.call("Where", is_negative, builder.call("Add", axes, builder.constant([rank])), axes)
     both = builder.call("Concat", front, builder.call("Add", front, builder.constant([rank])), axis=0)
-    every = builder.call("ScatterElements", builder.constant([0] * (2 * rank)), both, pads, axis=0)
-    inputs = [data, every, value] if value else [data, every]
+    all_pads = builder.call("ScatterElements", builder.constant([0] * (2 * rank)), both, pads, axis=0)
+    inputs = [data, all_pads, value] if value else [data, all_pads]
     builder.call("Pad", *inputs, output=builder.node.output[0], **builder.attributes)
 
 

@@ -4,7 +4,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Sequence
 
 from onnx_compat.model.versions import normalise
-from onnx_compat.retarget.knowledge import Fact
+from onnx_compat.retarget.inferred_facts import Fact
 
 if TYPE_CHECKING:
     import onnx
@@ -56,10 +56,10 @@ def is_narrower(domain: str, operator: str, source: int, target: int) -> bool:
     variables: Dict[str, Optional[str]] = {}
     for kind in ("inputs", "outputs"):
         for position, port in enumerate(getattr(before, kind)):
-            other = _port_at(after, kind, position)
-            if other is None or not set(port.types) <= set(other.types):
+            target_port = _port_at(after, kind, position)
+            if target_port is None or not set(port.types) <= set(target_port.types):
                 return True
-            variable = _variable_of(other)
+            variable = _variable_of(target_port)
             if variable is not None and variables.setdefault(variable, _variable_of(port)) != _variable_of(port):
                 return True
     return False
@@ -97,8 +97,8 @@ def form_problem(node: "onnx.NodeProto", schema: Schema) -> Optional[str]:
     for attribute in node.attribute:
         if attribute.name not in known:
             return "it has no attribute '%s' there" % attribute.name
-    given = {attribute.name for attribute in node.attribute}
-    missing = [name for name, attribute in known.items() if attribute.required and name not in given]
+    attribute_names = {attribute.name for attribute in node.attribute}
+    missing = [name for name, attribute in known.items() if attribute.required and name not in attribute_names]
     if missing:
         return "it needs an attribute '%s' there" % missing[0]
     for kind, names, ports in (("input", node.input, schema.inputs), ("output", node.output, schema.outputs)):

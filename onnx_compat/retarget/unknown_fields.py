@@ -9,7 +9,7 @@ _VARINT, _FIXED64, _CONTENT, _FIXED32 = 0, 1, 2, 5
 
 
 def copy_unknown_fields(source: Any, target: Any) -> None:
-    """Add the unknown fields of one protobuf message to another message. Groups, which onnx.proto never had, are lost."""
+    """Add the unknown fields of the message `source` to the message `target`, except groups: onnx.proto has none."""
     try:
         fields = importlib.import_module("google.protobuf.unknown_fields").UnknownFieldSet(source)
     except ImportError:  # protobuf before 4.21

@@ -7,12 +7,13 @@ remembers those of its parent.
 
 import os
 import threading
+import weakref
 from typing import Callable, List, Set
 
 from onnx_compat.errors import ShimError
 from onnx_compat.shim.interface import Shim
 
-__all__ = ["ForkGuard", "check_fork", "note_step"]
+__all__ = ["ForkGuard", "check_fork", "keep_after_fork", "note_step"]
 
 #: The steps after which the threads of a framework may have started, in order.
 STEPS = ("probe", "compile", "run")
@@ -22,18 +23,26 @@ _STARTED: Set[str] = set()
 _LOST: Set[str] = set()
 #: Objects of a parent process. To delete one in a forked process may wait for its threads.
 _KEPT: List[object] = []
+#: Objects with threads of their own, also those that wait for the garbage collector.
+_THREADED: "weakref.WeakSet[object]" = weakref.WeakSet()
 #: A lock, in a list because a forked process replaces it: another thread of the parent may have held it.
 _LOCK = [threading.Lock()]
 
 
 def _remember_parent() -> None:
-    """Remember in a forked process which shims had started their threads in the parent process."""
+    """Remember in a forked process which shims had started their threads in the parent process, and keep its objects."""
     _LOCK[0] = threading.Lock()
     _LOST.update(_STARTED)
+    _KEPT.extend(_THREADED)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=_remember_parent)
+
+
+def keep_after_fork(threaded: object) -> None:
+    """Keep an object alive in forked processes. Its deletion ends threads, which a forked process does not have."""
+    _THREADED.add(threaded)
 
 
 def note_step(shim: Shim, step: str) -> None:

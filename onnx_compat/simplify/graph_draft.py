@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
 
 import numpy as np
 
-from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir import Spec
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.names import Names
@@ -16,7 +15,8 @@ from onnx_compat.model.storage import stored_size
 from onnx_compat.model.write import tensor_proto
 from onnx_compat.simplify.knowledge import Knowledge
 from onnx_compat.simplify.node import DraftNode, graphs_of, names_of
-from onnx_compat.simplify.size_budget import SizeBudget, stored_bytes
+from onnx_compat.simplify.node_list import NodeList
+from onnx_compat.simplify.size_budget import SizeBudget, digest_of_elements, stored_bytes
 
 __all__ = ["GraphDraft"]
 
@@ -29,7 +29,7 @@ class GraphDraft:
 
     - model: the ModelProto of the graph, with its opsets and functions. `opset`: the version of the domain ai.onnx.
     - knowledge: what is known of the values.
-    - nodes: the nodes in topological order. `insert` and `remove` change the list.
+    - nodes: the nodes in topological order. `remove` changes the list.
     - variable: names of initializers whose elements may change.
     - has_stored_inputs: whether every initializer is an input too, as below IR version 4.
     - pinned: names of values whose producers and initializers stay, because something outside of the nodes reads them.
@@ -64,16 +64,15 @@ class GraphDraft:
         self.initializers: Dict[str, Proto] = {tensor.name: tensor for tensor in graph.initializer}
         self.sparse = {tensor.values.name for tensor in graph.sparse_initializer}
         self._added: Dict[str, Proto] = {}
-        self.nodes: List[DraftNode] = []
+        self._digests: Dict[str, bytes] = {}
+        self.nodes = NodeList(map(DraftNode, graph.node))
         self._producers: Dict[str, DraftNode] = {}
         self._readers: Dict[str, Dict[DraftNode, None]] = {}
         self._inner_names: Set[str] = set()
         self._is_changed = False
-        for proto in graph.node:
-            node = DraftNode(proto)
-            self.nodes.append(node)
+        for node in self.nodes:
             self._index(node)
-        self._sort()
+        self.sort()
 
     # -- queries ---------------------------------------------------------------------------------------------------
     def producer(self, name: str) -> Optional[DraftNode]:
@@ -117,6 +116,12 @@ class GraphDraft:
         """Return a key that is equal for equal values; None if nothing is known. See `Knowledge.identity`."""
         return self.knowledge.identity(name)
 
+    def digest(self, name: str) -> bytes:
+        """Return a digest of the elements of an initializer of this graph. It is computed once."""
+        if name not in self._digests:
+            self._digests[name] = digest_of_elements(self.initializers[name])
+        return self._digests[name]
+
     # -- edits -----------------------------------------------------------------------------------------------------
     def add_constant(self, array: np.ndarray, dtype: DType, name: str, is_new: bool = True) -> str:
         """Add an initializer and return its name: `name` itself, or with `is_new` an unused name like it."""
@@ -153,8 +158,7 @@ class GraphDraft:
         Readers of its outputs keep the names: a replacement or the caller defines them.
         """
         inserted = [DraftNode(proto) for proto in replacements]
-        position = self.nodes.index(node)
-        self.nodes[position : position + 1] = inserted
+        self.nodes.replace(node, inserted)
         for name in node.reads:
             self._readers.get(name, {}).pop(node, None)
         for name in node.outputs:
@@ -165,6 +169,13 @@ class GraphDraft:
         self.budget.change(sum(proto.ByteSize() for proto in replacements) - node.proto.ByteSize())
         self._is_changed = True
         return inserted
+
+    def sort(self) -> None:
+        """Sort the nodes topologically. Nodes that are sorted already keep their order.
+
+        Raises InvalidModelError if they form a cycle.
+        """
+        self._is_changed = self.nodes.sort(self.producer) or self._is_changed
 
     def set_inputs(self, node: DraftNode, inputs: Sequence[str]) -> None:
         """Replace the inputs of a node. Trailing omitted inputs are dropped."""
@@ -234,14 +245,16 @@ class GraphDraft:
         self.remove(reader)
         self.set_outputs(node, reader.outputs[:1])
 
-    def replace_constant(self, reader: DraftNode, name: str, array: np.ndarray, dtype: DType, wish: str) -> str:
+    def replace_constant(
+        self, reader: DraftNode, name: str, array: np.ndarray, dtype: DType, preferred_name: str
+    ) -> str:
         """Return the name of an initializer with new elements, which a node is to read in place of `name`.
 
-        If only `reader` reads the initializer `name`, the new one takes its name. `wish`: the name if `name` is "".
+        If only `reader` reads the initializer `name`, the new one takes its name. `preferred_name`: the name if `name` is "".
         """
         is_free = name in self.initializers and self.only_reader(name) is reader and name not in self.variable
         if not is_free or (name in self.inputs and not self.has_stored_inputs):
-            return self.add_constant(array, dtype, name or wish)
+            return self.add_constant(array, dtype, name or preferred_name)
         self.remove_initializer(name)
         return self.add_constant(array, dtype, name, is_new=False)
 
@@ -249,16 +262,19 @@ class GraphDraft:
         """Remove an initializer. Below IR version 4, the input of its name goes too."""
         tensor = self.initializers.pop(name)
         self._added.pop(name, None)
+        self._digests.pop(name, None)
         self.budget.change(-stored_bytes(tensor))
         self._is_changed = True
 
-    def find_captures(self, node: DraftNode) -> None:
-        """Update the index after the subgraphs of a node were simplified, which may read fewer outer values."""
+    def find_captures(self, node: DraftNode) -> bool:
+        """Update the index after the subgraphs of a node were simplified. Return whether they read fewer outer values."""
         before = node.reads
         node.find_captures()
-        for name in set(before) - set(node.reads):
+        unread = set(before) - set(node.reads)
+        for name in unread:
             self._readers[name].pop(node)
-            self._is_changed = True
+        self._is_changed = self._is_changed or bool(unread)
+        return bool(unread)
 
     def affords(self, array: np.ndarray, dtype: DType, replaced: str) -> bool:
         """Whether a new constant is within the size budget, in place of the initializer `replaced`.
@@ -277,28 +293,6 @@ class GraphDraft:
         self._producers.update((name, node) for name in node.outputs if name)
         for graph in graphs_of(node.proto):
             self._inner_names |= names_of(graph)
-
-    def _sort(self) -> None:
-        """Sort the nodes topologically. Nodes that are sorted already keep their order.
-
-        Raises InvalidModelError if they form a cycle.
-        """
-        positions = {node: index for index, node in enumerate(self.nodes)}
-        sources = [
-            {positions[self._producers[name]] for name in node.reads if name in self._producers} for node in self.nodes
-        ]
-        if all(max(indices, default=-1) < index for index, indices in enumerate(sources)):
-            return
-        order: List[int] = []
-        done: Set[int] = set()
-        while len(order) < len(self.nodes):
-            ready = [k for k, indices in enumerate(sources) if k not in done and indices <= done]
-            order.extend(ready)
-            done.update(ready)
-            if not ready:  # `load` refuses a cycle
-                raise InvalidModelError("the nodes of the graph form a cycle")
-        self.nodes = [self.nodes[index] for index in order]
-        self._is_changed = True
 
     def write(self) -> None:
         """Put the nodes, initializers and declarations back into the GraphProto. Without a change, do nothing."""

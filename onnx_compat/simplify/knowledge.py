@@ -77,6 +77,10 @@ class Knowledge:
         return tensor.dtype, tensor.value.shape, tuple(_size_key(size) for size in tensor.value.reshape(-1))
 
 
+#: Names that exporters give to every unknown size.
+_PLACEHOLDERS = frozenset(["None", "none", "-1", "unknown", "unk"])
+
+
 def _size_key(size: Any) -> Any:
     """Return a hashable key of a size whose comparison never raises Undecided."""
     return frozenset(size.terms.items()) if isinstance(size, Dim) else int(size)
@@ -115,7 +119,10 @@ def trace_knowledge(model: Model, variable: Set[str]) -> Knowledge:
 
 
 def declared_spec(kind: Optional[Type]) -> Optional[Spec]:
-    """Return a declared type as a `Spec`. None unless it is a tensor of known dtype and rank."""
+    """Return a declared type as a `Spec`. None unless it is a tensor of known dtype and rank.
+
+    Sizes that share a name of `_PLACEHOLDERS` need not be equal.
+    """
     if not isinstance(kind, TensorType) or kind.dtype is None or kind.shape is None:
         return None
-    return Spec(kind.dtype, kind.shape)
+    return Spec(kind.dtype, tuple(None if size in _PLACEHOLDERS else size for size in kind.shape))

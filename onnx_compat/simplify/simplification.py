@@ -120,7 +120,26 @@ def simplify_loaded(
 
 
 def _run_passes(draft: GraphDraft, report: PassReport) -> None:
-    """Run the passes on a graph until a round rewrites nothing, then on the subgraphs of its nodes.
+    """Run the passes on a graph, then on the subgraphs of its nodes. Add the rewrites of each pass to `report`.
+
+    The passes run on the graph again if its subgraphs read fewer of its values then. Below IR version 4, subgraphs stay.
+    """
+    _run_rounds(draft, report)
+    if draft.model.ir_version < 4:  # an initializer of a subgraph would be an input of the subgraph
+        return
+    is_less_read = False
+    for node in draft.nodes:
+        for graph in graphs_of(node.proto):
+            inner = GraphDraft(graph, draft.model, subgraph_knowledge(graph, draft), draft.budget, outer=draft)
+            _run_passes(inner, report)
+            inner.write()
+            is_less_read = draft.find_captures(node) or is_less_read
+    if is_less_read:
+        _run_rounds(draft, report)
+
+
+def _run_rounds(draft: GraphDraft, report: PassReport) -> None:
+    """Run the passes on the nodes of a graph until a round rewrites nothing, at most `_ROUNDS` times.
 
     Add the number of rewrites of each pass to `report`.
     """
@@ -136,14 +155,6 @@ def _run_passes(draft: GraphDraft, report: PassReport) -> None:
             rewrites += count
         if not rewrites:
             break
-    if draft.model.ir_version < 4:  # an initializer of a subgraph would be an input of the subgraph
-        return
-    for node in list(draft.nodes):
-        for graph in graphs_of(node.proto):
-            inner = GraphDraft(graph, draft.model, subgraph_knowledge(graph, draft), draft.budget, outer=draft)
-            _run_passes(inner, report)
-            inner.write()
-            draft.find_captures(node)
 
 
 def _variable_names(proto: Proto) -> Set[str]:
@@ -156,7 +167,8 @@ def _variable_names(proto: Proto) -> Set[str]:
     names.update(binding.key for info in proto.training_info for binding in info.initialization_binding)
     if proto.ir_version >= 4:
         names.update(port.name for port in proto.graph.input)
-    return names & {tensor.name for tensor in proto.graph.initializer}
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    return names & (stored | {tensor.values.name for tensor in proto.graph.sparse_initializer})
 
 
 def _training_names(proto: Proto) -> Set[str]:

@@ -1,12 +1,13 @@
-"""The size budget: how many bytes a simplified model may have."""
+"""The size budget: how many bytes a simplified model may have; the sizes and digests of its tensors."""
 
+import hashlib
 from typing import Any
 
 from onnx_compat.errors import OnnxCompatError
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.storage import stored_size
 
-__all__ = ["SLACK", "SizeBudget", "stored_bytes"]
+__all__ = ["SLACK", "SizeBudget", "digest_of_elements", "stored_bytes"]
 
 #: A message of onnx: its classes are generated at run time, and `onnx` is imported late.
 Proto = Any
@@ -47,3 +48,17 @@ class SizeBudget:
     def change(self, added: int) -> None:
         """Count added bytes; a negative number for removed bytes."""
         self.used += added
+
+
+def digest_of_elements(tensor: Any) -> bytes:
+    """Return a digest of the elements of a TensorProto."""
+    digest = hashlib.sha256()
+    for field, value in tensor.ListFields():
+        if field.name not in ("name", "doc_string", "metadata_props"):
+            digest.update(field.name.encode())
+            digest.update(
+                value
+                if isinstance(value, bytes)
+                else repr(list(value) if field.name.endswith("data") or field.name == "dims" else value).encode()
+            )
+    return digest.digest()

@@ -385,10 +385,13 @@ def test_a_sample_has_the_newest_release_and_each_version_of_an_operator() -> No
         Sampled("node", "1.3", "older_abs_again", ["Abs-6"]),
         Sampled("node", "1.4", "relu", ["Relu-14"]),
         Sampled("node", "1.4", "relu_again", ["Relu-14"]),
-        Sampled("light-random", "1.4", "network", ["Relu-14"]),
+        Sampled("light", "1.4", "recorded_network", ["Relu-14"]),
+        Sampled("light-random", "1.4", "random_network", ["Relu-14"]),
     ]
     chosen = [select.Chosen(row, [row.id], variant) for variant in ("recorded", "composed") for row in rows]
     sample = select.sample(chosen, lambda case: case.operators)
     of_nodes = ["old_relu", "older_abs_again", "relu", "relu_again"]
-    assert [entry.case.name for entry in sample if entry.variant == "recorded"] == [*of_nodes, "network"]
-    assert [entry.case.name for entry in sample if entry.variant == "composed"] == of_nodes
+    assert [entry.case.name for entry in sample if entry.variant == "recorded"] == [*of_nodes, "random_network"]
+    assert [entry.case.name for entry in sample if entry.variant == "composed"] == [*of_nodes, "recorded_network"]
+    without_random = [entry for entry in chosen if entry.case.suite == "light"]
+    assert select.sample(without_random, lambda case: case.operators) == without_random

@@ -5,23 +5,23 @@ from typing import Any, Dict, List
 import numpy as np
 import onnx
 import pytest
-from building import model, node, value
-from onnx import TensorProto, defs, helper
+from building import model, node, require_opset, value
+from onnx import TensorProto, helper
 
 import onnx_compat
+from onnx_compat.ir.dtypes import DType
 from onnx_compat.retarget.conversion import plan, retarget
 from onnx_compat.retarget.outcomes import COMPOSED, KEPT, REFUSED, RESPELLED
 from onnx_compat.retarget.retargeting import retarget_in_place
-
-pytestmark = pytest.mark.skipif(defs.onnx_opset_version() < 25, reason="the installed onnx lacks opset 25")
 
 Arrays = Dict[str, np.ndarray]
 
 
 def single(built: Any, opset: int, feeds: Arrays, constants: Any = None, outputs: Any = None, sizes: Any = None) -> Any:
     """Return a model of one node. `sizes` replaces the shapes of inputs."""
+    require_opset(opset)
     ports = [
-        value(name, (sizes or {}).get(name, list(array.shape)), helper.np_dtype_to_tensor_dtype(array.dtype))
+        value(name, (sizes or {}).get(name, list(array.shape)), DType.of(array.dtype).onnx)
         for name, array in feeds.items()
     ]
     outputs = outputs or [onnx.ValueInfoProto(name=name) for name in built.output if name]
@@ -57,6 +57,7 @@ def attention(entries: int, past: bool = False) -> Any:
 def test_a_mask_of_one_entry_differs_between_versions(
     source: int, target: int, entries: int, past: bool, outcome: str
 ) -> None:
+    require_opset(max(source, target))
     built, feeds = attention(entries, past)
     proto = single(built, source, feeds)
     assert plan(proto, target).nodes[0].outcome == outcome
@@ -64,6 +65,7 @@ def test_a_mask_of_one_entry_differs_between_versions(
 
 
 def test_equal_symbolic_sizes_of_a_mask_are_equal() -> None:
+    require_opset(24)
     built, feeds = attention(4)
     sizes = {"k": [1, 2, "keys", 8], "v": [1, 2, "keys", 8], "m": [4, "keys"]}
     assert plan(single(built, 23, feeds, sizes=sizes), 24).counts[KEPT] == 1
@@ -237,6 +239,17 @@ def test_fractions_of_integers_are_rounded_once(operator: str, keepdims: int, op
         result = onnx.shape_inference.infer_shapes(retarget(proto, opset))
         (want,) = onnx_compat.run(proto, feeds, shim="reference")
         np.testing.assert_array_equal(run_in_onnxruntime(result, feeds)[0], want)
+
+
+@pytest.mark.parametrize("opset", [9, 12, 17, 18, 19])
+@pytest.mark.parametrize("axes", [[0, -1], [1], []])
+def test_an_extreme_of_bools_with_axes_that_are_known_at_run_time_only(opset: int, axes: Any) -> None:
+    feeds = {"x": np.asarray([[True, False, True], [True, True, True]]), "a": np.asarray(axes, np.int64)}
+    proto = single(node("ReduceMin", ["x", "a"], ["y"]), 20, feeds)
+    result = onnx.shape_inference.infer_shapes(retarget(proto, opset), strict_mode=True)
+    onnx.checker.check_model(result)
+    (want,) = onnx_compat.run(proto, feeds, shim="reference")
+    np.testing.assert_array_equal(run_in_onnxruntime(result, feeds)[0], want)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

@@ -1,12 +1,12 @@
-"""What a rule may know: defaults of inputs, types of optionals, training graphs, and what a composed node keeps."""
+"""Facts for rules: defaults of inputs, types of optionals, training graphs, and what a composed node keeps."""
 
 from typing import Any, Dict, List
 
 import numpy as np
 import onnx
 import pytest
-from building import FLOAT, INT64, model, node, value
-from onnx import TensorProto, defs, helper, numpy_helper
+from building import FLOAT, INT64, model, node, require_opset, value
+from onnx import TensorProto, helper, numpy_helper
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
@@ -15,7 +15,10 @@ from onnx_compat.retarget.outcomes import COMPOSED
 
 X = np.linspace(-1, 1, 24, dtype=np.float32)
 
-pytestmark = pytest.mark.skipif(defs.onnx_opset_version() < 21, reason="the installed onnx lacks opset 21")
+
+@pytest.fixture(autouse=True)
+def new_onnx() -> None:
+    require_opset(21)
 
 
 def run(proto: Any, **feed: Any) -> Any:
@@ -26,7 +29,7 @@ def names(ports: Any) -> List[str]:
     return [port.name for port in ports]
 
 
-def reshaped(ir_version: int = 8) -> Any:
+def reshape_model(ir_version: int = 8) -> Any:
     """Return a model whose shapes depend on the default of an input."""
     nodes = [node("Reshape", ["x", "s"], ["h"]), node("Softmax", ["h"], ["y"], axis=1)]
     ports = [value("x", [24]), value("s", [3], INT64)]
@@ -36,7 +39,7 @@ def reshaped(ir_version: int = 8) -> Any:
 
 
 def test_a_default_that_decides_a_shape_is_fixed() -> None:
-    proto = reshaped()
+    proto = reshape_model()
     result = retarget(proto, 13)
     assert names(result.graph.input) == ["x"]
     np.testing.assert_allclose(run(result, x=X)[0], run(proto, x=X)[0], 1e-6)
@@ -44,7 +47,7 @@ def test_a_default_that_decides_a_shape_is_fixed() -> None:
 
 
 def test_a_default_of_an_old_file_is_a_constant() -> None:
-    written = plan(reshaped(3), 13)
+    written = plan(reshape_model(3), 13)
     assert written.counts[COMPOSED] == 0
     assert not any("fixed" in note for note in written.notes)
 
@@ -79,6 +82,19 @@ def test_a_needed_default_is_found_through_nodes() -> None:
     assert [entry.op_type for entry in result.graph.node] == ["Squeeze", "Identity"]
 
 
+def test_a_needed_default_is_found_through_a_loop() -> None:
+    nodes = [node("Softmax", ["e"], ["f"], axis=1), node("Identity", ["c"], ["d"])]
+    flags = [value(name, [], TensorProto.BOOL) for name in "cd"]
+    ports = [value("i", [], INT64), flags[0], value("e", [2, 12, 1])]
+    body = helper.make_graph(nodes, "body", ports, [flags[1], value("f", [2, 12, 1])])
+    proto = reshape_model()
+    proto.graph.node[1].CopyFrom(node("Loop", ["n", "", "h"], ["y"], body=body))
+    proto.graph.initializer.append(numpy_helper.from_array(np.asarray(2), "n"))
+    result = retarget(proto, 13)
+    assert names(result.graph.input) == ["x"]
+    np.testing.assert_allclose(run(result, x=X)[0], run(proto, x=X)[0], 1e-6)
+
+
 def optional_port(name: str, element: int = FLOAT) -> Any:
     tensor = helper.make_tensor_type_proto(element, [2])
     return helper.make_value_info(name, helper.make_optional_type_proto(tensor))
@@ -100,7 +116,7 @@ def test_an_optional_is_no_tensor(nodes: Any, ports: Any) -> None:
         retarget(proto, 13)
 
 
-def trained(built: Any, constants: Dict[str, Any]) -> Any:
+def training_model(built: Any, constants: Dict[str, Any]) -> Any:
     """Return a model with an algorithm that reads a value of the main graph, and its own constants."""
     proto = model([node("Relu", ["x"], ["h"])], [value("x", [2, 3])], [value("h", [2, 3])], opset=18)
     info = proto.training_info.add()
@@ -117,7 +133,7 @@ def trained(built: Any, constants: Dict[str, Any]) -> Any:
 
 def test_training_graphs_are_rewritten_and_composed() -> None:
     built = [node("ReduceMax", ["h", "k"], ["m"]), node("Mish", ["m"], ["next"])]
-    result = retarget(trained(built, {"k": np.asarray([1])}), 17)
+    result = retarget(training_model(built, {"k": np.asarray([1])}), 17)
     info = result.training_info[0]
     assert {entry.op_type for entry in info.initialization.node} == {"ReduceMax"}
     assert not {"Mish"} & {entry.op_type for entry in info.algorithm.node}
@@ -133,7 +149,7 @@ def test_training_graphs_are_rewritten_and_composed() -> None:
 
 
 def test_training_that_cannot_be_written_is_left_out() -> None:
-    proto = trained([node("ReduceMax", ["unknown", "k"], ["next"], name="it")], {"k": np.asarray([1])})
+    proto = training_model([node("ReduceMax", ["unknown", "k"], ["next"], name="it")], {"k": np.asarray([1])})
     proto.training_info[0].algorithm.node[0].input[1] = "elsewhere"
     assert not retarget(proto, 17).training_info
     assert any("training information is left out: its node 'it' (ReduceMax)" in note for note in plan(proto, 17).notes)
@@ -219,3 +235,17 @@ def test_fields_that_onnx_does_not_know_stay() -> None:
         for message, content in zip((result, result.graph, result.graph.initializer[0]), extra.values()):
             assert content in message.SerializeToString()
         assert extra["varint"] in result.SerializeToString().replace(result.graph.SerializeToString(), b"")
+
+
+def test_a_model_without_ai_onnx_is_composed() -> None:
+    keys, values = (numpy_helper.from_array(np.asarray(numbers, np.int64), "t") for numbers in ([1, 2], [20, 30]))
+    default = numpy_helper.from_array(np.asarray([7]), "t")
+    attributes = {"keys_tensor": keys, "values_tensor": values, "default_tensor": default}
+    built = node("LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    ports = [[value(name, [3], INT64)] for name in "xy"]
+    proto = model([built], *ports, opset=21, extra_opsets=[helper.make_opsetid("ai.onnx.ml", 4)])
+    del proto.opset_import[0]
+    result = retarget(proto, 13)
+    assert {entry.domain: entry.version for entry in result.opset_import} == {"": 13, "ai.onnx.ml": 2}
+    onnx.checker.check_model(result)
+    np.testing.assert_array_equal(run(result, x=np.asarray([2, 5, 1]))[0], [30, 7, 20])

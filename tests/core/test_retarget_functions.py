@@ -5,18 +5,22 @@ from typing import Any, Dict, List, Sequence
 import numpy as np
 import onnx
 import pytest
-from building import model, node, value
-from onnx import defs, helper, numpy_helper
+from building import model, node, require_opset, value
+from onnx import helper, numpy_helper
 
 import onnx_compat
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.retarget.conversion import plan, retarget
+from onnx_compat.retarget.outcomes import COMPOSED
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 SCALE, BIAS = np.asarray([1, 2, 3], np.float32), np.asarray([4, 5, 9], np.float32)
 MY = helper.make_opsetid("my", 1)
 
-pytestmark = pytest.mark.skipif(defs.onnx_opset_version() < 21, reason="the installed onnx lacks opset 21")
+
+@pytest.fixture(autouse=True)
+def new_onnx() -> None:
+    require_opset(21)
 
 
 def function(name: str, inputs: Sequence[str], nodes: Sequence[Any], opset: int, attributes: Sequence[str] = ()) -> Any:
@@ -92,6 +96,15 @@ def test_functions_stay_without_an_opset() -> None:
     inlined = retarget(two, inline_functions=True)
     assert versions(inlined.opset_import) == {"": 18}
     compare(inlined, two)
+
+
+def test_a_body_is_brought_to_the_opset_of_the_model_before_it_is_inlined() -> None:
+    body = function("f", ["a"], [node("Mish", ["a"], ["h"]), node("Relu", ["h"], ["b"])], 18)
+    proto = caller([body], [call("f", ["x"], "y")], 17)
+    result = retarget(proto, inline_functions=True)
+    assert versions(result.opset_import) == {"": 17}
+    assert plan(proto, inline_functions=True).counts[COMPOSED] == 1
+    compare(result, proto)
 
 
 def branch(name: str, built: Any) -> Any:

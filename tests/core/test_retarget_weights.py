@@ -15,9 +15,9 @@ from onnx_compat.conversion import destinations
 from onnx_compat.errors import ConversionError, InputError, InvalidModelError
 from onnx_compat.retarget import rewriting
 from onnx_compat.retarget.conversion import plan, retarget
-from onnx_compat.retarget.draft import Inexpressible
-from onnx_compat.retarget.skeleton import LARGE, read_skeleton
-from onnx_compat.retarget.spelling import respell
+from onnx_compat.retarget.edited_node import Inexpressible
+from onnx_compat.retarget.node_forms import rewrite_node
+from onnx_compat.retarget.weightless_model import LARGE, read_weightless_model
 
 BOOL = onnx.TensorProto.BOOL
 SIDE = 160
@@ -116,12 +116,12 @@ def test_large_tensors_of_every_place_stay_in_the_source(kind: str, tmp_path: Pa
     onnx.save(proto, str(tmp_path / "m.onnx"))
     content = proto.SerializeToString()
     sources = {"path": str(tmp_path / "m.onnx"), "bytes": content, "bytearray": bytearray(content), "proto": proto}
-    skeleton = read_skeleton(sources[kind])
-    assert skeleton.proto.ByteSize() < LARGE
-    assert len(skeleton.tensors) == 6
-    skeleton.write(str(tmp_path / "again.onnx"))
+    weightless_model = read_weightless_model(sources[kind])
+    assert weightless_model.proto.ByteSize() < LARGE
+    assert len(weightless_model.tensors) == 6
+    weightless_model.write(str(tmp_path / "again.onnx"))
     assert onnx.load(str(tmp_path / "again.onnx")) == proto
-    assert skeleton.assemble() == proto
+    assert weightless_model.assemble() == proto
 
 
 @pytest.mark.parametrize("field", ["raw_data", "float_data", "int64_data", "int32_data", "double_data", "uint64_data"])
@@ -138,9 +138,9 @@ def test_every_form_of_numbers_is_kept_and_moved(field: str, tmp_path: Path) -> 
     proto = model(nodes, [], [value("y", [1], INT64)], {}, 14)
     proto.graph.initializer.append(tensor)
     for source in (proto, proto.SerializeToString()):
-        skeleton = read_skeleton(source)
-        assert len(skeleton.tensors) == 2
-        assert skeleton.assemble() == proto
+        weightless_model = read_weightless_model(source)
+        assert len(weightless_model.tensors) == 2
+        assert weightless_model.assemble() == proto
         onnx_compat.convert(source, tmp_path / "o.onnx", external_data="o.data", verify=False)
         moved = onnx_compat.load(tmp_path / "o.onnx").graph.initializers["w"]
         assert len(moved.array()) == 40000
@@ -317,9 +317,9 @@ def test_a_composed_node_has_the_weights_of_its_subgraphs(tmp_path: Path, monkey
     def refuse(entry: Any, *arguments: Any) -> Any:
         if entry.op_type == "Scan":
             raise Inexpressible("this test composes it")
-        return respell(entry, *arguments)
+        return rewrite_node(entry, *arguments)
 
-    monkeypatch.setattr(rewriting, "respell", refuse)
+    monkeypatch.setattr(rewriting, "rewrite_node", refuse)
     monkeypatch.setattr(rewriting, "is_untouched", lambda *_: False)
     result = retarget(save_external(proto, tmp_path / "a"), 13)
     listed = {entry.node: (entry.outcome, entry.nodes > 0) for entry in plan(proto, 13).nodes}

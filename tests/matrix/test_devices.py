@@ -48,7 +48,7 @@ def machine(monkeypatch):
     def make(cuda=None, smi=()):
         monkeypatch.setattr(devices, "load_driver", lambda: cuda)
         monkeypatch.setattr(devices, "_list_gpus", lambda: list(smi))
-        monkeypatch.setattr(devices, "_query", lambda subject: (devices.ask_driver(), ""))
+        monkeypatch.setattr(devices, "_query", lambda queried: (devices.ask_driver(), ""))
 
     return make
 
@@ -87,7 +87,7 @@ def test_hidden_devices_do_not_count(machine, monkeypatch):
 
 def test_a_driver_that_gives_no_answer_is_broken(monkeypatch):
     monkeypatch.setattr(devices, "_list_gpus", list)
-    monkeypatch.setattr(devices, "_query", lambda subject: (None, "did not answer in 300 seconds"))
+    monkeypatch.setattr(devices, "_query", lambda queried: (None, "did not answer in 300 seconds"))
     assert devices.query_driver() == devices.Answer("broken", "the driver of the GPU did not answer in 300 seconds")
 
 
@@ -127,13 +127,13 @@ def test_nvidia_smi_is_read(tmp_path, monkeypatch):
 )
 def test_the_states_of_the_framework(monkeypatch, reported, state, reason):
     whole = {"version": "9", "devices": [], "error": "", **reported}
-    monkeypatch.setattr(devices, "_query", lambda subject: (whole, "Cannot dlopen some GPU libraries"))
+    monkeypatch.setattr(devices, "_query", lambda queried: (whole, "Cannot dlopen some GPU libraries"))
     answer = devices.query_framework("tensorflow", HERE)
     assert (answer.state, answer.reason) == (state, reason)
 
 
 def test_a_framework_that_dies_is_broken(monkeypatch):
-    monkeypatch.setattr(devices, "_query", lambda subject: (None, "ended with exit code -11: without a message"))
+    monkeypatch.setattr(devices, "_query", lambda queried: (None, "ended with exit code -11: without a message"))
     assert devices.query_framework("jax", HERE).reason == "jax ended with exit code -11: without a message"
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from matrix.fuzz.campaign import Counts, Target, run_chunk, write_failure
+from matrix.fuzz.campaign import Counts, Target, code_without_docstrings, run_chunk, write_failure
 from matrix.fuzz.chunks import read_chunk, write_chunk
 from matrix.fuzz.document import dump_case, parse_case
 from matrix.fuzz.execution import DIED, ERROR, HUNG, SAME, WRONG, Outcome, execute
@@ -141,3 +141,12 @@ def test_a_model_declares_the_domains_of_its_nodes():
         ("", 20),
         ("ai.onnx.ml", 3),
     }
+
+
+def test_a_docstring_does_not_change_the_generator():
+    codes = [code_without_docstrings(text) for text in (
+        'def f():\n    """Say one thing."""\n    return 1  # why\n',
+        'def f():\n    """Say another thing."""\n\n    return 1\n',
+        "def f():\n    return 2\n",
+    )]  # fmt: skip
+    assert codes[0] == codes[1] != codes[2]

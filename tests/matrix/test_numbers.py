@@ -32,8 +32,15 @@ NUMBER = re.compile(
     r"\d|\b(hal(f|ves)|quarters?|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty|thirty|forty|fifty|hundreds?|thousands?|millions?|dozens?|percent)\b",
     re.IGNORECASE,
 )
-VERSION = re.compile(r"\b(TensorFlow|tflite-runtime|LiteRT|Python) (\d+\.\d+(?:\.\d+)?)(?: and (\d+\.\d+))?")
-PACKAGES = {"TensorFlow": "tensorflow", "tflite-runtime": "tflite-runtime", "LiteRT": "ai-edge-litert"}
+VERSION = re.compile(
+    r"\b(TensorFlow|tflite-runtime|LiteRT|onnxruntime|Python) (\d+\.\d+(?:\.\d+)?)(?: and (\d+\.\d+))?"
+)
+PACKAGES = {
+    "TensorFlow": "tensorflow",
+    "tflite-runtime": "tflite-runtime",
+    "LiteRT": "ai-edge-litert",
+    "onnxruntime": "onnxruntime",
+}
 CODES = "onnx_compat/cli/exit_codes.py"
 SCHEMES = "shims/tflite/onnx_compat_tflite/quantize/schemes.py"
 FLOOR = ("shims/tflite/onnx_compat_tflite/flatbuffer/runtimes.py", r"^FLOOR = \((\d+), (\d+)\)")

@@ -92,15 +92,15 @@ def test_the_present_version_has_a_section():
 
 
 def test_every_distribution_and_every_branch_has_a_bill_of_materials():
-    subjects = list(sbom.subjects(MATRIX))
-    named = [subject.title for subject in subjects]
+    owners = list(sbom.bill_owners(MATRIX))
+    named = [owner.title for owner in owners]
     branches = [cell.branch for cell in MATRIX.cells.values() if cell.branch]
     assert named == [
         *(name.name for name in MATRIX.distributions.values()),
         *(f"onnx-compat-{name}" for name in branches),
     ]
-    (subject,) = [subject for subject in subjects if subject.title == "onnx-compat-tf2-8"]
-    assert (subject.name, subject.requirement) == ("onnx-compat-tf2", "onnx-compat-tf2[tf2-8-cpu]")
+    (owner,) = [owner for owner in owners if owner.title == "onnx-compat-tf2-8"]
+    assert (owner.name, owner.requirement) == ("onnx-compat-tf2", "onnx-compat-tf2[tf2-8-cpu]")
 
 
 def test_a_release_has_two_files_for_each_distribution_with_code():

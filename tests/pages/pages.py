@@ -32,6 +32,7 @@ NOT_RUN = {
     "starts sessions of nox": "tests/matrix/test_commands.py",
     "writes files of the repository": "tests/matrix/test_commands.py",
     "needs Docker": "tests/shims/test_tensorflow_serving.py",
+    "needs PyTorch and onnxscript": "tests/matrix/test_torch_export_page.py",
     "needs a GPU": "tests/matrix/test_devices.py",
     "needs Android": "tests/matrix/test_phone_page.py",
     "needs iOS": "tests/matrix/test_phone_page.py",

@@ -18,7 +18,7 @@ from matrix.fuzz.execution import execute  # noqa: E402 (found once `matrix` is)
 
 
 def main() -> None:
-    """Answer requests until standard input ends."""
+    """Read requests from the standard input and answer them (see above), until the standard input ends."""
     answer = open_answers()
     import onnx_compat
 

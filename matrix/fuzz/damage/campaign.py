@@ -35,14 +35,17 @@ def run_campaign(
     replay: Optional[Path] = None,
     note: Callable[[int, CounterType[str]], None] = lambda batch, counts: None,
 ) -> CounterType[str]:
-    """Damage `inputs` inputs, and read them in another process. Return the outcomes with their counts.
+    """Damage `inputs` inputs, and read them in another process. Return outcome -> number of inputs.
 
-    - minutes: as many inputs are damaged as this time allows, whatever `inputs` is. None: there is no limit of time.
+    Inputs are damaged in batches of 50; more than 50 inputs are rounded up to whole batches.
+
     - python, shim, env: the interpreter that reads the inputs, the shim, and the environment variables.
-    - first: the number of the first batch, which is its seed.
+    - kind: the name of a kind in `KINDS`.
+    - first: the number of the first batch. The number of a batch is its seed.
     - folder: the folder for inputs that failed (see `store_failure`).
+    - minutes: if given, batches run until this time is over, whatever `inputs` is. None: there is no limit of time.
     - replay: a stored input, which is read as it is, in place of damaged inputs.
-    - note: called after each batch, with the number of the batch and the counts of its outcomes.
+    - note: a function that is called after each batch, with its number and the counts of its outcomes.
     """
     counts: CounterType[str] = Counter()
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,12 +75,12 @@ def run_campaign(
 
 
 def _keep_current(folder: Path, outcome: str, detail: str, suffix: str) -> None:
-    """Store the input at which a process died or hung."""
+    """Store the input that a process was reading, if the outcome is DIED or HUNG (see `store_failure`)."""
     current = folder / ("current" + suffix)
     if outcome in (DIED, HUNG) and current.exists():
         store_failure(folder, outcome, detail, current.read_bytes(), suffix)
 
 
 def has_failures(counts: CounterType[str]) -> bool:
-    """Whether a campaign has an outcome that is a failure. `unforeseen` does not count: it is typed."""
+    """Whether a campaign has an outcome in FAILURES. `unforeseen` is not among them, because its error is typed."""
     return any(counts[outcome] for outcome in FAILURES)

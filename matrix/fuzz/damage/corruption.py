@@ -17,7 +17,10 @@ _LARGEST = 1 << 20
 
 
 def corrupt(chance: random.Random, data: bytes, other_files: Sequence[bytes]) -> bytes:
-    """Return `data` with one to eight changes. `other_files`: files of the same kind, whose bytes may be copied."""
+    """Return `data` after one to eight random changes, cut to at most 1 MiB. A change sometimes changes no byte.
+
+    `other_files`: files of the same kind, whose bytes are sometimes copied.
+    """
     changed = bytearray(data)
     for _ in range(chance.choice((1, 1, 1, 2, 4, 8))):
         _change(chance, changed, other_files)
@@ -25,6 +28,7 @@ def corrupt(chance: random.Random, data: bytes, other_files: Sequence[bytes]) ->
 
 
 def _change(chance: random.Random, data: bytearray, other_files: Sequence[bytes]) -> None:
+    """Replace, delete, repeat or insert bytes at a random position of `data`, or change none."""
     at = chance.randrange(len(data) + 1)
     size = min(chance.choice((1, 1, 2, 4, 8, 16, 64)), len(data) - at)
     choice = chance.randrange(7)
@@ -48,9 +52,10 @@ def _change(chance: random.Random, data: bytearray, other_files: Sequence[bytes]
 
 
 def corrupt_archive(chance: random.Random, data: bytes, other_files: Sequence[bytes]) -> bytes:
-    """Return a zip archive with changed members, and with valid checksums; or with changed bytes, as `corrupt`.
+    """Return a zip archive in which one member is changed, dropped, doubled or renamed. The checksums are valid.
 
-    A member is changed, dropped, doubled or renamed. Words of text members are changed as words.
+    In a member of JSON, a whole word is sometimes replaced. Sometimes, and if `data` is no readable archive, the result
+    is that of `corrupt`.
     """
     if chance.random() < 0.3:
         return corrupt(chance, data, other_files)
@@ -69,6 +74,7 @@ def corrupt_archive(chance: random.Random, data: bytes, other_files: Sequence[by
 
 
 def _change_members(chance: random.Random, members: List[tuple[str, bytes]]) -> None:
+    """Change, drop, double or rename one of `members`, which are pairs (name, content)."""
     index = chance.randrange(len(members))
     name, content = members[index]
     choice = chance.randrange(10)
@@ -85,7 +91,10 @@ def _change_members(chance: random.Random, members: List[tuple[str, bytes]]) -> 
 
 
 def _change_word(chance: random.Random, text: bytes) -> bytes:
-    """Return a text with a quoted word or a number replaced, also by another word of the text."""
+    """Return a text in which one quoted word, number, constant or empty bracket pair is replaced.
+
+    The replacement is a fixed word or another word of the text. A text without a word stays as it is.
+    """
     words = list(re.finditer(rb'"[^"]*"|-?\d+|\[\]|\{\}|true|false|null', text))
     if not words:
         return text

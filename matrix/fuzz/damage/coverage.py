@@ -12,10 +12,10 @@ _PACKAGES = "onnx_compat"
 
 
 class Coverage:
-    """Counts the lines of packages of this library that run for the first time, until the process ends.
+    """Counts the lines of this library's packages that run for the first time since the instance was created.
 
-    It needs `sys.monitoring` (Python 3.12). On an older Python, no line is counted, and the corpus does not grow. An
-    event is switched off once it has happened, so that lines that ran before cost nothing.
+    It needs `sys.monitoring` (Python 3.12). On an older Python, no line is counted, and the corpus does not grow. The
+    event of a line is switched off when the line has run, so that it costs nothing later. A process has one instance.
     """
 
     def __init__(self) -> None:
@@ -35,6 +35,6 @@ class Coverage:
         monitoring.set_events(_TOOL, monitoring.events.LINE)
 
     def take(self) -> int:
-        """Return the number of new lines since the last call, and count from 0 again."""
+        """Return the number of lines that ran for the first time since the last call of `take`."""
         count, self._count = self._count, 0
         return count

@@ -40,10 +40,10 @@ _RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")
 class Kind(NamedTuple):
     """A kind of damaged inputs.
 
-    - suffix: of the file that `run` reads.
-    - corpus: a function of the name of the shim that yields the undamaged files.
-    - change: a function of (source of chance, file, other files) that returns a damaged file.
-    - run: a function of (the path of the file, its bytes, name of the shim). Its errors are judged.
+    - suffix: the suffix of the file that `run` reads.
+    - corpus: a function of the name of the shim that yields the undamaged files, as bytes.
+    - change: a function of (source of chance, bytes of a file, bytes of the other files) that returns a damaged file.
+    - run: a function of (path of a damaged file, its bytes, name of the shim). Its errors become outcomes (`judge`).
     - grows: whether an input that reaches new lines joins the corpus.
     """
 
@@ -55,10 +55,10 @@ class Kind(NamedTuple):
 
 
 def _cases(step: int = 1, operators: frozenset[str] = frozenset()) -> Iterator[bytes]:
-    """Yield recorded node cases, each as a model with its inputs: all with one of `operators`, every `step`-th of the
-    others.
+    """Yield recorded node cases, each as the archive of `join_case`: a model with its inputs.
 
-    Cases with a large model or input, and cases that cannot be read, are left out.
+    Every `step`-th case is read, and every case with one of `operators`. Cases with a large model or large inputs, and
+    cases that cannot be read, are left out.
     """
     root = cache_dir()
     index = root / "node" / "index.json"
@@ -76,7 +76,7 @@ def _cases(step: int = 1, operators: frozenset[str] = frozenset()) -> Iterator[b
 
 
 def _is_readable(case: bytes) -> bool:
-    """Whether all inputs of a case are tensors that this onnx reads."""
+    """Whether all inputs of a case are tensors that the installed onnx reads."""
     try:
         split_case(case)
     except Exception:  # noqa: BLE001 - a sequence, an optional, or a dtype that this onnx lacks
@@ -90,7 +90,10 @@ def _models(_: str) -> Iterator[bytes]:
 
 
 def _convert_cases(shim: str) -> Iterator[bytes]:
-    """Yield the .tflite files of recorded cases; of every fourth also a file that is quantised to int8."""
+    """Yield the .tflite files that the shim writes for recorded cases. Every fourth case is also quantised to int8.
+
+    A case that cannot be converted gives no file.
+    """
     for number, case in enumerate(_cases(40, _QUANTIZED)):
         model, feeds = split_case(case)
         yield from _convert(model, ".tflite", shim)
@@ -104,7 +107,7 @@ def _bundles(shim: str) -> Iterator[bytes]:
 
 
 def _convert(model: bytes, suffix: str, shim: str, **options: Any) -> Iterator[bytes]:
-    """Yield the file that the shim writes for a model, if it writes one."""
+    """Yield the bytes of the file that the shim writes for a model; nothing if the conversion fails."""
     import onnx_compat
 
     with tempfile.TemporaryDirectory() as folder:
@@ -159,6 +162,10 @@ def _call_in_fork(module: str, function: str, *arguments: Any, **_: Any) -> Any:
 
 
 def _run_file(path: Path, _: bytes, __: str) -> None:
+    """Run a converted file with zeros (see `_load_and_run`).
+
+    Where the platform has `fork` and the shim tflite is imported, the trial of the file runs in a fork.
+    """
     can_fork = hasattr(os, "fork") and "onnx_compat_tflite" in sys.modules
     trial = "onnx_compat_tflite.file_trial.call_in_child"
     with mock.patch(trial, _call_in_fork) if can_fork else contextlib.nullcontext():
@@ -166,7 +173,10 @@ def _run_file(path: Path, _: bytes, __: str) -> None:
 
 
 def _load_and_run(path: Path) -> None:
-    """Run a converted file with zeros. A file with an input of over `MOST_ELEMENTS` elements is only loaded."""
+    """Run a converted file with zeros; an open size is 2.
+
+    A file with an input of more than `MOST_ELEMENTS` elements is only loaded.
+    """
     import onnx_compat
 
     converted = onnx_compat.load_converted(path)
@@ -187,6 +197,7 @@ def _describe(path: Path, _: bytes, __: str) -> None:
 
 
 def _named_feeds(model: bytes, feeds: Dict[int, Any]) -> Dict[str, Any]:
+    """Return name -> array of the inputs of a model. `feeds`: index of the input -> array."""
     import onnx_compat
 
     ports = onnx_compat.load(model).inputs
@@ -201,17 +212,25 @@ def _run_model(_: Path, data: bytes, shim: str) -> None:
 
 
 def _has_onnxruntime() -> bool:
-    """Whether the fallback is onnxruntime: it would run every model in a child process first, which takes seconds."""
+    """Whether onnxruntime is installed. As the fallback, it would run every model in a child process, for seconds."""
     return importlib.util.find_spec("onnxruntime") is not None
 
 
 def _convert_and_run(_: Path, data: bytes, shim: str) -> None:
-    """Convert a model, run the file, and compare. A file that fails where the reference does not raises `Broken`."""
+    """Convert a model, run the file, and compare its outputs with those of the reference.
+
+    Raises `Broken` if the reference runs the model, and the file does not run or has other outputs.
+    """
     with tempfile.TemporaryDirectory() as folder:
         _convert_and_compare(Path(folder) / ("converted" + FORMS[_FORM[shim]]), data, shim)
 
 
 def _convert_and_compare(file: Path, data: bytes, shim: str) -> None:
+    """Convert the model of a case to `file`, run the file, and compare.
+
+    Raises Broken if the reference runs the model, and the file does not run or has other outputs. Nothing is compared
+    if the feeds contradict the ports of the file, or if the model draws random numbers.
+    """
     import onnx_compat
 
     model, feeds = split_case(data)
@@ -238,7 +257,7 @@ def _convert_and_compare(file: Path, data: bytes, shim: str) -> None:
 
 
 def _in_file_dtypes(values: Dict[str, Any], ports: Any) -> Dict[str, Any]:
-    """Return a copy of `values` in which numbers of a dtype that the format lacks have the wider dtype of the port."""
+    """Return a copy of `values` with the dtype of its port for each array whose dtype numpy lacks, such as bfloat16."""
     wide = {port.name: port.dtype.numpy for port in ports}
     return {
         name: value.astype(wide[name])

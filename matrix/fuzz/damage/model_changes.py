@@ -117,6 +117,7 @@ def _change_list(chance: random.Random, values: Any, choices: Sequence[Any]) -> 
 
 
 def _change_tensor(chance: random.Random, tensor: onnx.TensorProto) -> None:
+    """Change an element, the shape or the dtype of `tensor`, unless it is unreadable or large."""
     try:
         array = np.array(numpy_helper.to_array(tensor))
     except Exception:  # noqa: BLE001 - a tensor that an earlier change damaged stays as it is
@@ -128,6 +129,7 @@ def _change_tensor(chance: random.Random, tensor: onnx.TensorProto) -> None:
 
 
 def _from_array(array: Any, name: str) -> Optional[onnx.TensorProto]:
+    """Return the TensorProto of an array, or None if the installed onnx cannot store its dtype."""
     try:
         return numpy_helper.from_array(array, name)
     except Exception:  # noqa: BLE001 - a dtype that this onnx cannot store stays as it was
@@ -135,7 +137,10 @@ def _from_array(array: Any, name: str) -> Optional[onnx.TensorProto]:
 
 
 def _changed_array(chance: random.Random, array: Any) -> Any:
-    """Return an array with another element, shape or dtype. It may be equal, or for strings the array itself."""
+    """Return an array that differs in one element, the shape or the dtype, or sometimes an equal array.
+
+    `array` itself is not changed.
+    """
     choice = chance.randrange(8)
     if choice < 3 and array.size and array.dtype.kind in "iufb":
         array = np.array(array)
@@ -173,7 +178,7 @@ def _change_feed(chance: random.Random, _: onnx.ModelProto, inputs: Inputs, __: 
 
 
 def _change_edges(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: Sequence[bytes]) -> None:
-    """Change the inputs or outputs of a node, if there is a node: another value, one less, one more, an empty name."""
+    """Change the inputs or outputs of a node, if there is a node: replace, remove, add or empty one name."""
     node = _any_node(chance, model)
     if node is None:
         return
@@ -191,7 +196,7 @@ def _change_edges(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: 
 
 
 def _change_port(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: Sequence[bytes]) -> None:
-    """Change the declared type of an input or output, if it is a tensor: the dtype, the rank, a size."""
+    """Change the dtype, the rank or a size that an input or output of the model declares, if it is a tensor."""
     ports = [*model.graph.input, *model.graph.input, *model.graph.output]
     port = chance.choice(ports) if ports else None
     if port is None or not port.type.HasField("tensor_type"):
@@ -216,7 +221,7 @@ def _change_port(chance: random.Random, model: onnx.ModelProto, _: Inputs, __: S
 
 
 def _change_operator(chance: random.Random, model: onnx.ModelProto, _: Inputs, other_cases: Sequence[bytes]) -> None:
-    """Give a node the operator of a node of another case."""
+    """Give a node the operator, and sometimes the attributes, of a node of another case."""
     node, source = _any_node(chance, model), _any_node(chance, _model_of(chance.choice(other_cases)))
     if node is not None and source is not None:
         node.op_type, node.domain = source.op_type, source.domain
@@ -232,7 +237,11 @@ def _model_of(case: bytes) -> onnx.ModelProto:
 
 
 def _append_nodes(chance: random.Random, model: onnx.ModelProto, inputs: Inputs, other_cases: Sequence[bytes]) -> None:
-    """Append the nodes of another case; its first input is an output of the model, and its other inputs stay inputs."""
+    """Append the nodes of another case to `model`, if the case has nodes and `model` has outputs.
+
+    An output of `model` replaces the first input of the other case. Its further inputs become inputs of `model` without
+    feeds: `inputs` has None for each.
+    """
     other_model = _model_of(chance.choice(other_cases))
     if not (other_model.graph.node and model.graph.output):
         return

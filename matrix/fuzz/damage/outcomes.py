@@ -49,6 +49,10 @@ def judge(call: Callable[[], Any]) -> Outcome:
 
 
 def _describe(error: BaseException) -> str:
+    """Return `<class>: <message> (<file>:<line>)` of the first cause of an error.
+
+    The position is the last one in this library; it is left out if there is no position in it.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
     frames = traceback.extract_tb(error.__traceback__)

@@ -17,7 +17,10 @@ _DTYPES = ("float32", "int32", "int64", "uint8", "int8", "bool", "string", "floa
 
 
 def change_file(chance: random.Random, data: bytes, other_files: Sequence[bytes]) -> bytes:
-    """Return a .tflite file with one to three changes of its content; or with changed bytes, as `corrupt`."""
+    """Return a .tflite file with one to three changes of its content; sometimes the result of `corrupt` instead.
+
+    A file that cannot be read, or whose change cannot be written, also gives the result of `corrupt`.
+    """
     from onnx_compat_tflite import flatbuffer as fb
 
     if chance.random() < 0.4:
@@ -84,7 +87,7 @@ def _change_dtype(chance: random.Random, _: Any, graph: Any) -> None:
 
 
 def _change_constant(chance: random.Random, _: Any, graph: Any) -> None:
-    """Change an element of a constant of integers: axes, sizes, permutations, weights."""
+    """Change one element of a constant of integers, such as axes or weights, if the graph has such a constant."""
     constants = [
         tensor
         for tensor in graph.tensors
@@ -98,9 +101,9 @@ def _change_constant(chance: random.Random, _: Any, graph: Any) -> None:
 
 
 def _change_scales(chance: random.Random, _: Any, graph: Any) -> None:
-    """Change the quantization of a tensor: a scale, a zero point, their number, the axis; or drop it.
+    """Change the quantization of one tensor: a scale, a zero point, the number of either, or the axis; or drop it.
 
-    Nothing changes if no tensor is quantized.
+    Does nothing if no tensor is quantized.
     """
     quantized = [tensor for tensor in graph.tensors if tensor.quantization is not None]
     if not quantized:

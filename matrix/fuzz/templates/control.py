@@ -14,14 +14,14 @@ _DEEPEST = 2
 
 
 def _body(draw: Draw) -> Draw:
-    """Return a source of choices over the body of a node. Raises Rejected if bodies are nested too deep."""
+    """Return the Draw of a new, empty draft for the body of a node. Raises Rejected inside `_DEEPEST` nested bodies."""
     if draw.depth >= _DEEPEST:
         raise Rejected("depth")
     return Draw(Draft(draw.shared, draw.draft), draw.depth + 1)
 
 
 def _grow(body: Draw, count: int) -> None:
-    """Add random nodes to a body."""
+    """Add the nodes of up to `count` random templates to a body."""
     from matrix.fuzz.generator import grow
 
     grow(body, count)
@@ -38,12 +38,13 @@ def _graph(body: Draft, inputs: Sequence[Value], outputs: Sequence[Value]) -> Gr
 
 
 def _port(value: Value) -> Port:
+    """Return the port of a value, with a shape for a scalar only."""
     port = port_of(value)
     return port if port.shape == () else port._replace(shape=None)
 
 
 def _captures(draw: Draw, *graphs: Graph) -> List[Value]:
-    """Return the values around bodies that these read."""
+    """Return the values, of the draft or of the drafts around it, that the bodies `graphs` read."""
     names = set()
     for graph in graphs:
         own = {port.name for port in graph.inputs} | set(graph.initializers)
@@ -59,6 +60,7 @@ def _own_tensors(body: Draft) -> List[Value]:
 
 
 def _alike(value: Value, other_value: Value) -> bool:
+    """Whether both values are tensors of the same dtype and, in each world, of the same shape."""
     if value.container or other_value.container:
         return False
     return (value.dtype, value.shapes) == (other_value.dtype, other_value.shapes)
@@ -96,10 +98,10 @@ def if_(draw: Draw) -> None:
 
 
 def _match(body: Draw, value: Value) -> Value:
-    """Return a result of a body of the type and the shape of a value.
+    """Return a result of a node in a body, with the dtype and the shape of `value`.
 
-    Without such a result, an Identity of an outer value or a Constant is added. Raises Rejected if neither is possible:
-    a Constant has no text and no open size.
+    Without such a result, and sometimes in place of it, an Identity of another visible value is added to the body; or a
+    Constant, if there is no such value. Raises Rejected if a Constant is needed for strings or for an open size.
     """
     candidates = [result for result in _own_tensors(body.draft) if _alike(value, result)]
     if candidates and body.chance(0.7):
@@ -113,7 +115,10 @@ def _match(body: Draw, value: Value) -> Value:
 
 
 def _state(body: Draw, value: Value) -> Value:
-    """Add an input to a body for a value that a loop carries, and return it. A float is not exact: it may be rounded."""
+    """Add an input to a body for a value that a loop carries, and return the input.
+
+    A float is not exact, because an iteration may round it.
+    """
     name = body.draft.name("s")
     samples = [Sample(sample.array, sample.shaken) for sample in value.samples]
     state = Value(name, samples, value.exact and not value.is_float)
@@ -123,7 +128,7 @@ def _state(body: Draw, value: Value) -> Value:
 
 @template("Loop", 1.2)
 def loop(draw: Draw) -> None:
-    """Add a Loop of a few iterations with a carried value, and sometimes a scan output."""
+    """Add a Loop of at most three iterations with a carried value, and sometimes with a scan output."""
     carried = draw.pick(("float32", "int64"), range(4))
     body = _body(draw)
     worlds = draw.shared.worlds
@@ -158,13 +163,17 @@ def _round_floats(_operands: Sequence[Value]) -> bool:
 
 
 def _input(body: Draw, arrays: Sequence[object]) -> Value:
+    """Add an exact input to a body, with its array in each world, and return it."""
     value = Value(body.draft.name("s"), [Sample(array, array) for array in arrays], True)
     body.draft.values.append(value)
     return value
 
 
 def _match_state(body: Draw, state: Value) -> Value:
-    """Return the next state: a result of the same type and shape, or the sum of the state and a constant."""
+    """Return the next state of a loop: a result of a node in the body that has the dtype and shape of `state`.
+
+    Without such a result, an Add of `state` and 1 is added to the body.
+    """
     candidates = [value for value in _own_tensors(body.draft) if _alike(state, value)]
     if candidates:
         return candidates[-1]
@@ -173,7 +182,10 @@ def _match_state(body: Draw, state: Value) -> Value:
 
 @template("Scan", 0.7)
 def scan(draw: Draw) -> None:
-    """Add a Scan over an axis with a state and a scan output. Raises Rejected if the axis is empty."""
+    """Add a Scan over axis 0, sometimes backwards, with a state and a scan output.
+
+    Raises Rejected if the axis is empty in a world.
+    """
     x = draw.pick(("float32", "int64"), range(2, 4))
     slices = [array[0] for array in x.arrays if len(array)]
     if len(slices) != draw.shared.worlds:

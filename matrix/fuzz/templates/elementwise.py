@@ -46,11 +46,16 @@ _SMOOTH: Dict[str, Tuple[Range, Dict[str, Range], int]] = {
 
 
 def within(low: float, high: float) -> Callable[[Value], bool]:
-    """Return the predicate of values between two numbers."""
+    """Return a predicate: whether all elements of a value are from `low` to `high`, in each world."""
     return lambda value: all(bool(((array >= low) & (array <= high)).all()) for array in value.arrays)
 
 
 def _register(operator: str, limits: Range, attributes: Dict[str, Range], since: int) -> None:
+    """Register the template of an elementwise operator that rounds. `limits`: the range of its operand.
+
+    `attributes`: name -> range; each attribute is sometimes present. `since`: the first opset.
+    """
+
     @template(operator, 0.4, since)
     def smooth(draw: Draw) -> None:
         x = draw.pick(("float32", "float32", "float64") if operator != "Celu" else ("float32",), where=within(*limits))
@@ -74,13 +79,13 @@ def add(draw: Draw) -> None:
 
 @template("Sub", 2)
 def sub(draw: Draw) -> None:
-    """Add a difference."""
+    """Add a difference of two broadcast operands."""
     _binary(draw, "Sub")
 
 
 @template("Mul", 3)
 def mul(draw: Draw) -> None:
-    """Add a product."""
+    """Add a product of two broadcast operands."""
     _binary(draw, "Mul")
 
 
@@ -92,7 +97,7 @@ def _binary(draw: Draw, operator: str) -> None:
 
 @template("Div", 2)
 def div(draw: Draw) -> None:
-    """Add a quotient; no divisor is close to zero."""
+    """Add a quotient; the divisor is from 1 to 4."""
     x = draw.pick((*FLOATS, "int64", "int32"))
     y = draw.broadcastable(x, low=1, high=4)
     # TensorFlow multiplies by the reciprocal of a constant, which is rounded even for a power of two.
@@ -101,7 +106,7 @@ def div(draw: Draw) -> None:
 
 @template("Mod")
 def mod(draw: Draw) -> None:
-    """Add a remainder: of integers with the sign of the divisor, or as C does with fmod."""
+    """Add a Mod of exact operands. For floats, `fmod` is 1; for integers, it is 0, 1 or absent."""
     x = draw.pick((*FLOATS, "int64", "int32"))
     y = draw.broadcastable(x, low=1, high=5)
     fmod = 1 if x.is_float else draw.choice([0, 1, None])
@@ -110,7 +115,7 @@ def mod(draw: Draw) -> None:
 
 @template("Pow")
 def pow_(draw: Draw) -> None:
-    """Add a power: of positive bases, or with small whole exponents."""
+    """Add a Pow: sometimes a positive base with exponents from -1 to 2, else a whole exponent from 0 to 3."""
     x = draw.pick()
     if within(0.1, 20)(x) and draw.chance(0.5):
         draw.node("Pow", [x, draw.broadcastable(x, low=-1, high=2)], SMOOTH)
@@ -128,7 +133,7 @@ def maximum(draw: Draw) -> None:
 
 @template("Sum", 0.7)
 def sum_(draw: Draw) -> None:
-    """Add a sum or a mean of several operands."""
+    """Add a Sum or a Mean of one to four operands."""
     x = draw.pick()
     operands = [x, *(draw.broadcastable(x) for _ in range(draw.integer(0, 3)))]
     draw.node("Sum", operands, GRID) if draw.chance(0.6) else draw.node("Mean", operands, SMOOTH)
@@ -136,7 +141,7 @@ def sum_(draw: Draw) -> None:
 
 @template("Neg")
 def neg(draw: Draw) -> None:
-    """Add a change of sign or an absolute value."""
+    """Add a Neg or an Abs."""
     draw.node(draw.choice(["Neg", "Abs"]), [draw.pick((*FLOATS, "int64", "int32", "int8"))], MOVE)
 
 
@@ -148,14 +153,14 @@ def relu(draw: Draw) -> None:
 
 @template("LeakyRelu", 0.7)
 def leaky_relu(draw: Draw) -> None:
-    """Add a LeakyRelu; a default slope is rounded."""
+    """Add a LeakyRelu. Its slope is a multiple of 1/4, or sometimes the default 0.01, whose products are rounded."""
     alpha = draw.choice([None, 0.5, 0.25, -0.5])
     draw.node("LeakyRelu", [draw.pick()], GRID if alpha else SMOOTH, alpha=alpha)
 
 
 @template("PRelu", 0.7)
 def prelu(draw: Draw) -> None:
-    """Add a PRelu with slopes that broadcast to its operand."""
+    """Add a PRelu with one slope, or with a slope for each channel."""
     x = draw.pick()
     dropped = draw.integer(0, x.rank)
     shapes = [tuple(size if draw.chance(0.0) else 1 for size in shape[dropped:]) for shape in x.shapes]
@@ -166,7 +171,7 @@ def prelu(draw: Draw) -> None:
 
 @template("Clip", 1.5)
 def clip(draw: Draw) -> None:
-    """Add a Clip with one, two or no bounds; Relu6 among them."""
+    """Add a Clip with one, two or no bounds; sometimes with the bounds 0 and 6 of Relu6."""
     x = draw.pick((*FLOATS, "int64", "int32"))
     low = draw.constant(draw.choice([0, 0, -1, -3]), x.dtype) if draw.chance(0.8) else None
     high = draw.constant(draw.choice([6, 6, 1, 2]), x.dtype) if draw.chance(0.8) else None
@@ -175,7 +180,7 @@ def clip(draw: Draw) -> None:
 
 @template("Round")
 def round_(draw: Draw) -> None:
-    """Add a discontinuous function of an exact operand."""
+    """Add a Round, Floor, Ceil or Sign of an exact operand."""
     operator = draw.choice(["Round", "Floor", "Ceil", "Sign"])
     draw.node(operator, [draw.pick(exact=True)], STEP)
 
@@ -192,7 +197,7 @@ def shrink(draw: Draw) -> None:
 
 @template("Cast", 2)
 def cast(draw: Draw) -> None:
-    """Add a cast between numbers; a float becomes an integer or a boolean only if it is exact and in range."""
+    """Add a Cast between numbers and bools. A float becomes an integer or a bool only if it is exact and in range."""
     x = draw.pick((*FLOATS, *INTEGERS, "bool"))
     # In the body of a loop, later iterations have other values, which may exceed the range of a narrow type.
     target = draw.choice([*FLOATS, *INTEGERS, "bool"] if not draw.depth else [*FLOATS, "int64"])
@@ -205,6 +210,7 @@ def cast(draw: Draw) -> None:
 
 
 def _number(dtype: str) -> int:
+    """Return the number of a dtype in onnx's TensorProto."""
     from matrix.fuzz.graphs import element_type
 
     return element_type(dtype)
@@ -212,7 +218,7 @@ def _number(dtype: str) -> int:
 
 @template("CastLike", 0.3, 15)
 def cast_like(draw: Draw) -> None:
-    """Add a cast to the type of another value."""
+    """Add a CastLike of small integers or bools to the dtype of another value."""
     x = draw.pick((*INTEGERS, "bool"), where=within(0, 100))
     draw.node("CastLike", [x, draw.pick((*FLOATS, "int64", "int32"))], MOVE)
 
@@ -228,7 +234,7 @@ def identity(draw: Draw) -> None:
 
 @template("BitShift", 0.3)
 def bit_shift(draw: Draw) -> None:
-    """Add a shift of unsigned integers by less than their width."""
+    """Add a BitShift of uint8 elements by 0 to 3 bits."""
     x = draw.pick(("uint8",))
     direction = draw.choice(["LEFT", "RIGHT"])
     draw.node("BitShift", [x, draw.constant(draw.integer(0, 3), "uint8")], MOVE, direction=direction)

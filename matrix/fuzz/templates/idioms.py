@@ -11,7 +11,10 @@ from matrix.fuzz.values import Rejected, Value
 
 
 def size_of(draw: Draw, x: Value, axis: int, rank: int = 1) -> Value:
-    """Add nodes that compute the size of an axis at run time. Return it as a vector of one element; rank 0: a scalar."""
+    """Add nodes that compute the size of an axis at run time, and return the size.
+
+    `rank` 1: the size is a vector of one element; 0: a scalar.
+    """
     shape = draw.node("Shape", [x])
     if rank and draw.chance(0.4):
         return draw.node("Slice", [shape, *(draw.constant([k]) for k in (axis, axis + 1, 0))])
@@ -20,7 +23,10 @@ def size_of(draw: Draw, x: Value, axis: int, rank: int = 1) -> Value:
 
 @template("Shape-Concat-Reshape", 2)
 def reshape_by_parts(draw: Draw) -> None:
-    """Add a Reshape to a target of sizes at run time, of which some axes are joined."""
+    """Add a Reshape that joins two adjacent axes, with a target shape that is computed at run time.
+
+    The size of the joined axis is a product of two sizes, or -1.
+    """
     x = draw.any(range(2, 6))
     start = draw.integer(0, x.rank - 2)
     parts: List[Value] = []
@@ -38,7 +44,7 @@ def reshape_by_parts(draw: Draw) -> None:
 
 @template("Shape-Expand", 1.5)
 def expand_like(draw: Draw) -> None:
-    """Add an Expand of an operand to the shape of another value."""
+    """Add an Expand of an operand to the shape of another value, which a Shape computes."""
     x = draw.any(range(1, 6))
     operand = draw.broadcastable(x)
     draw.node("Expand", [operand, draw.node("Shape", [x])])
@@ -46,7 +52,7 @@ def expand_like(draw: Draw) -> None:
 
 @template("ConstantOfShape", 1.5)
 def constant_of_shape(draw: Draw) -> None:
-    """Add a constant of the shape of a value, and often a sum with it."""
+    """Add a ConstantOfShape with the shape of a value; if both have the same dtype, often also their sum."""
     x = draw.any(range(1, 5))
     import numpy as np
 
@@ -60,7 +66,7 @@ def constant_of_shape(draw: Draw) -> None:
 
 @template("Range", 1.5)
 def range_(draw: Draw) -> None:
-    """Add a Range up to a size at run time, sometimes gathered with."""
+    """Add a Range up to the size of an axis at run time; sometimes also a Gather along the axis with these indices."""
     x = draw.any(range(1, 5))
     axis = draw.integer(0, x.rank - 1)
     size = size_of(draw, x, axis, rank=0)
@@ -88,7 +94,7 @@ def slice_by_size(draw: Draw) -> None:
 
 @template("Shape-Tile", 0.7)
 def tile_by_size(draw: Draw) -> None:
-    """Add a Tile whose repeats are a size at run time."""
+    """Add a Tile that repeats the last axis; the number of repeats is the size of axis 0 at run time."""
     x = draw.pick((*FLOATS, "int64"), [1, 2])
     size = size_of(draw, x, 0)
     repeats = size if x.rank == 1 else draw.node("Concat", [draw.constant([1]), size], axis=0)
@@ -97,7 +103,10 @@ def tile_by_size(draw: Draw) -> None:
 
 @template("Shape-Resize", 1)
 def resize_by_size(draw: Draw) -> None:
-    """Add a Resize to twice the sizes at run time."""
+    """Add a Resize of the last two axes, nearest or linear, to sizes that are computed at run time.
+
+    The height is doubled, the width sometimes.
+    """
     x = draw.pick(("float32",), [4])
     shape = draw.node("Shape", [x])
     spatial = draw.node("Slice", [shape, draw.constant([2]), draw.constant([4])])
@@ -113,7 +122,10 @@ def resize_by_size(draw: Draw) -> None:
 
 @template("Heads", 1.5)
 def split_heads(draw: Draw) -> None:
-    """Add the split of features into heads: Reshape to [N, L, heads, size], then Transpose."""
+    """Add the split of features into 2 heads, and the inverse: Reshape to [N, L, 2, size], then Transpose.
+
+    Between them, there are sometimes the products and the Softmax of self-attention.
+    """
     x = draw.pick(("float32",), [3], where=lambda value: bool(value.dims[2]) and value.shape[2] % 2 == 0)
     features = x.dims[2] or 0
     split = draw.node("Reshape", [x, draw.constant([0, -1, 2, features // 2])])
@@ -129,7 +141,10 @@ def split_heads(draw: Draw) -> None:
 
 @template("Broadcast-Mask", 1)
 def mask(draw: Draw) -> None:
-    """Add a mask over positions: Range, Less than a size, Where. Raises Rejected for a scalar."""
+    """Add a mask of the last position of the last axis: Range, Less than the size minus 1, Where.
+
+    Raises Rejected for a scalar.
+    """
     x = draw.pick(("float32",), range(1, 5))
     size = size_of(draw, x, x.rank - 1, rank=0)
     positions = draw.node("Range", [draw.constant(0), size, draw.constant(1)])

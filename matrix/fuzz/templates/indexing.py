@@ -13,7 +13,10 @@ from matrix.fuzz.values import Rejected, Value
 
 
 def indices(draw: Draw, shape: List[int], size: int, negative: bool = True) -> np.ndarray:
-    """Return random indices of an axis; with `negative`, some count from the end. Raises Rejected for an empty axis."""
+    """Return an array of this shape with random indices into an axis of `size` elements.
+
+    With `negative`, some indices sometimes count from the end. Raises Rejected if `size` is 0.
+    """
     if not size:
         raise Rejected("empty axis")
     low = -size if negative and draw.chance(0.3) else 0
@@ -22,7 +25,7 @@ def indices(draw: Draw, shape: List[int], size: int, negative: bool = True) -> n
 
 @template("Gather", 3)
 def gather(draw: Draw) -> None:
-    """Add a Gather by a scalar, a vector or a matrix of indices."""
+    """Add a Gather by a scalar, a vector or a matrix of indices, which are a constant or sometimes an input."""
     x = draw.any(range(1, 5))
     axis = draw.integer(0, x.rank - 1)
     smallest = min(shape[axis] for shape in x.shapes)
@@ -36,7 +39,7 @@ def gather(draw: Draw) -> None:
 
 @template("GatherElements")
 def gather_elements(draw: Draw) -> None:
-    """Add a GatherElements with indices of the operand's rank."""
+    """Add a GatherElements with constant indices. No axis of the indices is longer than the axis of the operand."""
     x = draw.pick((*FLOATS, *INTEGERS), range(1, 5))
     axis = draw.integer(0, x.rank - 1)
     smallest = [min(sizes) for sizes in zip(*x.shapes)]
@@ -46,7 +49,7 @@ def gather_elements(draw: Draw) -> None:
 
 @template("GatherND")
 def gather_nd(draw: Draw) -> None:
-    """Add a GatherND."""
+    """Add a GatherND with three constant, non-negative index tuples."""
     x = draw.pick((*FLOATS, *INTEGERS), range(2, 5))
     depth = draw.integer(1, x.rank)
     smallest = [min(sizes) for sizes in zip(*x.shapes)][:depth]
@@ -56,7 +59,10 @@ def gather_nd(draw: Draw) -> None:
 
 @template("ScatterElements")
 def scatter_elements(draw: Draw) -> None:
-    """Add a ScatterElements: each index once along the axis, or with a reduction, where an index may be repeated."""
+    """Add a ScatterElements, from opset 16 on sometimes with a reduction.
+
+    Without a reduction, an index occurs once along the axis; with a reduction, it may be repeated.
+    """
     x = draw.pick(("float32", "int64"), range(1, 4))
     axis = draw.integer(0, x.rank - 1)
     smallest = [min(sizes) for sizes in zip(*x.shapes)]
@@ -80,7 +86,10 @@ def scatter_elements(draw: Draw) -> None:
 
 @template("ScatterND")
 def scatter_nd(draw: Draw) -> None:
-    """Add a ScatterND of whole slices: each index once, or a reduction."""
+    """Add a ScatterND of one or two whole slices along axis 0, from opset 16 on sometimes with the reduction `add`.
+
+    The indices differ.
+    """
     x = draw.pick(("float32", "int64"), range(1, 4), where=lambda value: None not in value.dims)
     count = draw.integer(1, min(2, x.shape[0]))
     rows = np.array(draw.rng.sample(range(x.shape[0]), count), np.int64).reshape(-1, 1)
@@ -92,7 +101,7 @@ def scatter_nd(draw: Draw) -> None:
 
 @template("OneHot", 0.7)
 def one_hot(draw: Draw) -> None:
-    """Add a OneHot of non-negative indices, some beyond the depth."""
+    """Add a OneHot of non-negative indices, which sometimes exceed the depth."""
     x = draw.pick(("int64",), range(1, 4), where=lambda v: all((a >= 0).all() for a in v.arrays))
     dtype = draw.choice(["float32", "int64"])
     inputs = [x, draw.constant(draw.integer(1, 4)), draw.constant([0, draw.choice([1, 2])], dtype)]
@@ -101,13 +110,13 @@ def one_hot(draw: Draw) -> None:
 
 @template("NonZero", 0.5)
 def non_zero(draw: Draw) -> None:
-    """Add the positions of elements that are not zero, of an exact value."""
+    """Add a NonZero of an exact value."""
     draw.node("NonZero", [draw.pick(("float32", "int64", "bool"), range(1, 4), exact=True)], STEP)
 
 
 @template("Compress", 0.5)
 def compress(draw: Draw) -> None:
-    """Add a Compress by a constant condition."""
+    """Add a Compress along an axis by a constant condition, which keeps at least one element."""
     x = draw.pick(("float32", "int64"), range(1, 4))
     axis = draw.integer(0, x.rank - 1)
     smallest = min(shape[axis] for shape in x.shapes)
@@ -127,7 +136,7 @@ def top_k(draw: Draw) -> None:
 
 @template("ArgMax", 1.5)
 def arg_max(draw: Draw) -> None:
-    """Add an ArgMax or an ArgMin of an exact value; the first or the last of equal elements."""
+    """Add an ArgMax or an ArgMin of an exact value; sometimes it selects the last of equal elements."""
     x = draw.pick(("float32", "int32"), range(1, 5), exact=True)
     attributes = {"keepdims": draw.choice([None, 0, 1]), "select_last_index": draw.choice([None, None, 1])}
     draw.node(draw.choice(["ArgMax", "ArgMin"]), [x], STEP, axis=draw.axis(x.rank), **attributes)

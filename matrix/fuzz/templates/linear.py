@@ -9,13 +9,13 @@ from matrix.fuzz.values import Value
 
 
 def weights(draw: Draw, x: Value, *shape: int) -> Value:
-    """Return an operand of a known shape, of the type of `x`."""
+    """Add a new operand of this shape and of the dtype of `x`, and return it: an initializer, sometimes an input."""
     return draw.fresh([tuple(shape)] * draw.shared.worlds, x.dtype, -2, 2)
 
 
 @template("MatMul", 3)
 def matmul(draw: Draw) -> None:
-    """Add a product with weights, of vectors, or of two values."""
+    """Add a MatMul of a value and new weights, or sometimes of two values, which may be vectors."""
     x = draw.pick(
         ("float32", "float32", "float64", "int32"), range(1, 6), where=lambda value: value.dims[-1] is not None
     )
@@ -31,7 +31,7 @@ def matmul(draw: Draw) -> None:
 
 @template("Self-MatMul", 1)
 def matmul_with_transpose(draw: Draw) -> None:
-    """Add a product of a value with its own transpose."""
+    """Add a MatMul of a value and its own transpose, in either order."""
     x = draw.pick(("float32",), range(2, 5))
     order = [*range(x.rank - 2), x.rank - 1, x.rank - 2]
     transposed = draw.node("Transpose", [x], perm=order)
@@ -40,7 +40,7 @@ def matmul_with_transpose(draw: Draw) -> None:
 
 @template("Gemm", 2)
 def gemm(draw: Draw) -> None:
-    """Add a Gemm with transposes, factors and a bias that broadcasts."""
+    """Add a Gemm, sometimes with transposes, factors or a bias that broadcasts."""
     trans_a = draw.choice([0, 0, 1])
     x = draw.pick(("float32",), [2], where=lambda value: value.dims[0 if trans_a else 1] is not None)
     inner, columns = x.shape[0 if trans_a else 1], draw.integer(1, 4)
@@ -54,7 +54,7 @@ def gemm(draw: Draw) -> None:
 
 @template("Einsum", 0.8)
 def einsum(draw: Draw) -> None:
-    """Add an Einsum over one or two operands."""
+    """Add an Einsum: the product of a value and new weights, or sometimes a permutation or sum of one value."""
     rank = draw.choice([2, 3])
     x = draw.pick(("float32",), [rank], where=lambda value: value.dims[-1] is not None)
     letters = "bij"[3 - rank :]

@@ -13,7 +13,10 @@ from matrix.fuzz.values import Value
 
 
 def varies(axes_of: Callable[[int], Sequence[int]]) -> Callable[[Value], bool]:
-    """Return the predicate of values whose variance over axes is not small. `axes_of`: the axes, by rank."""
+    """Return a predicate: whether the variance of a value over axes is above 0.05 everywhere.
+
+    `axes_of`: function from the rank of the value to the axes. Without an axis or an element, the predicate is False.
+    """
 
     def predicate(value: Value) -> bool:
         axes = tuple(axes_of(value.rank))
@@ -23,13 +26,13 @@ def varies(axes_of: Callable[[int], Sequence[int]]) -> Callable[[Value], bool]:
 
 
 def vector(draw: Draw, count: int, low: int = -2, high: int = 2) -> Value:
-    """Return a new vector of `count` random floats from `low` to `high`: a constant, or an input."""
+    """Add a vector of `count` random floats from `low` to `high`, and return it: an initializer, sometimes an input."""
     return draw.fresh([(count,)] * draw.shared.worlds, low=low, high=high)
 
 
 @template("BatchNormalization", 3)
 def batch_normalization(draw: Draw) -> None:
-    """Add a BatchNormalization with given statistics."""
+    """Add a BatchNormalization in inference mode, with random statistics."""
     x = draw.pick(("float32",), [2, 3, 4, 4, 5], where=lambda value: value.dims[1] is not None)
     count = x.shape[1]
     inputs = [x, vector(draw, count), vector(draw, count), vector(draw, count), vector(draw, count, 1, 4)]
@@ -47,7 +50,10 @@ def instance_normalization(draw: Draw) -> None:
 
 @template("LayerNormalization", 2, 17)
 def layer_normalization(draw: Draw) -> None:
-    """Add a LayerNormalization over the last axes. Does nothing if one of them is open, or there are no others."""
+    """Add a LayerNormalization over the last one or two axes, sometimes with a bias.
+
+    Does nothing if one of these axes is open, or if the value has no other axes.
+    """
     count = draw.choice([1, 1, 2])
     x = draw.pick(("float32",), range(2, 5), where=varies(lambda rank: range(rank - count, rank)))
     if None in x.dims[-count:] or x.rank <= count:
@@ -86,7 +92,7 @@ def group_normalization(draw: Draw) -> None:
 
 @template("RMSNormalization", 0.8, 23)
 def rms_normalization(draw: Draw) -> None:
-    """Add an RMSNormalization over the last axis."""
+    """Add an RMSNormalization over the last axis. Does nothing if its size is open."""
     x = draw.pick(("float32",), range(2, 5), where=varies(lambda rank: [rank - 1]))
     if x.dims[-1] is not None:
         draw.node("RMSNormalization", [x, vector(draw, x.shape[-1])], SMOOTH)
@@ -112,7 +118,7 @@ def softmax(draw: Draw) -> None:
 
 @template("LpNormalization", 0.4)
 def lp_normalization(draw: Draw) -> None:
-    """Add a division by the norm of an axis."""
+    """Add an LpNormalization, the division by the norm along axis 1 or the last axis. No norm is close to zero."""
     axis = draw.choice([-1, 1])
     x = draw.pick(
         ("float32",), range(2, 5), where=lambda v: all((np.abs(a).max(axis=axis) > 0.2).all() for a in v.arrays)
@@ -122,6 +128,6 @@ def lp_normalization(draw: Draw) -> None:
 
 @template("MeanVarianceNormalization", 0.4)
 def mean_variance_normalization(draw: Draw) -> None:
-    """Add a normalisation over the batch and the spatial axes."""
+    """Add a MeanVarianceNormalization of a value [N, C, H, W]."""
     x = draw.pick(("float32",), [4], where=varies(lambda rank: [0, 2, 3]))
     draw.node("MeanVarianceNormalization", [x], SMOOTH)

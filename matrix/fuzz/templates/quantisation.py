@@ -17,21 +17,21 @@ _MOVES = frozenset("Flatten Identity Relu Reshape Slice Squeeze Transpose Unsque
 
 
 def scale(draw: Draw, count: Optional[int] = None) -> Value:
-    """Return a scale, or a vector of `count` scales."""
+    """Add a constant of a random scale, and return it. With `count`, it is a vector of scales; None: a scalar."""
     return draw.constant([draw.choice(_SCALES) for _ in range(count)] if count else draw.choice(_SCALES), "float32")
 
 
 def zero(draw: Draw, dtype: str, count: Optional[int] = None) -> Value:
-    """Return a zero point, or a vector of `count` zero points."""
+    """Add a constant of a random zero point, and return it. With `count`, it is a vector; None: a scalar."""
     values = draw.data((count or 1,), dtype, 0 if dtype == "uint8" else -3, 128 if dtype == "uint8" else 3)
     return draw.constant(values if count else values[0], dtype)
 
 
 def quantize_value(draw: Draw, inputs: Sequence[Value], axis: int = 1) -> Value:
-    """Add a QuantizeLinear, and return its output. `inputs`: the tensor, the scale, and perhaps the zero point.
+    """Add a QuantizeLinear, and return its output. `inputs`: the tensor, the scale, and optionally the zero point.
 
-    If an integer kernel of TFLite may compute the tensor, a value midway between two integers raises Rejected: such
-    a kernel rounds it up, ONNX to even.
+    Raises Rejected if an integer kernel of TFLite may compute the tensor, and an element divided by its scale is midway
+    between two integers. The kernel rounds it up, ONNX to even.
     """
     x, factors = inputs[:2]
     if x.array.dtype.kind == "f" and _is_computed_from_integers(draw, x):
@@ -47,7 +47,7 @@ def quantize_value(draw: Draw, inputs: Sequence[Value], axis: int = 1) -> Value:
 
 
 def _is_computed_from_integers(draw: Draw, x: Value) -> bool:
-    """Whether an operator that is no move lies between a DequantizeLinear of this graph and the value."""
+    """Whether a value is computed from the output of a DequantizeLinear by an operator that is not in `_MOVES`."""
     producers = {name: node for node in draw.draft.nodes for name in node.outputs}
     pending, computed = [(x.name, False)], False
     while pending and not computed:
@@ -62,7 +62,10 @@ def _is_computed_from_integers(draw: Draw, x: Value) -> bool:
 
 @template("QuantizeLinear", 2.5)
 def quantize(draw: Draw) -> None:
-    """Add a QuantizeLinear of an exact value, of a tensor or of each channel."""
+    """Add a QuantizeLinear of an exact value, with one scale or a scale for each index of an axis.
+
+    Often, a DequantizeLinear of the result follows.
+    """
     x = draw.pick(("float32",), range(1, 5), exact=True)
     dtype = draw.choice(["uint8", "int8"])
     attributes, count = _axis(draw, x)
@@ -76,16 +79,16 @@ def quantize(draw: Draw) -> None:
 
 @template("DequantizeLinear", 1.5)
 def dequantize(draw: Draw) -> None:
-    """Add a DequantizeLinear."""
+    """Add a DequantizeLinear, with one scale or a scale for each index of an axis."""
     x = draw.pick(("uint8", "int8"), range(1, 5))
     attributes, count = _axis(draw, x)
     draw.node("DequantizeLinear", [x, scale(draw, count), zero(draw, x.dtype, count)], MOVE, **attributes)
 
 
 def _axis(draw: Draw, x: Value) -> Any:
-    """Return (attributes, number of scales): {} and None for the whole tensor, else an axis and its size.
+    """Return (attributes, number of scales): ({}, None) for one scale, else the attribute `axis` and the axis's size.
 
-    Raises Rejected if the size of the axis is open.
+    The default axis 1 is sometimes left out of the attributes. Raises Rejected if the size of the axis is open.
     """
     if draw.chance(0.6) or x.rank < 2:
         return {}, None
@@ -99,7 +102,10 @@ def _axis(draw: Draw, x: Value) -> Any:
 
 @template("QDQ-Conv", 3)
 def quantized_conv(draw: Draw) -> None:
-    """Add a Conv or a MatMul between DequantizeLinear and QuantizeLinear, as quantisers write it."""
+    """Add a Conv or a MatMul, sometimes with a Relu, between DequantizeLinear and QuantizeLinear nodes.
+
+    Quantisers write it like this.
+    """
     x = draw.pick(("float32",), [2, 4], exact=True, where=lambda value: value.dims[1] is not None)
     dtype = draw.choice(["uint8", "int8"])
     in_scale, in_zero = scale(draw), zero(draw, dtype)
@@ -119,7 +125,7 @@ def quantized_conv(draw: Draw) -> None:
 
 @template("QLinearMatMul", 0.7)
 def qlinear_matmul(draw: Draw) -> None:
-    """Add a QLinearMatMul."""
+    """Add a QLinearMatMul with a constant second operand."""
     x = draw.pick(("uint8", "int8"), [2, 3], where=lambda value: value.dims[-1] is not None)
     y = draw.draft.add_initializer(draw.data((x.shape[-1], draw.integer(1, 3)), x.dtype, -8, 8))
     inputs = [x, scale(draw), zero(draw, x.dtype), y, scale(draw), zero(draw, x.dtype)]
@@ -128,7 +134,7 @@ def qlinear_matmul(draw: Draw) -> None:
 
 @template("QLinearConv", 0.7)
 def qlinear_conv(draw: Draw) -> None:
-    """Add a QLinearConv."""
+    """Add a QLinearConv with a constant kernel, sometimes with pads or a bias."""
     x = draw.pick(("uint8", "int8"), [4], where=lambda value: value.dims[1] is not None)
     outputs = draw.integer(1, 3)
     kernel = draw.draft.add_initializer(
@@ -143,7 +149,7 @@ def qlinear_conv(draw: Draw) -> None:
 
 @template("MatMulInteger", 0.7)
 def matmul_integer(draw: Draw) -> None:
-    """Add a MatMulInteger."""
+    """Add a MatMulInteger with a constant second operand, sometimes with a zero point of the first."""
     x = draw.pick(("uint8", "int8"), [2, 3], where=lambda value: value.dims[-1] is not None)
     y = draw.draft.add_initializer(draw.data((x.shape[-1], draw.integer(1, 3)), draw.choice(["uint8", "int8"]), -8, 8))
     inputs = [x, y, zero(draw, x.dtype)] if draw.chance(0.6) else [x, y]
@@ -152,7 +158,7 @@ def matmul_integer(draw: Draw) -> None:
 
 @template("ConvInteger", 0.5)
 def conv_integer(draw: Draw) -> None:
-    """Add a ConvInteger."""
+    """Add a ConvInteger with a constant kernel, sometimes with a zero point of the operand."""
     x = draw.pick(("uint8",), [4], where=lambda value: value.dims[1] is not None)
     kernel = draw.draft.add_initializer(draw.data((draw.integer(1, 3), x.shape[1], 2, 2), "uint8", 0, 8))
     draw.node("ConvInteger", [x, kernel, zero(draw, "uint8")] if draw.chance(0.6) else [x, kernel], MOVE)

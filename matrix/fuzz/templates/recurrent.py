@@ -11,6 +11,10 @@ from matrix.fuzz.values import Value
 
 
 def _recurrent(draw: Draw, operator: str, gates: int) -> None:
+    """Add an LSTM, GRU or RNN with random weights. `gates`: the number of gates in the weights of the operator.
+
+    Sometimes there is a bias, initial states, sequence lengths or the peepholes of an LSTM.
+    """
     x = draw.pick(("float32",), [3], where=lambda v: v.dims[2] is not None and all(array.size for array in v.arrays))
     direction = draw.choice([None, "forward", "reverse", "bidirectional"])
     directions, hidden, features = 2 if direction == "bidirectional" else 1, draw.integer(1, 4), x.shape[2]

@@ -22,6 +22,10 @@ _LIMITS = {"ReduceProd": (-3, 3), "ReduceLogSum": (0.1, 1000), "ReduceLogSumExp"
 
 
 def _reduce(draw: Draw, operator: str) -> None:
+    """Add a reduction of a value over random axes, sometimes over all axes. The value is in the range of the operator.
+
+    ReduceL2 becomes ReduceL1 if all elements are small.
+    """
     low, high = _LIMITS.get(operator, (-1000, 1000))
     types = (*FLOATS, "int32", "int64") if operator in ("ReduceSum", "ReduceMax", "ReduceMin") else FLOATS
     x = draw.pick(types, range(1, 6), where=within(low, high))
@@ -60,6 +64,6 @@ def reduce_max(draw: Draw) -> None:
 
 @template("ReduceL2", 1.5)
 def reduce_norm(draw: Draw) -> None:
-    """Add another reduction over axes."""
+    """Add a ReduceL1, ReduceL2, ReduceSumSquare, ReduceProd, ReduceLogSum or ReduceLogSumExp."""
     operators = ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceProd", "ReduceLogSum", "ReduceLogSumExp"]
     _reduce(draw, draw.choice(operators))

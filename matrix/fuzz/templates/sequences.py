@@ -11,12 +11,13 @@ from matrix.fuzz.values import Rejected, Value
 
 
 def _items(value: Value) -> int:
+    """Return the number of items of a sequence; the smallest number of all worlds."""
     return min(len(array) for array in value.arrays)
 
 
 @template("SequenceConstruct", 0.8)
 def construct(draw: Draw) -> None:
-    """Add a sequence of one to three tensors."""
+    """Add a SequenceConstruct of one to three tensors of one dtype."""
     x = draw.pick(("float32", "int64"), range(1, 5))
     items = [x, *(draw.any(range(1, 5), where=lambda value: value.dtype == x.dtype) for _ in range(draw.integer(0, 2)))]
     draw.node("SequenceConstruct", draw.rng.sample(items, len(items)))
@@ -24,14 +25,14 @@ def construct(draw: Draw) -> None:
 
 @template("SplitToSequence", 0.6)
 def split(draw: Draw) -> None:
-    """Add the slices of a tensor, as a sequence."""
+    """Add a SplitToSequence of a tensor into slices of size 1 along an axis."""
     x = draw.pick(("float32", "int64"), range(1, 4))
     draw.node("SplitToSequence", [x], axis=draw.integer(0, x.rank - 1), keepdims=draw.choice([None, 0, 1]))
 
 
 @template("SequenceAt", 1.5)
 def at(draw: Draw) -> None:
-    """Add an element of a sequence."""
+    """Add a SequenceAt with a constant position."""
     sequence = draw.pick(container="sequence")
     count = _items(sequence)
     draw.node("SequenceAt", [sequence, draw.constant(draw.integer(-count, count - 1))])
@@ -39,7 +40,7 @@ def at(draw: Draw) -> None:
 
 @template("SequenceInsert", 0.6)
 def insert(draw: Draw) -> None:
-    """Add a sequence with another element."""
+    """Add a SequenceInsert at a constant position, or at the end."""
     sequence = draw.pick(container="sequence")
     x = draw.any(range(1, 5), where=lambda value: value.dtype == sequence.dtype)
     count = _items(sequence)
@@ -50,7 +51,7 @@ def insert(draw: Draw) -> None:
 
 @template("SequenceErase", 0.4)
 def erase(draw: Draw) -> None:
-    """Add a SequenceErase. Raises Rejected for a sequence of fewer than two elements."""
+    """Add a SequenceErase at a constant position, or at the end. Raises Rejected for fewer than two elements."""
     sequence = draw.pick(container="sequence")
     count = _items(sequence)
     if count < 2:
@@ -62,7 +63,7 @@ def erase(draw: Draw) -> None:
 
 @template("ConcatFromSequence", 1)
 def concat(draw: Draw) -> None:
-    """Add the elements of a sequence as one tensor."""
+    """Add a ConcatFromSequence along an existing or a new axis. Does nothing if scalars have no axis to join."""
     sequence = draw.pick(container="sequence")
     ranks: List[int] = [item.ndim for array in sequence.arrays for item in array]
     if new_axis := draw.choice([0, 1]):
@@ -73,13 +74,13 @@ def concat(draw: Draw) -> None:
 
 @template("SequenceLength", 0.4)
 def length(draw: Draw) -> None:
-    """Add the length of a sequence."""
+    """Add a SequenceLength."""
     draw.node("SequenceLength", [draw.pick(container="sequence")])
 
 
 @template("Optional", 0.4, 18)
 def optional(draw: Draw) -> None:
-    """Add a test of an optional, or its element."""
+    """Add an OptionalHasElement or an OptionalGetElement of a tensor."""
     x = draw.pick(("float32", "int64"))
     operator = draw.choice(["OptionalHasElement", "OptionalGetElement"])
     draw.node(operator, [x], MOVE)

@@ -12,23 +12,24 @@ from matrix.fuzz.values import Rejected, Value
 
 @template("Transpose", 7)
 def transpose(draw: Draw) -> None:
-    """Add a Transpose."""
+    """Add a Transpose with a random order of the axes, or sometimes with the default order."""
     x = draw.any(range(2, 7))
     draw.node("Transpose", [x], MOVE, perm=None if draw.chance(0.1) else draw.permutation(x.rank))
 
 
 @template("Reshape", 4)
 def reshape(draw: Draw) -> None:
-    """Add a Reshape that joins or splits axes, with 0 and -1 in its target."""
+    """Add a Reshape to a constant target shape, which sometimes joins or splits axes (see `_target`)."""
     x = draw.any(range(1, 7))
     target = _target(draw, list(x.dims))
     draw.node("Reshape", [x, draw.constant(target)], MOVE)
 
 
 def _target(draw: Draw, dims: List[object]) -> List[int]:
-    """Return a target shape for Reshape: adjacent sizes are joined, a size is split, an axis of size 1 is added.
+    """Return a target shape for a Reshape of a value with the sizes `dims`; None: an open size.
 
-    0 copies an open size in its position. At most one -1 stands for a size that is inferred; a second raises Rejected.
+    Sometimes adjacent sizes are joined, a size is split in two, or a size of 1 is inserted. 0 copies an open size in
+    its position. One -1 stands for a size that is inferred. Raises Rejected if a second size must be inferred.
     """
     sizes: List[int] = [int(size) if isinstance(size, int) else -2 for size in dims]
     if len(sizes) >= 2 and draw.chance(0.6):
@@ -58,14 +59,14 @@ def _target(draw: Draw, dims: List[object]) -> List[int]:
 
 @template("Flatten")
 def flatten(draw: Draw) -> None:
-    """Add a Flatten."""
+    """Add a Flatten with a random axis, or with the default axis."""
     x = draw.any(range(1, 7))
     draw.node("Flatten", [x], MOVE, axis=draw.choice([None, draw.integer(-x.rank, x.rank)]))
 
 
 @template("Squeeze", 1.5)
 def squeeze(draw: Draw) -> None:
-    """Add a Squeeze of axes of size 1."""
+    """Add a Squeeze of some or all axes of size 1."""
     x = draw.any(range(1, 7), where=lambda value: 1 in value.dims)
     axes = [axis for axis, size in enumerate(x.dims) if size == 1]
     chosen = draw.rng.sample(axes, draw.integer(1, len(axes)))
@@ -76,7 +77,7 @@ def squeeze(draw: Draw) -> None:
 
 @template("Unsqueeze", 1.5)
 def unsqueeze(draw: Draw) -> None:
-    """Add an Unsqueeze."""
+    """Add an Unsqueeze by one or two axes."""
     x = draw.any(range(5))
     count = draw.integer(1, 2)
     axes = draw.rng.sample(range(x.rank + count), count)
@@ -87,7 +88,7 @@ def unsqueeze(draw: Draw) -> None:
 
 @template("Expand", 1.5)
 def expand(draw: Draw) -> None:
-    """Add an Expand to a constant shape."""
+    """Add an Expand to a constant shape, which sometimes has a further first axis."""
     x = draw.any(range(5))
     sizes = [draw.choice([1, 2, 3]) if size == 1 else 1 if size is None else draw.choice([1, size]) for size in x.dims]
     lead = [draw.choice([1, 2]) for _ in range(draw.integer(0, 1))]
@@ -96,12 +97,15 @@ def expand(draw: Draw) -> None:
 
 @template("Concat", 3)
 def concat(draw: Draw) -> None:
-    """Add a Concat of two or three values."""
+    """Add a Concat of two or three values, sometimes of a value with itself."""
     x = draw.any(range(1, 6))
     axis = draw.axis(x.rank)
 
     def fits(value: Value) -> bool:
-        """Whether only the sizes of `axis` differ: onnxruntime also joins empty tensors of other sizes."""
+        """Whether a value has the dtype of x, and the sizes of x except along `axis`.
+
+        The check is needed because onnxruntime also joins empty tensors of other sizes.
+        """
         pairs = zip(value.shapes, x.shapes)
         return value.dtype == x.dtype and all(_without(ours, axis) == _without(theirs, axis) for ours, theirs in pairs)
 
@@ -112,6 +116,7 @@ def concat(draw: Draw) -> None:
 
 
 def _without(shape: Tuple[int, ...], axis: int) -> Tuple[int, ...]:
+    """Return the shape without the size of an axis."""
     sizes = list(shape)
     del sizes[axis]
     return tuple(sizes)
@@ -119,7 +124,7 @@ def _without(shape: Tuple[int, ...], axis: int) -> Tuple[int, ...]:
 
 @template("Split", 2)
 def split(draw: Draw) -> None:
-    """Add a Split into equal or given parts."""
+    """Add a Split into two parts: equal halves, or two constant sizes."""
     x = draw.any(range(1, 6), where=lambda value: any(size and size >= 2 for size in value.dims))
     axis = draw.choice([axis for axis, size in enumerate(x.dims) if size and size >= 2])
     size = x.dims[axis] or 0
@@ -133,7 +138,7 @@ def split(draw: Draw) -> None:
 
 @template("Slice", 3)
 def slice_(draw: Draw) -> None:
-    """Add a Slice: with steps, from the end, beyond the end, backwards."""
+    """Add a Slice of one or two axes, sometimes with steps, from the end, beyond the end or backwards."""
     x = draw.any(range(1, 6))
     axes = draw.rng.sample(range(x.rank), draw.integer(1, min(2, x.rank)))
     starts, ends, steps = [], [], []
@@ -152,7 +157,7 @@ def slice_(draw: Draw) -> None:
 
 @template("Pad", 2)
 def pad(draw: Draw) -> None:
-    """Add a Pad in each mode; negative pads crop."""
+    """Add a Pad by 0 or 1 at each end of an axis, in a random mode. In the mode `constant`, it sometimes also crops."""
     mode = draw.choice(["constant", "constant", "constant", "reflect", "edge", *(["wrap"] if draw.opset >= 19 else [])])
     types = (*FLOATS, "int64", "int32") if mode == "constant" else ("float32",)
     x = draw.pick(types, range(1, 6), where=lambda value: mode == "constant" or min(value.shape) >= 2)
@@ -166,14 +171,14 @@ def pad(draw: Draw) -> None:
 
 @template("Tile")
 def tile(draw: Draw) -> None:
-    """Add a Tile."""
+    """Add a Tile with constant repeats from 1 to 3."""
     x = draw.pick((*FLOATS, "int64", "int32"), range(1, 5))
     draw.node("Tile", [x, draw.constant([draw.choice([1, 1, 2, 3]) for _ in range(x.rank)])], MOVE)
 
 
 @template("DepthToSpace")
 def depth_to_space(draw: Draw) -> None:
-    """Add a DepthToSpace or a SpaceToDepth."""
+    """Add a DepthToSpace or a SpaceToDepth with blocks of 2."""
     if draw.chance(0.5):
         x = draw.pick(("float32",), [4], where=lambda value: bool(value.dims[1]) and value.shape[1] % 4 == 0)
         draw.node("DepthToSpace", [x], MOVE, blocksize=2, mode=draw.choice([None, "DCR", "CRD"]))
@@ -190,7 +195,7 @@ def eye_like(draw: Draw) -> None:
 
 @template("Trilu", 0.6, 14)
 def trilu(draw: Draw) -> None:
-    """Add a Trilu."""
+    """Add a Trilu of matrices, sometimes with a constant diagonal from -2 to 2."""
     x = draw.pick((*FLOATS, "int64"), range(2, 5))
     inputs = [x, draw.constant(draw.integer(-2, 2))] if draw.chance(0.5) else [x]
     draw.node("Trilu", inputs, MOVE, upper=draw.choice([None, 0, 1]))
@@ -198,7 +203,7 @@ def trilu(draw: Draw) -> None:
 
 @template("CumSum", 0.7)
 def cumsum(draw: Draw) -> None:
-    """Add a CumSum."""
+    """Add a CumSum along a constant axis, sometimes exclusive or reversed."""
     x = draw.pick((*FLOATS, "int64", "int32"), range(1, 5))
     axis = draw.constant(draw.axis(x.rank), draw.choice(["int64", "int32"]))
     flags = {name: 1 for name in ("exclusive", "reverse") if draw.chance(0.4)}
@@ -207,7 +212,10 @@ def cumsum(draw: Draw) -> None:
 
 @template("Resize", 2)
 def resize(draw: Draw) -> None:
-    """Add a Resize of the last two axes by whole factors, given as scales or sizes: nearest, linear or cubic."""
+    """Add a Resize of the last two axes by whole factors, which are given as scales or as sizes.
+
+    The mode is nearest, linear or sometimes cubic.
+    """
     x = draw.pick(("float32",), [4])
     factors = [draw.choice([1, 2, 2, 3]), draw.choice([1, 2, 2])]
     if draw.chance(0.5):
@@ -227,7 +235,7 @@ def resize(draw: Draw) -> None:
 
 @template("Shape", 1.5)
 def shape(draw: Draw) -> None:
-    """Add a Shape or a Size."""
+    """Add a Shape, from opset 15 on sometimes with a start and an end; or sometimes a Size."""
     x = draw.any(range(1, 6))
     limits = {}
     if draw.opset >= 15 and draw.chance(0.4):
@@ -237,7 +245,7 @@ def shape(draw: Draw) -> None:
 
 @template("ReverseSequence", 0.4)
 def reverse_sequence(draw: Draw) -> None:
-    """Add a ReverseSequence with lengths for each element of the batch."""
+    """Add a ReverseSequence with a constant length for each element of the batch, which is axis 0 or 1."""
     x = draw.pick((*FLOATS, *INTEGERS), range(2, 5), where=lambda v: v.dims[0] is not None and v.dims[1] is not None)
     time_axis = draw.integer(0, 1)
     lengths = [draw.integer(1, x.shape[time_axis]) for _ in range(x.shape[1 - time_axis])]

@@ -14,7 +14,10 @@ from matrix.fuzz.values import Value
 
 
 def texts(draw: Draw) -> Value:
-    """Return strings: of the graph, or of a new input."""
+    """Return a value of strings: a value of the draft, or sometimes a new operand.
+
+    Raises Rejected if the draft has no strings.
+    """
     if draw.chance(0.25):
         return draw.fresh([(draw.integer(1, 4),)] * draw.shared.worlds, "object")
     return draw.pick(("object",))
@@ -29,7 +32,10 @@ def string_concat(draw: Draw) -> None:
 
 @template("StringNormalizer", 0.6)
 def string_normalizer(draw: Draw) -> None:
-    """Add a change of case; no stop words, which change the size."""
+    """Add a StringNormalizer of a new input, which changes the case or nothing.
+
+    It has no stop words, because these change the size.
+    """
     words = np.array(draw.rng.sample(["a", "Hello", "UPPER", "x y"], 3), object)
     x = draw.add_input([words] * draw.shared.worlds)
     action = draw.choice(["LOWER", "UPPER", "NONE"])
@@ -38,13 +44,13 @@ def string_normalizer(draw: Draw) -> None:
 
 @template("RegexFullMatch", 0.6, 20)
 def regex_full_match(draw: Draw) -> None:
-    """Add a match with a pattern."""
+    """Add a RegexFullMatch with one of a few patterns."""
     draw.node("RegexFullMatch", [texts(draw)], MOVE, pattern=draw.choice(["a.*", "[a-z]+", r"\d+", ".*o", ""]))
 
 
 @template("StringSplit", 0.5, 20)
 def string_split(draw: Draw) -> None:
-    """Add a split of strings into parts and their number."""
+    """Add a StringSplit, whose outputs are the parts and their number."""
     draw.nodes(
         "StringSplit", [texts(draw)], 2, MOVE, delimiter=draw.choice([None, ",", " "]), maxsplit=draw.choice([None, 1])
     )
@@ -59,13 +65,13 @@ def equal(draw: Draw) -> None:
 
 @template("Cast-to-string", 0.5)
 def to_string(draw: Draw) -> None:
-    """Add the decimal text of integers."""
+    """Add a Cast of integers to strings."""
     draw.node("Cast", [draw.pick(("int64", "int32"))], MOVE, to=element_type("object"))
 
 
 @template("Strings", 0.5)
 def strings(draw: Draw) -> None:
-    """Add an input of strings, moved."""
+    """Add a Transpose of a new matrix of strings."""
     shape = (draw.integer(1, 3), draw.integer(1, 3))
     x = draw.fresh([shape] * draw.shared.worlds, "object")
     draw.node("Transpose", [x], MOVE, perm=[1, 0])
@@ -73,7 +79,7 @@ def strings(draw: Draw) -> None:
 
 @template("LabelEncoder", 0.4)
 def label_encoder(draw: Draw) -> None:
-    """Add the number of a string, by a table."""
+    """Add a LabelEncoder from strings to integers."""
     given: Dict[str, Any] = {
         "keys_strings": ["a", "b", "Hello", ""],
         "values_int64s": [3, 1, 4, 1],

@@ -11,14 +11,18 @@ from matrix.fuzz.values import Rejected, Value
 
 
 def image(draw: Draw) -> Value:
-    """Return a value with a batch, a known number of channels and spatial axes."""
+    """Return a value [N, C, one to three spatial axes] of float32 whose number of channels is known.
+
+    Raises Rejected if the draft has no such value.
+    """
     return draw.pick(("float32",), [3, 4, 4, 4, 5], where=lambda value: bool(value.dims[1]))
 
 
 def window(draw: Draw, x: Value, dilated: bool) -> Dict[str, Any]:
-    """Return random attributes of a window over x: kernel_shape, perhaps strides, dilations, and pads or auto_pad.
+    """Return random attributes of a window over x: kernel_shape, and sometimes strides, dilations, pads or auto_pad.
 
-    No window is larger than the operand. `dilated`: whether there may be dilations.
+    No window is larger than x. There are never both dilations and auto_pad, or both pads and auto_pad. `dilated`:
+    whether there are sometimes dilations.
     """
     smallest = [min(sizes) for sizes in zip(*x.shapes)][2:]
     spatial = x.rank - 2
@@ -47,7 +51,10 @@ def window(draw: Draw, x: Value, dilated: bool) -> Dict[str, Any]:
 
 @template("Conv", 7)
 def conv(draw: Draw) -> None:
-    """Add a Conv: groups, depthwise, dilations, sometimes with weights from an input."""
+    """Add a Conv, sometimes with groups, depthwise, or with a bias. `window` gives its other attributes.
+
+    Its weights are sometimes an input.
+    """
     x = image(draw)
     channels = x.shape[1]
     group = draw.choice([1, 1, 1, channels, *([2] if channels % 2 == 0 else [])])
@@ -62,7 +69,10 @@ def conv(draw: Draw) -> None:
 
 @template("ConvTranspose", 2.5)
 def conv_transpose(draw: Draw) -> None:
-    """Add a ConvTranspose with explicit pads."""
+    """Add a ConvTranspose, sometimes with groups, pads, output_padding, dilations or a bias.
+
+    It never has auto_pad or output_shape.
+    """
     x = draw.pick(("float32",), [3, 4, 4], where=lambda value: bool(value.dims[1]))
     spatial, channels = x.rank - 2, x.shape[1]
     group = draw.choice([1, 1, 1, *([2] if channels % 2 == 0 else [])])
@@ -84,7 +94,7 @@ def conv_transpose(draw: Draw) -> None:
 
 @template("MaxPool", 3)
 def max_pool(draw: Draw) -> None:
-    """Add a MaxPool."""
+    """Add a MaxPool, sometimes with ceil_mode. `window` gives its other attributes."""
     x = image(draw)
     attributes = window(draw, x, dilated=True)
     if draw.chance(0.2) and "auto_pad" not in attributes:
@@ -95,14 +105,20 @@ def max_pool(draw: Draw) -> None:
 
 @template("AveragePool", 3)
 def average_pool(draw: Draw) -> None:
-    """Add an AveragePool, which counts the padding or not."""
+    """Add an AveragePool, sometimes with count_include_pad; from opset 19 on, sometimes with dilations.
+
+    `window` gives its other attributes.
+    """
     x = image(draw)
     attributes = window(draw, x, dilated=draw.opset >= 19)
     draw.node("AveragePool", [x], SMOOTH, count_include_pad=draw.choice([None, 0, 1]), **attributes)
 
 
 def _check_ceil(x: Value, attributes: Dict[str, Any]) -> None:
-    """Raise Rejected where a last window would begin in the padding: versions of ONNX differ in that."""
+    """Raise Rejected for a pool with ceil_mode whose last window would begin in the padding, or that has dilations.
+
+    Versions of ONNX differ in whether the output has a window that begins in the padding.
+    """
     spatial = x.rank - 2
     kernel: List[int] = attributes["kernel_shape"]
     strides = attributes.get("strides", [1] * spatial)
@@ -117,7 +133,7 @@ def _check_ceil(x: Value, attributes: Dict[str, Any]) -> None:
 
 @template("GlobalAveragePool", 1.5)
 def global_pool(draw: Draw) -> None:
-    """Add a pool over all spatial axes."""
+    """Add a GlobalAveragePool or a GlobalMaxPool."""
     x = draw.pick(("float32",), [3, 4, 5])
     operator = draw.choice(["GlobalAveragePool", "GlobalMaxPool"])
     draw.node(operator, [x], SMOOTH if "Average" in operator else MOVE)
@@ -125,6 +141,6 @@ def global_pool(draw: Draw) -> None:
 
 @template("LpPool", 0.4, 18)
 def lp_pool(draw: Draw) -> None:
-    """Add an LpPool of positive values."""
+    """Add an LpPool with windows of size 2, of a value whose elements are above 0.2."""
     x = draw.pick(("float32",), [3, 4], where=lambda value: all((array > 0.2).all() for array in value.arrays))
     draw.node("LpPool", [x], SMOOTH, p=draw.choice([None, 1, 2]), kernel_shape=[2] * (x.rank - 2))

@@ -48,6 +48,8 @@ def prepare(model: Union[str, bytes], keep_shapes: bool = False) -> Callable[[Di
 
 
 class _Runner:
+    """A converted file, open in the interpreter. A call runs it: inputs by name -> outputs in the order `outputs`."""
+
     def __init__(self, content: bytes, outputs: List[str]) -> None:
         self._interpreter = Interpreter(model_content=content)
         self._interpreter.allocate_tensors()

@@ -62,6 +62,7 @@ def _bits(array: Any) -> int:
 
 
 def _value(array: np.ndarray) -> Any:
+    """Return an array as a value of onnxruntime, also if numpy lacks its type."""
     code = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
     if _name(code) not in _SMALL:
         return ort.OrtValue.ortvalue_from_numpy(array)
@@ -70,6 +71,7 @@ def _value(array: np.ndarray) -> Any:
 
 
 def _array(value: Any) -> Any:
+    """Return a value of onnxruntime as an array or a list. A type that numpy lacks is read from its bits."""
     bits = _SMALL.get(_name(value.element_type())) if value.is_tensor() else None
     if bits is None:
         return value.numpy()
@@ -79,4 +81,5 @@ def _array(value: Any) -> Any:
 
 
 def _name(code: int) -> str:
+    """Return the name of a type of TensorProto in lower case, from its number."""
     return str(onnx.TensorProto.DataType.Name(code)).lower()

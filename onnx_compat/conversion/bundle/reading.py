@@ -169,6 +169,12 @@ class Bundle:
         """Node name -> why the node runs in the fallback, as the manifest lists it."""
         return {node.node: node.reason for node in self.manifest.fallback}
 
+    @property
+    def fallback_runtimes(self) -> Dict[str, str]:
+        """Node name -> what runs the node in the fallback: see `Runnable.fallback_runtimes`."""
+        runners = [part.runnable for part in self._parts if isinstance(part, _FallbackPart)]
+        return {name: runtime for runner in runners for name, runtime in runner.fallback_runtimes.items()}
+
     @typed_errors
     def run(self, inputs: Union[Mapping[str, Any], Sequence[Any]]) -> Outputs:
         """Compute the outputs of the model. Return the outputs, by index and by name.

@@ -7,7 +7,6 @@ Operators that draw random numbers, operators of unknown domains, and calls of f
 are compared by type, shape and bytes; only those inside of the model are.
 """
 
-import hashlib
 from typing import Any, Dict, List, Tuple
 
 from onnx_compat.simplify.contract import model_pass
@@ -88,22 +87,8 @@ def shared_initializers(draft: GraphDraft) -> int:
     for names in groups.values():
         first: Dict[bytes, str] = {}
         for name in names if len(names) > 1 else ():
-            earlier = first.setdefault(_digest(draft.initializers[name]), name)
+            earlier = first.setdefault(draft.digest(name), name)
             if earlier != name and draft.replace_reads(name, earlier):
                 draft.remove_initializer(name)
                 count += 1
     return count
-
-
-def _digest(tensor: Any) -> bytes:
-    """Return a digest of the elements of a TensorProto."""
-    digest = hashlib.sha256()
-    for field, value in tensor.ListFields():
-        if field.name not in ("name", "doc_string", "metadata_props"):
-            digest.update(field.name.encode())
-            digest.update(
-                value
-                if isinstance(value, bytes)
-                else repr(list(value) if field.name.endswith("data") or field.name == "dims" else value).encode()
-            )
-    return digest.digest()

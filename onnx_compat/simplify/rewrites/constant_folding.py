@@ -92,13 +92,14 @@ def _growth(draft: GraphDraft, chosen: Set[DraftNode]) -> int:
     for node in draft.nodes:
         if node not in chosen:
             readers.update(dict.fromkeys(node.reads, 1))
+    kept = draft.outputs | draft.pinned
     growth = 0
     for node in chosen:
         growth += sum(_result_bytes(draft, name) for name in node.outputs if name in readers)
         growth -= node.proto.ByteSize()
         for name in node.reads:
             tensor = draft.initializers.get(name)
-            if tensor is not None and name not in readers and name not in draft.outputs | draft.pinned:
+            if tensor is not None and name not in readers and name not in kept:
                 readers[name] = 0  # the initializer is freed once
                 growth -= stored_bytes(tensor)
     return growth

@@ -72,6 +72,8 @@ def gemm_transposes(draft: GraphDraft) -> int:
             transpose = draft.producer(node.input(index))
             if transpose is None or transpose.operator != "Transpose":
                 continue
+            if list(transpose.attribute("perm", (1, 0))) != [1, 0]:
+                continue
             if draft.only_reader(node.input(index)) is node:
                 inputs = node.inputs
                 inputs[index] = transpose.input(0)

@@ -56,8 +56,9 @@ def _splice(draft: GraphDraft, node: DraftNode, branch: Any) -> None:
     graph = onnx.GraphProto()
     graph.CopyFrom(branch)
     renamed = _rename_values(draft, node, graph)
-    outputs = [(port.name, name) for port, name in zip(graph.output, node.outputs) if name]
+    outputs = [(port.name, name) for port, name in zip(graph.output, node.outputs) if name and draft.is_read(name)]
     draft.remove(node, [*graph.node, *(onnx.helper.make_node("Identity", [old], [new]) for old, new in outputs)])
+    draft.sort()  # the nodes of a branch may have any order
     for tensor in graph.initializer:
         draft.add_tensor(tensor)
     draft.graph.value_info.extend(graph.value_info)
@@ -70,10 +71,11 @@ def _splice(draft: GraphDraft, node: DraftNode, branch: Any) -> None:
 def _rename_values(draft: GraphDraft, node: DraftNode, graph: Any) -> Dict[str, str]:
     """Rename the values of a branch whose names another value has, in place. Return old name -> name for every value."""
     elsewhere: Set[str] = draft.inputs | draft.outputs | draft.initializers.keys() | draft.sparse
-    for neighbour in draft.nodes:
-        if neighbour is not node:
-            elsewhere.update(neighbour.inputs, neighbour.outputs)
-            elsewhere.update(*map(names_of, graphs_of(neighbour.proto)))
+    elsewhere.update(node.outputs)
+    for reader in draft.nodes:
+        if reader is not node:
+            elsewhere.update(reader.inputs, reader.outputs)
+            elsewhere.update(*map(names_of, graphs_of(reader.proto)))
     renamed = {name: draft.names.fresh(name) if name in elsewhere else name for name in defined_names(graph) if name}
     for old, new in renamed.items():
         if old == new:

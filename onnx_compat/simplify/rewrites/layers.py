@@ -50,7 +50,7 @@ class ChannelLayer:
         Return False, and change nothing, in these cases:
 
         - The bias is not constant, or has not one number for each channel, or the operator has no bias.
-        - A new number is not finite, or the size budget does not suffice.
+        - A new number is not finite or loses its digits in the dtype, or the size budget does not suffice.
         """
         if self.node.operator == "MatMul" and shift is not None:
             return False
@@ -69,7 +69,7 @@ class ChannelLayer:
                 replaced[2] = bias
         with np.errstate(over="ignore"):
             arrays = {index: self.dtype.round(array) for index, array in replaced.items()}
-        if not all(np.isfinite(array).all() for array in arrays.values()):
+        if not all(_has_digits(replaced[index], array) for index, array in arrays.items()):
             return False
         inputs = [*self.node.inputs, "", ""]
         if not all(draft.affords(array, self.dtype, inputs[index]) for index, array in arrays.items()):
@@ -95,6 +95,18 @@ class ChannelLayer:
         rank = 2 if self.node.operator == "Gemm" else 1
         vector = None if array is None else channel_vector(array, rank - 1, rank, self.channels)
         return None if vector is None else np.broadcast_to(vector.astype(np.float64), (self.channels,))
+
+
+def _has_digits(exact: np.ndarray, rounded: np.ndarray) -> bool:
+    """Whether all rounded numbers are finite, and no number that matters has lost its digits by underflow.
+
+    A number below 2^-24 times the largest one does not matter: trained layers have weights that are nearly 0.
+    """
+    if not np.isfinite(rounded).all():
+        return False
+    magnitude = np.abs(exact)
+    has_lost = np.abs(rounded.astype(np.float64) - exact) > magnitude / 64
+    return not (has_lost & (magnitude > 2.0**-24 * magnitude.max(initial=0))).any()
 
 
 def find_layer(draft: GraphDraft, name: str, reader: DraftNode) -> Optional[ChannelLayer]:

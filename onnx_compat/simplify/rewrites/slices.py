@@ -38,6 +38,9 @@ def merged_slices(draft: GraphDraft) -> int:
         first, second, spec = _bounds(draft, inner), _bounds(draft, node), draft.spec(node.input(1))
         if first is None or second is None or spec is None or set(first[2]) & set(second[2]):
             continue
+        inner_spec = draft.spec(inner.input(1))
+        if inner_spec is None or inner_spec.dtype is not spec.dtype:
+            continue
         numbers = [a + b for a, b in zip(first, second)]
         if set(numbers[3]) == {1}:
             numbers.pop()

@@ -37,7 +37,16 @@ _SIGN_SECONDS = 0.5
 
 
 class _Campaign:
-    """The corpus and the failures of a kind. They last as long as the process."""
+    """Damages inputs of one kind and reads them on one shim. It keeps the corpus and the signatures of the failures.
+
+    An instance lasts as long as the process.
+
+    - kind: the name of the kind in `KINDS`.
+    - shim: the name of the shim.
+    - corpus: the archive of the undamaged inputs, which is written if it does not exist. None: the corpus is empty,
+      because a stored input is replayed.
+    - note: a function that is called for each undamaged input while the archive is written, as a sign of life.
+    """
 
     def __init__(self, kind: str, shim: str, corpus: Optional[Path], note: Callable[[], None]) -> None:
         self.kind = KINDS[kind]
@@ -47,14 +56,15 @@ class _Campaign:
         self.seen: Set[str] = set()
 
     def damage(self, seed: str) -> bytes:
+        """Return a damaged input. It depends on `seed`, and on the corpus at this time."""
         chance = random.Random(seed)  # noqa: S311 (no secret: a seed gives an input)
         return self.kind.change(chance, chance.choice(self.corpus), self.corpus)
 
     def run_one(self, data: bytes, folder: Path) -> str:
-        """Read an input. Return the kind of the outcome.
+        """Read an input with the function `run` of the kind. Return the outcome, such as `ran`.
 
-        - The input is written to the file `current` of `folder` first, in case the process ends.
-        - A failure that no earlier input had is stored in `folder`.
+        - The input is first written to the file `current<suffix>` of `folder`, in case the process ends.
+        - A failure, or an unforeseen error, that no earlier input of this process had is stored in `folder`.
         - An input that runs new lines joins the corpus, if the corpus grows.
         """
         path = folder / ("current" + self.kind.suffix)
@@ -71,6 +81,7 @@ class _Campaign:
 
 
 def _read_corpus(path: Path) -> List[bytes]:
+    """Return the inputs in the archive `path`; an empty list if there is no archive."""
     if not path.exists():
         return []
     with zipfile.ZipFile(str(path)) as archive:
@@ -78,9 +89,9 @@ def _read_corpus(path: Path) -> List[bytes]:
 
 
 def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) -> List[bytes]:
-    """Write the undamaged inputs to the archive `path`, and return them.
+    """Write the undamaged inputs of a kind to the archive `path`, and return them.
 
-    `note` is called after each, as a sign of life.
+    `note` is called after each input is made, as a sign of life.
     """
     files = []
     for data in KINDS[kind].corpus(shim):
@@ -95,9 +106,10 @@ def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) ->
 
 
 def main() -> None:
-    """Answer requests until standard input ends. Limits the memory of this process.
+    """Limit the memory of this process, and answer the requests on the standard input until it ends.
 
-    A request names the file of a plan, and the first batch to run. Each batch is answered with its counts.
+    A request names the file of a plan, and the first batch to run. The answer to a batch has the counts of its
+    outcomes.
     """
     answer = open_answers()
     _limit_memory()
@@ -132,7 +144,10 @@ def main() -> None:
 
 
 def _limit_memory() -> None:
-    """Limit the memory of the process: an input may ask for more than the machine has."""
+    """Limit the memory of the process to 12 GiB, and switch core files off. Does nothing on Windows.
+
+    A damaged input may request more memory than the machine has.
+    """
     try:
         import resource
     except ImportError:  # Windows

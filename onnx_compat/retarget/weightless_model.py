@@ -1,4 +1,4 @@
-"""Skeletons: a model without its large weights, which are copied from the source to the result in blocks.
+"""Weightless models: models without its large weights, which are copied from the source to the result in blocks.
 
 A weight is never decoded, and memory holds one block of it at a time. A field of more than `LARGE` bytes is a payload if
 it has the numbers of an initializer or of a Constant node. See `onnx_compat.retarget.payloads`.
@@ -43,13 +43,13 @@ from onnx_compat.retarget.wire_layout import (
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["LARGE", "Skeleton", "read_skeleton"]
+__all__ = ["LARGE", "WeightlessModel", "read_weightless_model"]
 
 #: The largest message that protobuf reads.
 _LIMIT = (1 << 31) - 1
 
 
-class Skeleton:
+class WeightlessModel:
     """A model without payloads.
 
     - proto: the onnx.ModelProto, which may be changed. Stripped tensors are marked.
@@ -88,11 +88,11 @@ class Skeleton:
         """Return the model as `onnx_compat.load` does. Weights are read from the source when they are needed."""
         return load(self.proto.SerializeToString(), self.data_folder)  # type: ignore[arg-type]
 
-    def copy(self) -> "Skeleton":
+    def copy(self) -> "WeightlessModel":
         """Return a copy, which may be changed. Both read the same weights."""
         proto = type(self.proto)()
         proto.CopyFrom(self.proto)
-        return Skeleton(proto, dict(self.tensors), self.folder, self.path)
+        return WeightlessModel(proto, dict(self.tensors), self.folder, self.path)
 
     def without_weights(self) -> "onnx.ModelProto":
         """Return a copy in which large tensors are inputs or random numbers. Its checks are cheap."""
@@ -155,8 +155,8 @@ _MARK = MARK.encode("ascii")
 _MARKED_CHILDREN = {**CHILDREN, ATTRIBUTE: {**CHILDREN[ATTRIBUTE], 5: TENSOR}}
 
 
-def read_skeleton(source: Any, folder: Optional[str] = None, only_main: bool = False) -> Skeleton:
-    """Return the skeleton of a path, bytes or a ModelProto. A ModelProto is not changed.
+def read_weightless_model(source: Any, folder: Optional[str] = None, only_main: bool = False) -> WeightlessModel:
+    """Return the weightless_model of a path, bytes or a ModelProto. A ModelProto is not changed.
 
     - folder: the folder of the external data. None: the folder of the path.
     - only_main: whether only initializers of the main graph are stripped.
@@ -166,13 +166,13 @@ def read_skeleton(source: Any, folder: Optional[str] = None, only_main: bool = F
     if isinstance(source, (bytes, bytearray, memoryview)):
         view = memoryview(source).cast("B")
         proto, tensors = _Scanner(lambda: _open_bytes(view), len(view), only_main).scan()
-        return Skeleton(proto, tensors, folder)
+        return WeightlessModel(proto, tensors, folder)
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         proto, tensors = _Scanner(lambda: _open_file(path), os.path.getsize(path), only_main).scan()
-        return Skeleton(proto, tensors, os.path.dirname(path) or os.curdir if folder is None else folder, path)
+        return WeightlessModel(proto, tensors, os.path.dirname(path) or os.curdir if folder is None else folder, path)
     tensors = {}
-    return Skeleton(strip_proto(source, tensors, only_main), tensors, folder)
+    return WeightlessModel(strip_proto(source, tensors, only_main), tensors, folder)
 
 
 @contextmanager

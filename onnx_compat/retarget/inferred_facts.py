@@ -1,4 +1,4 @@
-"""Knowledge: the types, shapes and known values at each node of an onnx.ModelProto, learned by one trace of the model.
+"""Inferred facts: the types, shapes and known values at each node of an onnx.ModelProto, from one trace of the model.
 
 The trace reads a copy of the model without its weights: an initializer of more than `SMALL` elements becomes an input.
 So the copy is small, and no weight is decoded.
@@ -22,7 +22,7 @@ from onnx_compat.tracing.values import SequenceValue, Tensor
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["NO_FACT", "SMALL", "Fact", "ModelFacts", "NodeFacts", "is_small", "learn", "nodes_of"]
+__all__ = ["NO_FACT", "SMALL", "Fact", "ModelFacts", "NodeFacts", "infer_facts", "is_small", "nodes_of"]
 
 #: The largest number of elements of an initializer that the trace knows, and of a known value that is kept.
 SMALL = 4096
@@ -78,7 +78,7 @@ class NodeFacts(NamedTuple):
 
 
 class ModelFacts:
-    """The facts of each node. `of` takes the position of a node in the order of `nodes_of`.
+    """The facts of each node. `of` takes the key of a node: see `nodes_of`.
 
     `error` is the error that ended the trace; None if it did not end early.
     """
@@ -140,7 +140,7 @@ def _merge(first: NodeFacts, second: NodeFacts) -> NodeFacts:
 
 
 def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]":
-    """Yield (key, node) for every node of the main graph, then of each function. Nodes of subgraphs follow their node."""
+    """Yield (key, node) for every node: of the main graph, then of each function. A node precedes its subgraphs."""
     for position, node in enumerate(walk(model.graph.node)):
         yield "n%d" % position, node
     for number, function in enumerate(model.functions):
@@ -148,7 +148,7 @@ def nodes_of(model: "onnx.ModelProto") -> "Iterator[Tuple[str, onnx.NodeProto]]"
             yield "f%d_%d" % (number, position), node
 
 
-def learn(model: "onnx.ModelProto", open_inputs: Collection[str] = (), is_checked: bool = True) -> ModelFacts:
+def infer_facts(model: "onnx.ModelProto", open_inputs: Collection[str] = (), is_checked: bool = True) -> ModelFacts:
     """Trace a copy of the model without weights, and return the facts of its nodes.
 
     - open_inputs: the inputs with a default that a caller may replace: their values are not known. The defaults of
@@ -161,20 +161,20 @@ def learn(model: "onnx.ModelProto", open_inputs: Collection[str] = (), is_checke
     """
     from onnx_compat.discovery import selection
 
-    knowledge = ModelFacts()
+    model_facts = ModelFacts()
     copy = _without_weights(model, open_inputs)
-    interpreter = Interpreter(tolerant=True, observe=knowledge.observe)
+    interpreter = Interpreter(tolerant=True, observe=model_facts.observe)
     loaded = load(copy.SerializeToString()) if is_checked else None
     try:
         loaded = load(copy.SerializeToString()) if loaded is None else loaded
         with selection.find(selection.REFERENCE).scratch() as emitter:
             trace_model(loaded, emitter, declared_structures(loaded.graph), Specialisation(), interpreter)
     except OnnxCompatError as error:
-        knowledge.error = error
-    is_observed = all(node.name in knowledge.facts for _, node in nodes_of(copy))
+        model_facts.error = error
+    is_observed = all(node.name in model_facts.facts for _, node in nodes_of(copy))
     if interpreter.unseen or not is_observed or _has_optionals(copy):
-        _fill_in(knowledge, copy)
-    return knowledge
+        _fill_in(model_facts, copy)
+    return model_facts
 
 
 def _has_optionals(model: "onnx.ModelProto") -> bool:
@@ -185,8 +185,8 @@ def _has_optionals(model: "onnx.ModelProto") -> bool:
     )
 
 
-def _fill_in(knowledge: ModelFacts, copy: "onnx.ModelProto") -> None:
-    """Add to `knowledge` what is declared, constant or inferred by onnx, for values that the trace did not reach.
+def _fill_in(model_facts: ModelFacts, copy: "onnx.ModelProto") -> None:
+    """Add to `model_facts` what is declared, constant or inferred by onnx, for values that the trace did not reach.
 
     The type of an optional replaces that of its content.
     """
@@ -200,23 +200,23 @@ def _fill_in(knowledge: ModelFacts, copy: "onnx.ModelProto") -> None:
     declared.update(_constants_in(copy.graph.node))
     for inner in graphs_of(copy.graph):
         declared.update((tensor.name, _fact_of_tensor(tensor)) for tensor in inner.initializer)
-    _add_declared(knowledge, copy.graph.node, declared)
+    _add_declared(model_facts, copy.graph.node, declared)
     for function in copy.functions:
-        _add_declared(knowledge, function.node, _constants_in(function.node))
+        _add_declared(model_facts, function.node, _constants_in(function.node))
 
 
-def _add_declared(knowledge: ModelFacts, nodes: "Sequence[onnx.NodeProto]", declared: Mapping[str, Fact]) -> None:
-    """Add to `knowledge` the facts in `declared` (value name -> fact) of the values that the nodes read and compute."""
+def _add_declared(model_facts: ModelFacts, nodes: "Sequence[onnx.NodeProto]", declared: Mapping[str, Fact]) -> None:
+    """Add to `model_facts` the facts in `declared` (value name -> fact) of the values that the nodes read and compute."""
 
     def better(fact: Fact, name: str) -> Fact:
         known = declared.get(name, NO_FACT)
         return known if fact.type is None or (known.type or "").startswith("optional") else fact
 
     for node in walk(nodes):
-        facts = knowledge.of(node.name)
+        facts = model_facts.of(node.name)
         inputs = tuple(better(facts.input(k), name) for k, name in enumerate(node.input))
         outputs = tuple(better(facts.output(k), name) for k, name in enumerate(node.output))
-        knowledge.facts[node.name] = facts._replace(inputs=inputs, outputs=outputs)
+        model_facts.facts[node.name] = facts._replace(inputs=inputs, outputs=outputs)
 
 
 def _constants_in(nodes: "Sequence[onnx.NodeProto]") -> Dict[str, Fact]:
@@ -251,7 +251,10 @@ def _fact_of_type(kind: "onnx.TypeProto") -> Fact:
 
 
 def _type_text(kind: "onnx.TypeProto") -> Optional[str]:
-    """Return a type as the schemas of onnx spell it: "optional(tensor(float))". None: a part is not declared, or a map."""
+    """Return a type in the text form of the schemas of onnx: "optional(tensor(float))".
+
+    None: a part of the type is not declared, or it is a map.
+    """
     name = kind.WhichOneof("value")
     if name in ("tensor_type", "sparse_tensor_type"):
         number = getattr(kind, name).elem_type
@@ -264,9 +267,9 @@ def _type_text(kind: "onnx.TypeProto") -> Optional[str]:
 
 
 def _without_weights(model: "onnx.ModelProto", open_inputs: Collection[str]) -> "onnx.ModelProto":
-    """Return a copy of the model for the trace. Its nodes are named by their keys, and its large initializers are inputs.
+    """Return a copy of the model for the trace, whose nodes are named by their keys.
 
-    The inputs in `open_inputs` have no default.
+    Its large initializers are inputs. The inputs in `open_inputs` have no default.
     """
     import onnx
 
