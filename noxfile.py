@@ -8,10 +8,11 @@
 - nox -t gate merge                  all cells that the CI service runs for a change
 - nox -s e2e | release | bench       install as a user does; build the release; measure speed
 - nox -s mutation -- MODULE …        mutants that no test of the core kills; without MODULE, of nine modules
+- nox -s coverage                    the branches of the core that tests/core takes
 - nox -s against -- REV              conversion, memory and import beside another revision
 - nox -s real                        convert and measure trained networks from published packages
 - nox -s simplify                    compare simplified models with those of onnxsim, onnxslim and onnxruntime
-- nox -s retarget -- --every N       write recorded cases at other opsets, beside other converters
+- nox -s retarget -- --row NAME      measure models at other opsets, beside other converters
 - nox -s fuzz -- --minutes N         compare shims with onnxruntime on random graphs
 - nox -s branches -- tf2-8           install a branch as a user does; without a name, all branches
 - nox -s suites zoo                  fill the cache of cases; sessions that need the cases do it themselves
@@ -132,6 +133,17 @@ def mutation(session: nox.Session) -> None:
     session.run("python", "-m", "matrix.mutation", *session.posargs, env={"ONNX_COMPAT_SHIM": REFERENCE})
 
 
+@nox.session(requires=["wheels"], default=False, python=MATRIX.ci.python)
+def coverage(session: nox.Session) -> None:
+    """Measure which branches of the core tests/core takes. Fail below 92 %, and print the modules that lack most."""
+    groups = ("coverage", "oracle", "nox", "build", "pages")
+    tools = [MATRIX.newest_onnx, "tomli", "pip", *(tool for group in groups for tool in MATRIX.tools[group])]
+    session.install(*cells.wheels(MATRIX, REFERENCE), *tools)
+    # As a module, which imports the source tree instead of the wheels: the report names its paths.
+    arguments = ["-m", "matrix.branch_coverage", "--numprocesses=auto", *session.posargs]
+    session.run("python", *arguments, env={"ONNX_COMPAT_SHIM": REFERENCE})
+
+
 @nox.session(requires=[] if PREPARED else ["wheels"], default=False, venv_backend="venv", reuse_venv=False)
 def e2e(session: nox.Session) -> None:
     """Install the wheels by name with pip into an empty environment.
@@ -226,7 +238,10 @@ def against(session: nox.Session) -> None:
 
 @nox.session(requires=["zoo", "suites"], default=False)
 def simplify(session: nox.Session) -> None:
-    """Compare nodes, outputs and latency of simplified models with onnxsim, onnxslim and onnxruntime's basic level."""
+    """Compare nodes, outputs and latency of simplified models with onnxsim, onnxslim and onnxruntime's basic level.
+
+    `-- --record` stores the result for docs/how/simplification.md. Fail if an aim is missed.
+    """
     python = _environment(session, MATRIX.peers["simplifiers"])
     session.run(python, "-m", "matrix.simplified", *session.posargs, external=True)
 
@@ -241,8 +256,8 @@ def fuzz(session: nox.Session) -> None:
     parser = argparse.ArgumentParser(prog="nox -s fuzz --", add_help=False)
     parser.add_argument("--cell", action="append", default=[], choices=[REFERENCE, *MATRIX.cells])
     chosen, arguments = parser.parse_known_args(session.posargs)
-    required = [REFERENCE, *(cell.id for cell in CELLS if cell.is_required and cell.shim != REFERENCE)]
-    ids = [] if "--report" in arguments else chosen.cell or required
+    default = [REFERENCE, *(cell.id for cell in MATRIX.fuzzed if cell.shim != REFERENCE)]
+    ids = [] if "--report" in arguments else chosen.cell or default
     pythons = {id_: "" if id_ == REFERENCE else _cell_environment(session, MATRIX.cells[id_]) for id_ in ids}
     session.run("python", "-m", "matrix.fuzz", *(f"--python={id_}={path}" for id_, path in pythons.items()), *arguments)
 
@@ -251,11 +266,11 @@ def _cell_environment(session: nox.Session, cell: Cell) -> str:
     return _environment(session, cell, *cells.wheels(MATRIX, cell.shim))
 
 
-@nox.session(requires=["wheels", "suites"], default=False)
+@nox.session(requires=["wheels", "suites", "zoo"], default=False, python=MATRIX.peers["simplifiers"].python)
 def retarget(session: nox.Session) -> None:
-    """Write the recorded cases at other opsets, by this project and by other converters: `-- --every N --opset N`.
+    """Measure models at other opsets, beside other converters: `-- --row nodes --opset 13`, `--record`.
 
-    Count the results that are right, wrong, invalid or refused.
+    The rows: recorded cases, networks, test suites of other converters, from ONNX to ONNX, time and memory.
     """
     session.install("--exact", *cells.wheels(MATRIX, REFERENCE), MATRIX.newest_onnx, *MATRIX.tools["retarget"])
     session.run("python", "-m", "matrix.retarget", *session.posargs)

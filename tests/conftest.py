@@ -1,5 +1,6 @@
 """Plugins for all tests: a file with the progress of the run, a watchdog for tests that hang while they hold the GIL,
-and the lock of a cell. `matrix` and `benchmarks` are imported here from their folders, for all tests.
+and the lock of a cell. Random generators are restored before each test. `matrix` and `benchmarks` are imported here from
+their folders, for all tests.
 
 ONNX_COMPAT_PROGRESS names the file. It gets a line of JSON with the number of tests, and a line for each test that
 ends.
@@ -20,6 +21,8 @@ _ROOT = Path(__file__).parents[1]
 _IMPORT_PACKAGE = runpy.run_path(str(_ROOT / "matrix" / "by_path.py"))["import_package"]
 _IMPORT_PACKAGE(_ROOT / "matrix")
 _IMPORT_PACKAGE(_ROOT / "benchmarks")
+
+from matrix.harness.generators import keep_states, restore_states  # noqa: E402
 
 #: Every program and every target graph of the tests is verified, also in the processes that they start.
 os.environ["ONNX_COMPAT_VERIFY"] = "1"
@@ -97,6 +100,15 @@ class Watch:
         if self._file:
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
+
+
+def pytest_collection_finish() -> None:
+    keep_states()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    restore_states()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from matrix.style.annotations import check_annotations
 from matrix.style.classes import repeated_classes
+from matrix.style.generators import shared_generators
 from matrix.style.rules import check_source, check_subject
 
 CORE = "onnx_compat"
@@ -46,6 +47,7 @@ def _check(paths: list[str]) -> list[str]:
         for problem in check_source(source, path.startswith(DOCUMENTED))
     ]
     lines += check_annotations(sources)
+    lines += shared_generators((path, source) for path, source in sources if path.startswith("tests/"))
     return lines + repeated_classes((path, source) for path, source in sources if path.startswith(CORE + "/"))
 
 

@@ -8,7 +8,7 @@ imports from this package alone for its own passes.
 from typing import TYPE_CHECKING, List
 
 from onnx_compat.ir.rewriter import Replacement, rewrite_region
-from onnx_compat.passes.channels import channel_vector, scale_channels
+from onnx_compat.passes.channels import ChannelMap, channel_map, channel_vector, scale_channels
 from onnx_compat.passes.contract import EVERY, Pass, ProgramPass, program_pass
 from onnx_compat.passes.report import Entry, PassReport, count_rewrites, recording
 from onnx_compat.passes.rewriting import count_uses
@@ -20,12 +20,14 @@ __all__ = [
     "CORE",
     "EVERY",
     "VARIABLE",
+    "ChannelMap",
     "Entry",
     "Pass",
     "PassReport",
     "ProgramPass",
     "Replacement",
     "Schedule",
+    "channel_map",
     "channel_vector",
     "check_names",
     "count_rewrites",

@@ -1,10 +1,35 @@
 """Arithmetic on the channels of layers, which passes of programs and passes of target graphs share."""
 
-from typing import Any, Optional, Sequence
+from typing import Any, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-__all__ = ["channel_vector", "scale_channels"]
+__all__ = ["ChannelMap", "channel_map", "channel_vector", "scale_channels"]
+
+
+class ChannelMap(NamedTuple):
+    """The map x -> x * factor + summand of channels. None: there is no factor, or no summand."""
+
+    factor: Any = None
+    summand: Any = None
+
+
+def channel_map(operation: str, constant: Any, is_first: bool = False) -> Optional[ChannelMap]:
+    """Return the map that `x op constant`, or with `is_first` `constant op x`, applies to each channel.
+
+    - operation: "mul", "div", "add" or "sub".
+    - constant: an array of floats, with one number or a number for each channel.
+
+    Returns None for another operation, for a division by zero, and for a constant that x divides.
+    """
+    if operation == "mul":
+        return ChannelMap(factor=constant)
+    if operation == "add":
+        return ChannelMap(summand=constant)
+    if operation == "sub":
+        return ChannelMap(-1, constant) if is_first else ChannelMap(summand=-constant)
+    is_quotient = operation == "div" and not is_first and bool(constant.all())
+    return ChannelMap(factor=1 / constant) if is_quotient else None
 
 
 def channel_vector(array: Any, axis: int, rank: int, size: int) -> Optional[np.ndarray]:

@@ -8,8 +8,12 @@ channels. Conditions: the weights and the bias are constants; the scale or shift
 (BatchNormalization, a bias); no other node reads the values in between. A quotient that a `round` reads is a
 quantization and keeps its scale.
 
-This pass serves every shim: it rewrites the program that was recorded from the model. The TFLite pass `affine_after_layer`
-rewrites the operators that the emission and other passes create.
+This pass serves every shim: it rewrites the program that was recorded from the model. Two other passes do the same in
+other structures, with other conditions. They share the arithmetic in `channels`.
+
+- `affine_after_layer` of TFLite rewrites the operators that the emission and other passes create. It may copy filters
+  that other layers read, and refuses filters that become denormal.
+- `layer_scales` rewrites ONNX models that stay ONNX. It computes in float64, rounds once, and keeps a budget of bytes.
 """
 
 from collections import Counter
@@ -20,7 +24,7 @@ import numpy as np
 from onnx_compat.ir import Arg, Const, Node, Ref, Region
 from onnx_compat.ir.dims import is_equal, is_equal_shape, is_static
 from onnx_compat.ir.rewriter import replace_values_in_sizes
-from onnx_compat.passes.channels import channel_vector, scale_channels
+from onnx_compat.passes.channels import channel_map, channel_vector, scale_channels
 from onnx_compat.passes.contract import program_pass
 from onnx_compat.passes.rewriting import count_uses, release_arguments, take_outputs
 from onnx_compat.shim.interface import Emitter, Program
@@ -122,7 +126,7 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
 
     The bias is left out if the layer has no bias and nothing is shifted. Return None in these cases:
 
-    - The constant varies along another axis than the channels.
+    - The constant varies along another axis than the channels, or is a divisor with a zero.
     - The number of channels is symbolic.
     - The bias is no constant.
     - A slice cuts channels.
@@ -137,21 +141,23 @@ def _folded_args(node: Node, layer: _Layer, layout: str, filter_layout: str) -> 
     if numbers is None:
         return None
     vector = np.broadcast_to(numbers, (int(shape[channel]),))
+    change = channel_map(node.primitive, vector)
+    if change is None:
+        return None
     bias = producer.args[2] if len(producer.args) > 2 else None
     if bias is not None and not isinstance(bias, Const):
         return None
     weights = producer.args[1]
     assert isinstance(weights, Const)
     shift = bias.array if bias is not None else np.zeros(vector.shape, vector.dtype)
-    if node.primitive in ("mul", "div"):
-        factor = vector if node.primitive == "mul" else 1 / vector
-        scaled = _scale_weights(weights.array, factor, producer, filter_layout)
+    if change.factor is not None:
+        scaled = _scale_weights(weights.array, change.factor, producer, filter_layout)
         if scaled is None:
             return None
         weights = Const(scaled, weights.spec.dtype, weights.weight)
-        shift = shift * factor
+        shift = shift * change.factor
     else:
-        shift = shift + (vector if node.primitive == "add" else -vector)
+        shift = shift + change.summand
     if bias is None and not shift.any():
         return producer.args[0], weights
     name = constant.weight if bias is None or bias.weight is None else bias.weight

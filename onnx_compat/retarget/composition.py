@@ -16,15 +16,21 @@ from onnx_compat.model.names import Names
 from onnx_compat.model.types import Type
 from onnx_compat.model.write import node_proto, tensor_proto
 from onnx_compat.retarget.edited_node import Inexpressible
+from onnx_compat.retarget.forms import write_form
 from onnx_compat.retarget.inferred_facts import Fact, NodeFacts
 from onnx_compat.retarget.protos import walk
 from onnx_compat.retarget.rewriting import Composed
 from onnx_compat.retarget.runtime_axes import NodeWriter, write_runtime_axes
 from onnx_compat.retarget.stand_ins import STAND_IN
+from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.interpreter import Interpreter
+from onnx_compat.tracing.recording import record_program
+from onnx_compat.tracing.values import Tensor
 
 if TYPE_CHECKING:
     import onnx
+
+    from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 
 __all__ = ["LARGE_WEIGHT", "compose_node"]
 
@@ -41,6 +47,9 @@ def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
 
     Raises Inexpressible or an OnnxCompatError if that fails.
     """
+    form = write_form(node, facts, names, opset)
+    if form is not None:
+        return form
     traced = facts.node
     if traced is None:
         raise Inexpressible("its types are not known")
@@ -60,7 +69,11 @@ def compose_node(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
     try:
         return _emit(traced, node, reads, names, opset, all_known=True)
     except NeedsKnownError:
-        composed = write_runtime_axes(node, facts, names, opset) or _choose_axis(node, facts, names, opset)
+        composed = (
+            _resize_at_run_time(node, facts, names, opset)
+            or write_runtime_axes(node, facts, names, opset)
+            or _choose_axis(node, facts, names, opset)
+        )
         if composed is None:
             raise
         return composed
@@ -98,6 +111,36 @@ def _choose_axis(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: 
     return Composed(writer.nodes, writer.initializers, {"": opset})
 
 
+def _resize_at_run_time(node: "onnx.NodeProto", facts: NodeFacts, names: Names, opset: int) -> Optional[Composed]:
+    """Return a Resize, composed, whose scales or sizes are only known when the model runs. None: another operator.
+
+    Raises Inexpressible if a type is not known, and NeedsKnownError for a Resize that crops or reduces aliases.
+    """
+    from onnx_compat.onnx_shim.emitter import OnnxEmitter
+    from onnx_compat.onnx_shim.operator_sets import OperatorOffer
+    from onnx_compat.ops.resize import resize_at_run_time
+
+    traced = facts.node
+    if node.op_type != "Resize" or node.domain or traced is None or traced.opset < 11:
+        return None
+    has_scales = len(node.input) > 2 and bool(node.input[2]) and facts.input(2).shape != (0,)
+    symbols: Dict[Any, str] = {}
+    ports = []
+    for position in (0, 2 if has_scales else 3):
+        kind = _type_of(facts.input(position), symbols)
+        assert isinstance(kind, TensorType) and kind.dtype is not None and kind.shape is not None
+        ports.append(Port(node.input[position], kind.dtype, kind.shape))
+
+    def body(x: Tensor, bounds: Tensor) -> List[Tensor]:
+        scales, sizes = (bounds, None) if has_scales else (None, bounds)
+        return [resize_at_run_time(x, scales, sizes, **traced.attributes)]
+
+    offer = OperatorOffer(opset)
+    program = record_program(body, ports, OnnxEmitter(offer))
+    outputs = tuple(port._replace(name=name) for port, name in zip(program.outputs, node.output))
+    return _write(program._replace(outputs=outputs), node, names, offer)
+
+
 def _emit(
     traced: GraphNode, node: "onnx.NodeProto", reads: Reads, names: Names, opset: int, all_known: bool
 ) -> Composed:
@@ -105,11 +148,10 @@ def _emit(
 
     Raises Inexpressible if the node gives a sequence, a map or an optional.
     """
-    from onnx_compat.onnx_shim.emission import emit_fragment
     from onnx_compat.onnx_shim.emitter import OnnxEmitter
-    from onnx_compat.onnx_shim.operator_sets import Offer
+    from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 
-    offer = Offer(opset)
+    offer = OperatorOffer(opset)
     graph = _graph_of(traced, reads, all_known)
     emitter = OnnxEmitter(offer)
     recorded = trace_model(
@@ -122,7 +164,13 @@ def _emit(
     )
     if not all(isinstance(tree, int) for tree in recorded.tree):
         raise Inexpressible("it gives a sequence, a map or an optional")
-    program = recorded.program
+    return _write(recorded.program, node, names, offer)
+
+
+def _write(program: Program, node: "onnx.NodeProto", names: Names, offer: "OperatorOffer") -> Composed:
+    """Return the nodes of a program that computes a node. Its ports have the names of values of the model."""
+    from onnx_compat.onnx_shim.emission import emit_fragment
+
     base = node.name or next(filter(None, node.output), node.op_type)
     fragment = emit_fragment(
         program,

@@ -4,7 +4,7 @@ A rewrite never sets a field of a graph itself. `write` puts the edited nodes, i
 the GraphProto. A node, an initializer and a declaration that no rewrite changed stay identical to the byte.
 """
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from onnx_compat.simplify.knowledge import Knowledge
 from onnx_compat.simplify.node import DraftNode, graphs_of, names_of
 from onnx_compat.simplify.node_list import NodeList
 from onnx_compat.simplify.size_budget import SizeBudget, digest_of_elements, stored_bytes
+from onnx_compat.tracing.values import Tensor
 
 __all__ = ["GraphDraft"]
 
@@ -188,6 +189,17 @@ class GraphDraft:
         node.proto.input.extend(kept)
         for name in node.reads:
             self._readers.setdefault(name, {})[node] = None
+        self._is_changed = True
+
+    def set_attribute(self, node: DraftNode, name: str, value: Any) -> None:
+        """Set an attribute of a node that holds no graph. A value of None removes it."""
+        node.set_attribute(name, value)
+        self._is_changed = True
+
+    def declare(self, infos: Sequence[Proto], tensors: Mapping[str, Tensor]) -> None:
+        """Add the declarations of new values, and their traced tensors by name."""
+        self.graph.value_info.extend(infos)
+        self.knowledge.tensors.update(tensors)
         self._is_changed = True
 
     def set_outputs(self, node: DraftNode, outputs: Sequence[str]) -> None:

@@ -9,8 +9,9 @@ from onnx import TensorProto, helper
 
 from matrix.harness.chance import check_frequency, check_moments, check_sample
 from matrix.harness.compare import Mismatch
+from matrix.harness.generators import per_test
 
-RANDOM = np.random.RandomState(7)
+RANDOM = per_test(np.random.RandomState(7))
 CHANCES = np.tile(np.array([0.0, 0.2, 0.5, 0.9, 1.0]), 20000)
 DRAWN = RANDOM.uniform(size=CHANCES.shape) < CHANCES
 

@@ -8,8 +8,9 @@ from building import INT64, node, value
 from onnx import TensorProto, helper
 
 import onnx_compat
+from matrix.harness.generators import per_test
 
-RANDOM = np.random.RandomState(3)
+RANDOM = per_test(np.random.RandomState(3))
 KINDS = {"float32": TensorProto.FLOAT, "int64": INT64, "bool": TensorProto.BOOL}
 
 

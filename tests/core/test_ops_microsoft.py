@@ -7,15 +7,9 @@ import pytest
 from against_onnxruntime import build_model, check, session
 
 import onnx_compat
+from matrix.harness.generators import per_test
 
-RNG = np.random.default_rng(28)
-START = RNG.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def _from_the_start() -> None:
-    """Reset the random generator before each test."""
-    RNG.bit_generator.state = START
+RNG = per_test(np.random.default_rng(28))
 
 
 def floats(*shape: int) -> np.ndarray:

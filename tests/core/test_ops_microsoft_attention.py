@@ -7,10 +7,11 @@ import pytest
 from onnx import helper
 
 import onnx_compat
+from matrix.harness.generators import per_test
 
 onnxruntime = pytest.importorskip("onnxruntime", minversion="1.31")
 
-RANDOM = np.random.RandomState(7)
+RANDOM = per_test(np.random.RandomState(7))
 
 
 class Case(NamedTuple):

@@ -13,10 +13,11 @@ from building import INT64, model, node, value
 from onnx import helper
 
 import onnx_compat
+from matrix.harness.generators import per_test
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ops import all_meanings
 
-RNG = np.random.default_rng(5)
+RNG = per_test(np.random.default_rng(5))
 
 
 def floats(*shape: int, scale: float = 1.0) -> np.ndarray:

@@ -12,8 +12,9 @@ from against_onnxruntime import build_model, check
 from onnx import TensorProto
 
 import onnx_compat
+from matrix.harness.generators import per_test
 
-RNG = np.random.default_rng(281)
+RNG = per_test(np.random.default_rng(281))
 START = RNG.bit_generator.state
 F = np.float32
 

@@ -10,9 +10,10 @@ import pytest
 from against_onnxruntime import agree, build_model, check
 
 import onnx_compat
+from matrix.harness.generators import per_test
 from onnx_compat.errors import InvalidModelError, MissingDependencyError
 
-RNG = np.random.RandomState(7)
+RNG = per_test(np.random.RandomState(7))
 
 
 def floats(*shape, low=-1.0, high=1.0):

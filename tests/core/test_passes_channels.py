@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_compat.passes import channel_vector, scale_channels
+from onnx_compat.passes import channel_map, channel_vector, scale_channels
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,24 @@ def test_weights_are_scaled_along_the_axis_of_the_channels() -> None:
     weights, factor = np.ones((2, 3), np.float32), np.asarray([2, 4], np.float32)
     assert scale_channels(weights, factor, 0).tolist() == [[2, 2, 2], [4, 4, 4]]
     assert scale_channels(weights, np.float32(2), 1).tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("operation", "wanted"), [("mul", [6, -8]), ("div", [1.5, -2]), ("add", [5, 2]), ("sub", [1, 6])]
+)
+def test_an_operation_with_a_constant_is_a_map_of_channels(operation: str, wanted: Any) -> None:
+    x, constant = np.float32([3, 4]), np.float32([2, -2])
+    change = channel_map(operation, constant)
+    assert change is not None
+    factor, summand = (default if part is None else part for part, default in zip(change, (1, 0)))
+    np.testing.assert_array_equal(x * factor + summand, wanted)
+
+
+def test_a_constant_that_is_divided_is_no_map_but_one_that_is_reduced_is() -> None:
+    constant = np.float32([2, -2])
+    change = channel_map("sub", constant, is_first=True)
+    assert change is not None
+    np.testing.assert_array_equal(np.float32([3, 4]) * change.factor + change.summand, [-1, -6])
+    assert channel_map("div", constant, is_first=True) is None
+    assert channel_map("div", np.float32([2, 0])) is None
+    assert channel_map("max", constant) is None

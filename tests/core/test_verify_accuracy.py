@@ -10,12 +10,13 @@ import pytest
 from building import model, node, value
 
 import onnx_compat
+from matrix.harness.generators import per_test
 from onnx_compat.shim.interface import Scheme
 from onnx_compat.verification import verify_model
 from onnx_compat.verification.accuracy import Accuracy, format_accuracy, judge_accuracy, measure_accuracy
 from onnx_compat.verification.compare import compare
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 
 
 def accuracy(got: Any, want: Any) -> Any:

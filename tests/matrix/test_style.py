@@ -9,6 +9,7 @@ import pytest
 from matrix.style.__main__ import main
 from matrix.style.annotations import any_share, check_annotations
 from matrix.style.classes import repeated_classes
+from matrix.style.generators import shared_generators
 from matrix.style.rules import check_source, check_subject
 
 
@@ -211,3 +212,34 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "area: verb object" in capsys.readouterr().err
     message.write_text("docs: say what a pass is\n", encoding="utf-8")
     assert main(["--commit-msg", str(message)]) == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "RANDOM = np.random.RandomState(0)",
+        "from numpy.random import default_rng\nRANDOM = default_rng(0)",
+        "random = random.Random(0)",
+        "draw = np.random.RandomState(0).rand",
+        "class Test:\n    random = np.random.RandomState(0)",
+        "def f(random=np.random.RandomState(0)): pass",
+        "GENERATORS = [np.random.RandomState(k) for k in range(3)]",
+        "def test():\n    random = np.random.default_rng()",
+    ],
+)
+def test_a_generator_that_tests_share_is_reported(source: str) -> None:
+    assert len(shared_generators([("tests/test_it.py", source)])) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "RANDOM = per_test(np.random.RandomState(0))",
+        "X = np.random.RandomState(0).rand(3)",
+        "def test():\n    random = np.random.default_rng(0)",
+        "numbers = lambda: np.random.RandomState(0)",
+        "import random\nrandom.Random",
+    ],
+)
+def test_a_generator_of_one_test_passes(source: str) -> None:
+    assert shared_generators([("tests/test_it.py", source)]) == []

@@ -48,7 +48,8 @@ def _drop_coordinates(node: EditedNode) -> None:
 def _require_whole_windows(node: EditedNode) -> None:
     """Before, a last window that begins in the padding counts: onnx infers a larger size than runtimes compute.
 
-    Raises Inexpressible if the result counts such a window, where the sizes are known.
+    Where the sizes are known and every size is that of whole windows, sizes are rounded down. Raises Inexpressible if
+    only some sizes are.
     """
     if not node.get("ceil_mode", 0) or node.get("auto_pad", "NOTSET") != "NOTSET":
         return
@@ -57,13 +58,19 @@ def _require_whole_windows(node: EditedNode) -> None:
     rank = len(kernel)
     strides, dilations = (list(node.get(name, [1] * rank)) for name in ("strides", "dilations"))
     pads = list(node.get("pads", [0] * (2 * rank)))
+    is_exact = is_whole = True
     for axis in range(rank if shape is not None and result is not None else 0):
         size, declared_size = (shape or ())[axis + 2], (result or ())[axis + 2]
         if size is None or declared_size is None:
+            is_whole = False
             continue
         rest = size + pads[axis] + pads[axis + rank] - (kernel[axis] - 1) * dilations[axis] - 1
-        if -(-rest // strides[axis]) + 1 != declared_size:
-            raise Inexpressible("the other version counts a window that begins in the padding")
+        is_exact = is_exact and -(-rest // strides[axis]) + 1 == declared_size
+        is_whole = is_whole and rest // strides[axis] + 1 == declared_size
+    if not is_exact and not is_whole:
+        raise Inexpressible("the other version counts a window that begins in the padding")
+    if not is_exact:
+        node.set("ceil_mode", 0)
 
 
 def _write_deconvolution_pads(node: EditedNode) -> None:
@@ -110,8 +117,7 @@ register("ConvTranspose", 11, keep, _write_deconvolution_pads)
 register_added("AveragePool", 7, {"count_include_pad": 0})
 register_added("AveragePool", 10, {"ceil_mode": 0})
 register_added("AveragePool", 19, {"dilations": ()})
-register("AveragePool", 19, keep, _require_whole_windows)
-register("MaxPool", 22, keep, _require_whole_windows)
+register(("AveragePool", "MaxPool"), 22, keep, _require_whole_windows)
 register_added("MaxPool", 8, {"storage_order": 0}, outputs=1)
 register_added("MaxPool", 10, {"ceil_mode": 0, "dilations": ()})
 register(("LpPool", "GlobalLpPool"), 2, _integer_power, _float_power)

@@ -78,7 +78,7 @@ def gemm_transposes(draft: GraphDraft) -> int:
                 inputs = node.inputs
                 inputs[index] = transpose.input(0)
                 draft.set_inputs(node, inputs)
-                node.set_attribute(attribute, 1 - int(node.attribute(attribute, 0)))
+                draft.set_attribute(node, attribute, 1 - int(node.attribute(attribute, 0)))
                 draft.remove(transpose)
                 count += 1
     return count

@@ -61,11 +61,8 @@ def _splice(draft: GraphDraft, node: DraftNode, branch: Any) -> None:
     draft.sort()  # the nodes of a branch may have any order
     for tensor in graph.initializer:
         draft.add_tensor(tensor)
-    draft.graph.value_info.extend(graph.value_info)
-    for old, new in renamed.items():
-        tensor = knowledge.tensor(old)
-        if tensor is not None:
-            draft.knowledge.tensors[new] = tensor
+    traced = {new: knowledge.tensor(old) for old, new in renamed.items()}
+    draft.declare(graph.value_info, {name: tensor for name, tensor in traced.items() if tensor is not None})
 
 
 def _rename_values(draft: GraphDraft, node: DraftNode, graph: Any) -> Dict[str, str]:

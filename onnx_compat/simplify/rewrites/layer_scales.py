@@ -7,13 +7,16 @@
 The layer is a Conv, ConvTranspose, Gemm or BatchNormalization, or for a scale alone a MatMul. Conditions: the weights, the
 bias and the statistics are initializers; a constant has one number, or one for each channel; nothing else reads the value
 in between. A BatchNormalization that is training stays.
+
+The pass `weight_folding` does the same in recorded programs, and shares the arithmetic. This pass is another one, because
+an ONNX model has no recorded program: names, types and the bytes of a node that stays must not change.
 """
 
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, Optional
 
 import numpy as np
 
-from onnx_compat.passes.channels import channel_vector
+from onnx_compat.passes.channels import ChannelMap, channel_map, channel_vector
 from onnx_compat.simplify.contract import model_pass
 from onnx_compat.simplify.graph_draft import GraphDraft
 from onnx_compat.simplify.node import DraftNode
@@ -21,13 +24,6 @@ from onnx_compat.simplify.rewrites.examples import example
 from onnx_compat.simplify.rewrites.layers import ChannelLayer, find_layer, normalization_factors
 
 __all__ = ["layer_scales"]
-
-
-class _Affine(NamedTuple):
-    """A scale and a shift of each channel: y = x * scale + shift. None: there is no scale, or no shift."""
-
-    scale: Optional[np.ndarray]
-    shift: Optional[np.ndarray]
 
 
 def _example() -> Any:
@@ -45,19 +41,19 @@ def layer_scales(draft: GraphDraft) -> int:
         for operand in dict.fromkeys(node.inputs[:2]):
             layer = find_layer(draft, operand, node)
             affine = None if layer is None else _affine(draft, node, layer)
-            if layer is not None and affine is not None and layer.fold(draft, affine.scale, affine.shift):
+            if layer is not None and affine is not None and layer.fold(draft, affine.factor, affine.summand):
                 draft.absorb(layer.node, node)
                 count += 1
                 break
     return count
 
 
-def _affine(draft: GraphDraft, node: DraftNode, layer: ChannelLayer) -> Optional[_Affine]:
+def _affine(draft: GraphDraft, node: DraftNode, layer: ChannelLayer) -> Optional[ChannelMap]:
     """Return the scale or shift of channels that a node applies to a layer's result. None for any other node."""
     name = layer.output
     if node.operator == "BatchNormalization":
         factors = normalization_factors(draft, node) if layer.axis == 1 and node.input(0) == name else None
-        return None if factors is None else _Affine(*factors)
+        return None if factors is None else ChannelMap(*factors)
     if node.operator not in ("Mul", "Div", "Add", "Sub") or len(node.inputs) != 2 or draft.opset < 7:
         return None
     constant = node.input(1) if node.input(0) == name else node.input(0)
@@ -68,8 +64,4 @@ def _affine(draft: GraphDraft, node: DraftNode, layer: ChannelLayer) -> Optional
     if numbers is None:
         return None
     vector = np.broadcast_to(numbers.astype(np.float64), (layer.channels,))
-    if node.operator in ("Add", "Sub"):
-        return _Affine(None, vector if node.operator == "Add" else -vector)
-    if node.operator == "Div" and not vector.all():
-        return None
-    return _Affine(vector if node.operator == "Mul" else 1 / vector, None)
+    return channel_map(node.operator.lower(), vector)

@@ -36,10 +36,10 @@ def layer_padding(draft: GraphDraft) -> int:
         pads = None if padding is None else _merge_pads(draft, node, padding)
         if pads is None:
             continue
-        node.set_attribute("pads", pads)
-        node.set_attribute("auto_pad", None)
+        draft.set_attribute(node, "pads", pads)
+        draft.set_attribute(node, "auto_pad", None)
         if node.operator == "AveragePool":
-            node.set_attribute("count_include_pad", 1)
+            draft.set_attribute(node, "count_include_pad", 1)
         draft.set_inputs(node, [pad.input(0), *node.inputs[1:]])
         draft.remove(pad)
         count += 1

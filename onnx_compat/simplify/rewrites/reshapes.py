@@ -81,7 +81,7 @@ def merged_reshapes(draft: GraphDraft) -> int:
 def _set_target(draft: GraphDraft, node: DraftNode, operand: str, target: Sequence[int]) -> None:
     shape = draft.add_constant(np.array(target, np.int64), int64, node.outputs[0] + "_shape")
     draft.set_inputs(node, [operand, shape])
-    node.set_attribute("allowzero", None)
+    draft.set_attribute(node, "allowzero", None)
 
 
 def _target(draft: GraphDraft, operand: str, result: str) -> Optional[List[int]]:

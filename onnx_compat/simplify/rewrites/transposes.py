@@ -35,7 +35,7 @@ def merged_transposes(draft: GraphDraft) -> int:
             continue
         default = list(range(before.rank))[::-1]
         inner, outer = first.attribute("perm", default), node.attribute("perm", default)
-        node.set_attribute("perm", [inner[axis] for axis in outer])
+        draft.set_attribute(node, "perm", [inner[axis] for axis in outer])
         draft.set_inputs(node, first.inputs)
         draft.remove(first)
         count += 1

@@ -10,13 +10,14 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx_compat_keras.features import back_end
 
 import onnx_compat
+from matrix.harness.generators import per_test
 
 ALL = ("tensorflow", "jax", "torch")
 FLOAT, HALF, INT64, INT32, INT8 = (
     TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64, TensorProto.INT32, TensorProto.INT8,
 )  # fmt: skip
 UINT8, UINT64 = TensorProto.UINT8, TensorProto.UINT64
-RNG = np.random.RandomState(0)
+RNG = per_test(np.random.RandomState(0))
 
 
 class Sample(NamedTuple):

@@ -14,8 +14,9 @@ from qdq import Layers, Scheme, quantize_model
 from single_node import model, operators
 
 import onnx_compat
+from matrix.harness.generators import per_test
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 OPEN = (None, 4, None, None)
 
 

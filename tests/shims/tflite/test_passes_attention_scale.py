@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from programs import names
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 W, V = (RANDOM.standard_normal((6, 6)).astype(np.float32) for _ in range(2))
 ROOT = np.float32(0.6)
 

@@ -8,10 +8,11 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite.build import build
 from programs import check_program, program
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 from onnx_compat.ir.window import Window
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 W, V = (RANDOM.standard_normal((4, 6)).astype(np.float32) for _ in range(2))
 BIAS = RANDOM.standard_normal(6).astype(np.float32)
 

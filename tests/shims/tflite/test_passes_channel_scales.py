@@ -6,10 +6,11 @@ import numpy as np
 import programs
 import pytest
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 from onnx_compat.ir.window import Window
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 W = 0.1 * RANDOM.standard_normal((8, 8, 3, 3)).astype(np.float32)
 SCALE, SHIFT = (RANDOM.standard_normal((8, 1, 1)).astype(np.float32) for _ in range(2))
 

@@ -11,10 +11,11 @@ from onnx_compat_tflite import SHIM, features
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.build import build
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 from onnx_compat.ir.window import Window
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 
 
 def convolve(x: Any, filters: int, groups: int, kernel: int = 1, strides: Sequence[int] = (1, 1)) -> Any:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from programs import check_program
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 from onnx_compat.ir.window import Window
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 
 
 def names(*arguments: Any, **named: Any) -> List[str]:

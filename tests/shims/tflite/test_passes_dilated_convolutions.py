@@ -8,10 +8,11 @@ from onnx_compat_tflite import SHIM, build, features
 from onnx_compat_tflite.passes.dilated_convolutions import _Axis
 from programs import check_program, program
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 from onnx_compat.ir.window import Window
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 
 
 def make_dilated(kernel: Sequence[int], dilations: Sequence[int], channels: int = 4, **more: Any) -> Any:

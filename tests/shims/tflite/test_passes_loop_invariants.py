@@ -7,10 +7,11 @@ from onnx_compat_tflite import features
 from onnx_compat_tflite.build import build
 from programs import check_program, program
 
+from matrix.harness.generators import per_test
 from onnx_compat import primitives as p
 from onnx_compat.ops.recurrent import lstm
 
-RANDOM = np.random.RandomState(0)
+RANDOM = per_test(np.random.RandomState(0))
 
 
 def states(function: Any, *shapes: Any, fed: Any) -> List[int]:

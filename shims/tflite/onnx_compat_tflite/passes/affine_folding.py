@@ -12,14 +12,15 @@ operator reads the layer's result, and only layers read a product or sum that is
 write these tensors have no activation. Filters of more than `_MAX_COPIED` bytes that another layer reads too stay.
 
 The pass `weight_folding` does the same in programs, for the scales and shifts of the model. These passes serve the
-factors and summands that the emission and other passes create, and those before a layer.
+factors and summands that the emission and other passes create, and those before a layer. Both share the arithmetic in
+`onnx_compat.passes.channels`. They differ in the graph that they edit, and in the axes of its filters.
 """
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
-from onnx_compat.passes import channel_vector, scale_channels
+from onnx_compat.passes import ChannelMap, channel_map, channel_vector, scale_channels
 from onnx_compat_tflite import flatbuffer as fb
 from onnx_compat_tflite.passes.contract import Context, ExampleGraph, graph_pass
 from onnx_compat_tflite.passes.rewriter import GraphRewriter, is_unfused
@@ -32,14 +33,6 @@ _MAX_COPIED = 1 << 16  # filters that another layer reads too are copied up to t
 
 
 Array = Any  # An array or a scalar of numpy.
-
-
-class _Affine(NamedTuple):
-    """The map x -> x * factor + summand. Each of the two is a scalar, or a vector of one number or a number per channel."""
-
-    factor: Array
-    summand: Array
-
 
 _Scaled = Dict[Tuple[int, int, bytes], int]
 
@@ -104,7 +97,7 @@ def affine_before_layer(graph: GraphRewriter, context: Context) -> int:
 
 
 def _fold_into(
-    graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine: _Affine
+    graph: GraphRewriter, layer: fb.OperatorSpec, source: int, affine: ChannelMap
 ) -> Optional[Tuple[Array, Array]]:
     """Return the (filters, bias) with which `layer` computes, from x, its result for x * factor + summand.
 
@@ -171,11 +164,11 @@ def scale_layer(graph: GraphRewriter, layer: fb.OperatorSpec, factor: float) -> 
     `layer` is an op of `_LAYERS` without an activation: the caller has to check that. Other readers of the old filters
     and bias still read these. Returns False, without a change, in the cases of `_apply_affine`.
     """
-    return _apply_affine(graph, layer, _Affine(np.float32(factor), np.float32(0)), {})
+    return _apply_affine(graph, layer, ChannelMap(np.float32(factor), np.float32(0)), {})
 
 
-def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[_Affine]:
-    """Return the affine map that `op` applies to its operand, the tensor `source`: a factor and a summand per channel.
+def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Optional[ChannelMap]:
+    """Return the affine map that `op` applies to its operand, the tensor `source`: a factor and a summand, both float32.
 
     The channels are along the last axis. A fused activation of `op` is ignored. Returns None if
 
@@ -185,24 +178,19 @@ def _find_affine(graph: GraphRewriter, op: fb.OperatorSpec, source: int) -> Opti
     - the op is a DIV by zero, or divides a constant by `source`.
     """
     if op.builtin == "NEG":
-        return _Affine(np.float32(-1), np.float32(0))
+        return ChannelMap(np.float32(-1), np.float32(0))
     if op.builtin not in ("ADD", "DIV", "MUL", "SUB"):
         return None
     constant, sizes = graph.constant(op.inputs[1 - list(op.inputs).index(source)]), graph.sizes(source)
     array = None if constant is None else channel_vector(constant, -1, len(sizes), sizes[-1])
-    if array is None:
+    change = None if array is None else channel_map(op.builtin.lower(), array, op.inputs[0] != source)
+    if change is None:
         return None
-    is_first = op.inputs[0] == source
-    if op.builtin == "MUL":
-        return _Affine(array, np.float32(0))
-    if op.builtin == "DIV":
-        return _Affine(1 / array, np.float32(0)) if is_first and array.all() else None
-    if op.builtin == "ADD" or is_first:
-        return _Affine(np.float32(1), array if op.builtin == "ADD" else -array)
-    return _Affine(np.float32(-1), array)
+    factor, summand = (default if part is None else part for part, default in zip(change, (1, 0)))
+    return ChannelMap(np.float32(factor), np.float32(summand))
 
 
-def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: _Affine, scaled: _Scaled) -> bool:
+def _apply_affine(graph: GraphRewriter, layer: fb.OperatorSpec, affine: ChannelMap, scaled: _Scaled) -> bool:
     """Fold an affine map of a layer's result into new filters and a new bias; return whether that was possible.
 
     `layer` is an op of `_LAYERS`. A layer without a bias gets one. A factor of 1 keeps the filters. Other readers of
