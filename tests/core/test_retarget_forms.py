@@ -9,7 +9,7 @@ from building import model, node, require_opset, value
 
 import onnx_compat
 from onnx_compat.ir.dtypes import DType
-from onnx_compat.retarget.composition import composer_for
+from onnx_compat.retarget.composition import compose_node
 from onnx_compat.retarget.outcomes import COMPOSED, REFUSED
 from onnx_compat.retarget.retargeting import retarget_in_place
 
@@ -204,7 +204,7 @@ def test_a_node_without_a_form_tells_the_reason_and_is_composed_or_refused(text:
     require_opset(max(form.source, form.target))
     source = build(form)
     target = onnx.ModelProto.FromString(source.SerializeToString())
-    (entry,) = retarget_in_place(target, form.target, compose=composer_for(form.target)).nodes
+    (entry,) = retarget_in_place(target, form.target, compose=compose_node).nodes
     assert text in entry.reason
     assert entry.outcome in (COMPOSED, REFUSED)
     if entry.outcome == COMPOSED:
