@@ -68,7 +68,8 @@ and the third file must be equal, byte by byte, and the second must give the num
 - **recorded wrong**: `tests/gaps/recorded.toml` declares the recorded outputs as wrong"""
 
 _SPEED = """Generated networks with random weights, from opset 17 to 13. Each tool runs in processes of its own, in turn.
-The fastest run counts, without imports. `ratio` is the time divided by the time in which onnx reads and writes the file.
+The fastest run counts, without imports. `ratio`: the time, divided by the time in which onnx reads and writes the
+file.
 
 - The aim for the ratio without a run beside the source is %.1f.
 - The aim for the peak memory of the process on the largest file is %.1f times its size."""
