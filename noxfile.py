@@ -253,8 +253,8 @@ def fuzz(session: nox.Session) -> None:
     parser = argparse.ArgumentParser(prog="nox -s fuzz --", add_help=False)
     parser.add_argument("--cell", action="append", default=[], choices=[REFERENCE, *MATRIX.cells])
     chosen, arguments = parser.parse_known_args(session.posargs)
-    required = [REFERENCE, *(cell.id for cell in CELLS if cell.is_required and cell.shim != REFERENCE)]
-    ids = [] if "--report" in arguments else chosen.cell or required
+    default = [REFERENCE, *(cell.id for cell in MATRIX.fuzzed if cell.shim != REFERENCE)]
+    ids = [] if "--report" in arguments else chosen.cell or default
     pythons = {id_: "" if id_ == REFERENCE else _cell_environment(session, MATRIX.cells[id_]) for id_ in ids}
     session.run("python", "-m", "matrix.fuzz", *(f"--python={id_}={path}" for id_, path in pythons.items()), *arguments)
 

@@ -180,6 +180,8 @@ class Matrix:
     peers: dict[str, Peer]
     benched: tuple[Cell, ...]
     """The cells that `nox -s bench` measures."""
+    fuzzed: tuple[Cell, ...]
+    """The cells that `nox -s fuzz` runs: those that a merge needs, and those of the table `fuzz`."""
     ci: CI
 
     @property
@@ -288,6 +290,7 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
             distributions={key: _distribution(key, **entry) for key, entry in raw["distributions"].items()},
             cells=cells,
             benched=tuple(cells[id_] for id_ in raw["bench"]["cells"]),
+            fuzzed=_fuzzed_cells(cells, raw["fuzz"]["cells"]),
             peers={id_: _peer(id_, entry, list(raw["suites"]["releases"])[-1]) for id_, entry in raw["peers"].items()},
             ci=CI(**raw["ci"]),
         )
@@ -295,6 +298,11 @@ def load(path: Path = ROOT / "matrix" / "matrix.toml") -> Matrix:
         raise MatrixError(f"{path.name}: {error}") from error
     _validate(matrix)
     return matrix
+
+
+def _fuzzed_cells(cells: dict[str, Cell], more: list[str]) -> tuple[Cell, ...]:
+    required = {id_: cell for id_, cell in cells.items() if cell.is_required}
+    return tuple({**required, **{id_: cells[id_] for id_ in more}}.values())
 
 
 def _check_releases(releases: dict[str, int]) -> dict[str, int]:

@@ -12,16 +12,26 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Callable, Dict, List, Optional
 from typing import Counter as CounterType
-from typing import Dict, List, Optional
 
 from matrix import cells
 from matrix.data import REFERENCE, ROOT, load
-from matrix.fuzz.campaign import CHUNK, Counts, Failure, Target, generator_digest, make_chunk, run_chunk, write_failure
-from matrix.fuzz.damage.campaign import has_failures, run_campaign
+from matrix.fuzz.campaign import (
+    CHUNK,
+    Counts,
+    Failure,
+    Target,
+    find_graph,
+    generator_digest,
+    make_chunk,
+    run_chunk,
+    write_failure,
+)
+from matrix.fuzz.damage.campaign import BATCH, has_failures, run_campaign
 from matrix.fuzz.damage.kinds import KINDS
 from matrix.fuzz.execution import FAILURES, FORMS
-from matrix.fuzz.ledger import Ledger, format_report, tested_revision
+from matrix.fuzz.ledger import Ledger, format_report, needs_rerun, tested_revision
 from matrix.fuzz.worker import Worker
 
 CASES = ROOT / "results" / "fuzz"
@@ -66,7 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--form", choices=sorted(FORMS), help="convert to a file and run the file")
     parser.add_argument("--damage", choices=sorted(KINDS), metavar="KIND", help="damage inputs: %s" % ", ".join(KINDS))
-    parser.add_argument("--again", action="store_true", help="run the graphs that failed, and correct the ledger")
+    parser.add_argument("--again", action="store_true", help="run what failed, and correct the ledger")
     parser.add_argument("--report", action="store_true", help="print what the ledger holds, and run nothing")
     parser.add_argument("--no-shrink", action="store_true", help="only count")
     parser.add_argument("--out", type=Path, default=CASES, help="the folder of the shrunk cases")
@@ -131,8 +141,12 @@ def _run_again(targets: List[Target], counts: Dict[str, Counts], options: argpar
     for target in targets:
         ledger = Ledger(target.cell)
         with contextlib.closing(Worker(target.python, target.shim, target.env, target.form)) as worker:
-            for seed in ledger.failed_seeds(target.kind, generator_digest()):
-                result = run_chunk(make_chunk(seed, 1)[0], worker, counts[target.cell])
+            for seed, generator in ledger.failed_seeds(target.kind):
+                path = find_graph(seed, generator)
+                if path is None:
+                    print("%s: seed %d: run it at the revision of its entry first" % (target.cell, seed), flush=True)
+                    continue
+                result = run_chunk(path, worker, counts[target.cell])
                 (outcome,) = result.outcomes
                 ledger.correct(target.kind, seed, outcome)
                 _write_failures(target, result.failures, counts[target.cell], options)
@@ -151,25 +165,48 @@ def _damage(targets: List[Target], options: argparse.Namespace) -> int:
     """Run a campaign over damaged inputs in each cell, and print the outcomes. Return 1 if an input failed, else 0."""
     result = 0
     for target in targets:
-        folder = options.out / "damage" / options.damage / target.cell
-        notes = _DamageNotes(target.cell, options.damage, options.seed)
-        try:
-            counts = run_campaign(
-                target.python,
-                target.shim,
-                target.env,
-                options.damage,
-                notes.first,
-                folder,
-                options.graphs,
-                options.minutes,
-                note=notes.add,
-            )
-        finally:
-            notes.write()
+        if not KINDS[options.damage].is_read_by(target.shim):
+            print("%s: %s: the shim reads no such files" % (target.cell, options.damage), flush=True)
+            continue
+        run = _damage_again if options.again else _damage_next
+        counts = run(target, options)
         print("%s: %s: %d inputs, %s" % (target.cell, options.damage, sum(counts.values()), dict(counts)), flush=True)
         result = 1 if has_failures(counts) else result
     return result
+
+
+def _damage_next(target: Target, options: argparse.Namespace) -> CounterType[str]:
+    """Run the next unused batches of a cell, or those from `--seed` on. Return the outcomes with their counts."""
+    notes = _DamageNotes(target.cell, options.damage, options.seed)
+    try:
+        return _run_batches(target, options, notes.first, options.graphs, options.minutes, notes.add)
+    finally:
+        notes.write()
+
+
+def _damage_again(target: Target, options: argparse.Namespace) -> CounterType[str]:
+    """Run the batches of a cell that failed, and replace their counts in the ledger. Return the sum of the counts."""
+    ledger = Ledger(target.cell)
+    sums: CounterType[str] = Counter()
+    for first, last in ledger.failed_batches(options.damage):
+        counts = _run_batches(target, options, first, BATCH * (last + 1 - first))
+        ledger.replace(options.damage, {"revision": tested_revision()}, (first, last), counts)
+        sums.update(counts)
+    return sums
+
+
+def _run_batches(
+    target: Target,
+    options: argparse.Namespace,
+    first: int,
+    inputs: int,
+    minutes: Optional[float] = None,
+    note: Callable[[int, CounterType[str]], None] = lambda batch, counts: None,
+) -> CounterType[str]:
+    folder = options.out / "damage" / options.damage / target.cell
+    return run_campaign(
+        target.python, target.shim, target.env, options.damage, first, folder, inputs, minutes, note=note
+    )
 
 
 class _DamageNotes:
@@ -190,10 +227,16 @@ class _DamageNotes:
         self._written = time.monotonic()
 
     def add(self, batch: int, counts: CounterType[str]) -> None:
-        """Add the outcomes of a batch. Write the ledger if the last write was more than 30 seconds ago."""
+        """Count the outcomes of a batch. Write the ledger if the last write was more than 30 seconds ago.
+
+        A batch that needs another run has an entry of its own, which is written at once.
+        """
+        is_apart = needs_rerun(counts)
+        if is_apart:
+            self.write()
         self._counts.update(counts)
         self._next = batch + 1
-        if time.monotonic() > self._written + _NOTE_SECONDS:
+        if is_apart or time.monotonic() > self._written + _NOTE_SECONDS:
             self.write()
 
     def write(self) -> None:

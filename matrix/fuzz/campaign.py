@@ -14,7 +14,7 @@ from typing import Counter as CounterType
 
 import onnx
 
-from matrix.fuzz.chunks import read_chunk, write_chunk
+from matrix.fuzz.chunks import read_chunk, write_lines
 from matrix.fuzz.document import dump_case, pretty
 from matrix.fuzz.execution import FAILURES, FALLBACK, REFUSED, Outcome
 from matrix.fuzz.graphs import Case, walk
@@ -30,6 +30,7 @@ __all__ = [
     "Failure",
     "Target",
     "code_without_docstrings",
+    "find_graph",
     "generator_digest",
     "make_chunk",
     "run_chunk",
@@ -105,13 +106,29 @@ def make_chunk(first: int, count: int = CHUNK) -> Tuple[Path, CounterType[str]]:
 
     Return the path of the file, and reason -> number of seeds that gave no case.
     """
-    path = cache_dir() / "fuzz" / generator_digest() / ("%d-%d.gz" % (first, count))
+    path = _chunk_path(generator_digest(), first, count)
     reasons = path.with_suffix(".json")
     if not (path.exists() and reasons.exists()):
         cases, unused = produce(first, count)
-        write_chunk(path, cases)
+        write_lines(path, cases)
         reasons.write_text(json.dumps(unused), encoding="utf-8")
     return path, Counter(json.loads(reasons.read_text(encoding="utf-8")))
+
+
+def find_graph(seed: int, generator: str) -> Optional[Path]:
+    """Return the chunk that has only the graph of a seed.
+
+    The current generator generates the graph. That of another generator must be in the cache: `--seed SEED --graphs 1`
+    generates it at a revision with this generator. None: it is not there.
+    """
+    if generator == generator_digest():
+        return make_chunk(seed, 1)[0]
+    path = _chunk_path(generator, seed, 1)
+    return path if path.exists() else None
+
+
+def _chunk_path(generator: str, first: int, count: int) -> Path:
+    return cache_dir() / "fuzz" / generator / ("%d-%d.gz" % (first, count))
 
 
 def run_chunk(path: Path, worker: Worker, counts: Counts, stop: Callable[[], bool] = lambda: False) -> ChunkResult:

@@ -11,16 +11,23 @@ from typing import Any, Dict, Iterable, Iterator, List
 from matrix.fuzz.document import dump_case, parse_case
 from matrix.fuzz.graphs import Case
 
-__all__ = ["read_chunk", "write_chunk"]
+__all__ = ["read_chunk", "write_chunk", "write_lines"]
+
+_LEVEL = 3
+"""Of the compression: a higher level takes as long as a case takes to run."""
 
 
 def write_chunk(path: Path, cases: Iterable[Case]) -> None:
-    """Write cases to a file. A reader never sees a part of the file."""
+    """Write cases to a file, as `write_lines` does."""
+    write_lines(path, (json.dumps(dump_case(case), ensure_ascii=False) for case in cases))
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write cases that are JSON already to a file. A reader never sees a part of the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part%d" % os.getpid())
-    with gzip.open(str(unfinished), "wt", encoding="utf-8") as stream:
-        for case in cases:
-            stream.write(json.dumps(dump_case(case), ensure_ascii=False) + "\n")
+    with gzip.open(str(unfinished), "wt", _LEVEL, encoding="utf-8") as stream:
+        stream.writelines(line + "\n" for line in lines)
     unfinished.replace(path)
 
 

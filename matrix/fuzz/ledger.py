@@ -1,7 +1,8 @@
 """Ledger of the fuzzer: the seeds that each cell has run, with their outcomes. A run continues at the next unused seed.
 
 matrix/results/fuzz/<cell>.json has a list of entries for each kind of inputs: `graphs`, `graphs <format>`, or a kind of damaged
-inputs. An entry is a range of seeds that the same code has run. A seed of damaged inputs is a batch of inputs.
+inputs. An entry is a range of seeds that the same code has run. A seed of damaged inputs is a batch of inputs. A batch
+with a failure has an entry of its own, which a later run of the batch replaces.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
 from matrix.data import ROOT
 from matrix.fuzz.damage.outcomes import FAILURES as DAMAGE_FAILURES
+from matrix.fuzz.damage.outcomes import UNFORESEEN
 from matrix.fuzz.execution import FAILURES as GRAPH_FAILURES
 
-__all__ = ["LEDGERS", "Ledger", "Totals", "format_report", "tested_revision", "totals"]
+__all__ = ["LEDGERS", "Ledger", "Totals", "format_report", "needs_rerun", "tested_revision", "totals"]
 
 LEDGERS = ROOT / "matrix" / "results" / "fuzz"
 GRAPHS = "graphs"
 _FAILURES = frozenset((*GRAPH_FAILURES, *DAMAGE_FAILURES))
+_AGAIN = frozenset((*DAMAGE_FAILURES, UNFORESEEN))
+"""The outcomes of damaged inputs that `--again` runs again."""
 _TESTED = ("onnx_compat", "shims", "matrix/fuzz")
 """The code that decides the outcome of a seed."""
 
@@ -66,7 +70,7 @@ class Ledger:
         """Add the range `seeds` (first, last) with its outcomes, outcome -> number of inputs, and write the file.
 
         The range extends the last entry if it begins at the seed after that entry, and `code` is equal. Otherwise, it
-        becomes a new entry.
+        becomes a new entry. Damaged inputs with a failure join no entry (see `needs_rerun`).
 
         `code`: the revision, and for graphs the digest of the generator. `failed`: seed -> outcome of each graph that
         failed.
@@ -74,7 +78,9 @@ class Ledger:
         kinds = self.kinds
         entries = kinds.setdefault(kind, [])
         last = entries[-1] if entries else None
-        if last is None or last["seeds"][1] + 1 != seeds[0] or any(last.get(key) != code[key] for key in code):
+        is_apart = last is None or last["seeds"][1] + 1 != seeds[0] or any(last.get(key) != code[key] for key in code)
+        is_damaged = "generator" not in code
+        if last is None or is_apart or (is_damaged and (needs_rerun(outcomes) or needs_rerun(last["outcomes"]))):
             last = {**code, "seeds": list(seeds), "outcomes": {}, "failed": {}}
             entries.append(last)
         last["seeds"][1] = seeds[1]
@@ -83,13 +89,23 @@ class Ledger:
             last["outcomes"][outcome] = last["outcomes"].get(outcome, 0) + count
         self._write(kinds)
 
-    def failed_seeds(self, kind: str, generator: str) -> List[int]:
-        """Return the seeds whose graphs failed, of the entries with this digest of the generator.
+    def failed_seeds(self, kind: str) -> List[Tuple[int, str]]:
+        """Return the seed and the generator of each graph that failed. "" for an entry that names no generator."""
+        entries = self.kinds.get(kind, [])
+        return [(int(seed), entry.get("generator", "")) for entry in entries for seed in entry["failed"]]
 
-        A seed gives another graph with another generator.
-        """
-        entries = [entry for entry in self.kinds.get(kind, []) if entry.get("generator") == generator]
-        return [int(seed) for entry in entries for seed in entry["failed"]]
+    def failed_batches(self, kind: str) -> List[Tuple[int, int]]:
+        """Return the first and the last batch of each entry of damaged inputs that `needs_rerun`."""
+        entries = self.kinds.get(kind, [])
+        return [(entry["seeds"][0], entry["seeds"][1]) for entry in entries if needs_rerun(entry["outcomes"])]
+
+    def replace(self, kind: str, code: Mapping[str, str], seeds: Tuple[int, int], outcomes: Mapping[str, int]) -> None:
+        """Replace the counts of the entry of damaged inputs that has these batches by those of a later run."""
+        kinds = self.kinds
+        for entry in kinds[kind]:
+            if tuple(entry["seeds"]) == seeds:
+                entry.update(code, outcomes=dict(outcomes))
+        self._write(kinds)
 
     def correct(self, kind: str, seed: int, outcome: str) -> None:
         """Replace the outcome of a failed seed by the outcome of a later run, and write the file.
@@ -118,6 +134,11 @@ class Ledger:
         unfinished = self._path.with_suffix(".part")
         unfinished.write_text("{\n %s\n}\n" % ",\n ".join(texts), encoding="utf-8")
         unfinished.replace(self._path)
+
+
+def needs_rerun(outcomes: Mapping[str, int]) -> bool:
+    """Whether damaged inputs with these outcomes have a failure, or a typed error that no code foresaw."""
+    return not _AGAIN.isdisjoint(outcomes)
 
 
 def totals(ledger: Ledger) -> Iterator[Tuple[str, Totals]]:

@@ -220,7 +220,8 @@ def to_public(array: Array, dtype: Union[DType, str, int]) -> Array:
         return array
     if kind.format is None:
         return array.astype(ml_dtype)
-    return kind.format.encode(array, saturate=False).view(ml_dtype)  # a carried infinity stays an infinity
+    encoded = kind.format.encode(array, saturate=False)  # a carried infinity stays an infinity
+    return np.asarray(encoded).view(ml_dtype)  # a scalar is an array too
 
 
 def from_public(array: Array) -> Tuple[Array, DType]:

@@ -4,7 +4,7 @@
 in place that deletes a value must also replace the value in the symbolic sizes that contain it.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from onnx_compat.ir import is_verifying
 from onnx_compat.ir.dims import Atom, Dim, Extent, atoms_of, is_static
@@ -24,14 +24,16 @@ class Replacement(NamedTuple):
     params: Dict[str, Any]
 
 
-def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacement]]) -> Tuple[Region, int]:
+def rewrite_region(
+    region: Region, rewrite: Callable[[Node], Optional[Replacement]], nested: bool = False
+) -> Tuple[Region, int]:
     """Return a copy of the region in which `rewrite` replaces nodes, and the number of replaced nodes.
 
-    `rewrite` is called for each live node of the region, not for nodes of inner regions. `rewrite` returns None for a
-    node that stays. The copy has no dead nodes, and shares the inputs of the region. If no node is replaced, the result
+    `rewrite` is called for each live node of the region, and if `nested` for those of inner regions. `rewrite` returns
+    None for a node that stays. The copy has no dead nodes, and shares the inputs of the region. If no node is replaced, the result
     is the region itself and 0. If ONNX_COMPAT_VERIFY=1, VerificationError is raised for a copy with a defect.
     """
-    replacements = {node: rewrite(node) for node in region.live()}
+    replacements = {node: rewrite(node) for node in _live_nodes(region, nested)}
     count = sum(replacement is not None for replacement in replacements.values())
     if not count:
         return region, 0
@@ -42,6 +44,14 @@ def rewrite_region(region: Region, rewrite: Callable[[Node], Optional[Replacemen
 
         verify_region(copy)
     return copy, count
+
+
+def _live_nodes(region: Region, nested: bool) -> Iterator[Node]:
+    """Yield the live nodes of a region, and if `nested` those of its inner regions, at any depth."""
+    for node in region.live():
+        yield node
+        for inner in node.regions if nested else ():
+            yield from _live_nodes(inner, nested)
 
 
 def replace_values_in_sizes(region: Region, values: Dict[Ref, Ref]) -> None:

@@ -26,12 +26,12 @@ class Names:
         """Mark names as used."""
         self._used.update(names)
 
-    def fresh(self, wish: str) -> str:
-        """Return an unused name and mark it as used: `wish`, or the first unused of "wish_1", "wish_2", ….
+    def fresh(self, preferred_name: str) -> str:
+        """Return an unused name and mark it as used: the preferred one, or the first unused one with a suffix "_1", "_2", ….
 
-        If `wish` is longer than `LENGTH` characters, only its last `LENGTH` characters are used.
+        If `preferred_name` is longer than `LENGTH` characters, only its last `LENGTH` characters are used.
         """
-        base = wish[-LENGTH:]
+        base = preferred_name[-LENGTH:]
         name = base
         while name in self._used:
             self._next[base] = self._next.get(base, 0) + 1

@@ -1,6 +1,9 @@
 """Write programs as ONNX: as the nodes of a fragment, or as a whole model."""
 
+import functools
 from typing import Any, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import dtypes
@@ -12,12 +15,20 @@ from onnx_compat.model.types import TensorType
 from onnx_compat.model.write import to_proto
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Value, Writing
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
+from onnx_compat.onnx_shim.recognition import recognize_operators
 from onnx_compat.onnx_shim.signatures import newest_opset
 from onnx_compat.shim.emission import emit
 from onnx_compat.shim.interface import Port, Program
 
 __all__ = ["Fragment", "emit_fragment", "write_program", "write_values"]
+
+#: The bytes from which on an initializer is shared with a session. Copies of smaller ones take little memory.
+_SHARED_BYTES = 1 << 20
+#: The largest size of a protobuf message, in bytes, less room for the nodes.
+_LARGEST_MESSAGE = 2**31 - 2**24
+#: The file name of a shared initializer. The session gets its array, so no file is read.
+_NO_FILE = "shared"
 
 #: An onnx.ModelProto: `onnx` is imported late.
 ModelProto = Any
@@ -37,7 +48,7 @@ class Fragment(NamedTuple):
 
 def emit_fragment(
     program: Program,
-    offer: Offer,
+    offer: OperatorOffer,
     input_names: Sequence[str],
     output_names: Sequence[str],
     prefix: str = "",
@@ -134,9 +145,10 @@ def write_program(
     program: Program,
     opset: Optional[int] = None,
     ir_version: Optional[int] = None,
-    offer: Optional[Offer] = None,
+    offer: Optional[OperatorOffer] = None,
     carriers: bool = False,
     entropy_name: str = "",
+    shared: Optional[Dict[str, np.ndarray]] = None,
 ) -> ModelProto:
     """Return a program as an onnx.ModelProto. The program was recorded with an `OnnxEmitter`.
 
@@ -145,11 +157,15 @@ def write_program(
       newest that the target reads if that is older. Before version 4, each initializer is an input too.
     - carriers: whether ports have the dtypes of carriers, such as float32 for bfloat16.
     - entropy_name: the name of another input, the last one, if random numbers are computed: see `emit_fragment`.
+    - shared: is filled with name -> array for each large initializer. The model then refers to them as external data
+      without a file. None: the model holds every initializer.
 
-    Raises UnsupportedError for what the target cannot express, and for an IR version that is too old.
+    Raises UnsupportedError for what the target cannot express, and for an IR version that is too old. Initializers that
+    exceed the size of a protobuf message raise it too.
     """
     if offer is None:
-        offer = Offer(newest_opset() if opset is None else opset)
+        offer = OperatorOffer(newest_opset() if opset is None else opset)
+    program = program._replace(region=recognize_operators(program.region, offer))
     names = Names([entropy_name])
     inputs, outputs = ([names.fresh(port.name) for port in ports] for ports in (program.inputs, program.outputs))
     fragment = emit_fragment(program, offer, inputs, outputs, "", (), carriers, entropy_name)
@@ -159,12 +175,51 @@ def write_program(
     ]
     if entropy_name and any(entropy_name in node.inputs for node in _all_nodes(fragment.nodes)):
         ports[0].append(ValueInfo(entropy_name, TensorType(dtypes.int64, ())))
-    graph = Graph(program.name or "graph", ports[0], ports[1], fragment.nodes, fragment.initializers)
+    initializers = fragment.initializers if shared is None else _move_large(fragment.initializers, shared)
+    _check_size(initializers)
+    graph = Graph(program.name or "graph", ports[0], ports[1], fragment.nodes, initializers)
     proto = _proto_for(offer, Model(graph, fragment.opsets, 0))
+    for tensor in proto.graph.initializer:
+        if shared is not None and tensor.name in shared:
+            _refer_to_array(tensor, shared[tensor.name])
     return proto if ir_version is None else _with_ir_version(proto, ir_version)
 
 
-def _proto_for(offer: Offer, model: Model) -> ModelProto:
+def _move_large(initializers: Dict[str, Initializer], shared: Dict[str, np.ndarray]) -> Dict[str, Initializer]:
+    """Put the arrays of large initializers into `shared`. Return all initializers, the large ones without elements."""
+    kept = dict(initializers)
+    for name, initializer in initializers.items():
+        if initializer.dtype.native and initializer.dtype.kind != "s" and _bytes_of(initializer) >= _SHARED_BYTES:
+            shared[name] = np.ascontiguousarray(initializer.array())
+            nothing = np.zeros(0, initializer.dtype.numpy)
+            kept[name] = Initializer(name, initializer.dtype, (0,), functools.partial(np.asarray, nothing))
+    return kept
+
+
+def _bytes_of(initializer: Initializer) -> int:
+    return int(np.prod(initializer.shape, dtype=np.int64)) * initializer.dtype.bits // 8
+
+
+def _check_size(initializers: Dict[str, Initializer]) -> None:
+    """Raise UnsupportedError if a protobuf message cannot hold the initializers."""
+    total = sum(map(_bytes_of, initializers.values()))
+    if total > _LARGEST_MESSAGE:
+        raise UnsupportedError(
+            "the weights have %d bytes, and an ONNX file holds at most %d" % (total, _LARGEST_MESSAGE),
+            hint="convert the ONNX model with external_data, which writes the weights beside it",
+        )
+
+
+def _refer_to_array(tensor: Any, array: np.ndarray) -> None:
+    """Make a tensor of a proto, in place, refer to an array that the session gets by its name."""
+    tensor.ClearField("raw_data")
+    del tensor.dims[:]
+    tensor.dims.extend(array.shape)
+    tensor.data_location = tensor.EXTERNAL
+    tensor.external_data.add(key="location", value=_NO_FILE)
+
+
+def _proto_for(offer: OperatorOffer, model: Model) -> ModelProto:
     """Return a model as an onnx.ModelProto of an IR version that the target reads.
 
     A runtime that has the kernels of an operator set may read older IR versions only. Its trials decide what works.

@@ -1,13 +1,17 @@
 """The emitter of ONNX graphs: every primitive as operators of a target's operator set."""
 
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.model.graph import Graph, GraphNode, ValueInfo
+from onnx_compat.onnx_shim.equivalents import NodeCall
 from onnx_compat.onnx_shim.graph_builder import Value
 from onnx_compat.onnx_shim.lowering.bits import BitLowering
-from onnx_compat.onnx_shim.natives import natives_of_offer, operator_of, respelled_call
+from onnx_compat.onnx_shim.natives import native_call, natives_of_offer, operator_of, stored_attribute
+from onnx_compat.onnx_shim.recognition import form_of
 from onnx_compat.primitives.carried import MOVES
 from onnx_compat.shim.natives import Native
+from onnx_compat.tracing.interpreter import Interpreter
 
 __all__ = ["OnnxEmitter"]
 
@@ -21,27 +25,48 @@ class OnnxEmitter(BitLowering):
         return {**natives_of_offer(self.offer), **super().natives()}
 
     def has(self, primitive: str) -> bool:
-        """Whether `primitive` is implemented, or names the method of a native."""
-        return operator_of(primitive) is not None or super().has(primitive)
+        """Whether `primitive` is implemented, or names a native or a recognised operator."""
+        is_operator = operator_of(primitive) is not None or form_of(primitive) is not None
+        return is_operator or super().has(primitive)
 
     def apply(self, primitive: str, args: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Emit a primitive, or a node of the model as a whole."""
-        native = operator_of(primitive)
-        return super().apply(primitive, args, params) if native is None else self._node_of(*native, args, params)
+        """Emit a primitive, a node of the model as a whole, or a recognised operator."""
+        native, form = operator_of(primitive), form_of(primitive)
+        if native is not None:
+            return self._node_of(*native, args, params)
+        if form is not None:
+            return self._call_of(NodeCall("", *form, tuple(args), dict(params), 1))
+        return super().apply(primitive, args, params)
 
     def _node_of(self, domain: str, operator: str, args: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        """Emit the node that is being emitted as a call of its own operator, in the form of the target's version.
+        """Emit the node that is being emitted as a call of one operator, in the form of the target's version.
 
-        Raises UnsupportedError if the operator has no such form.
+        The node is composed if the target has no such form: the program was recorded for another target.
         """
-        origin = self.node.origin
-        assert origin is not None
-        known = lambda value: value.array  # noqa: E731 (a line)
-        call = respelled_call(domain, operator, origin.opset, self.offer, args, attributes, known, self.vector)
-        if call is None:
-            raise self.refusal(operator, self.node.outputs[0].spec.dtype)
+        assert self.node.origin is not None
+        opset = self.node.origin.opset
+        call = NodeCall(domain, operator, opset, tuple(args), dict(attributes), len(self.node.outputs))
+        results = self._call_of(call)
+        return self._compose_call(call, self.node.origin.node) if results is None else results
+
+    def _call_of(self, call: NodeCall) -> Optional[Tuple[Value, ...]]:
+        """Emit a call in the form of the target's version, and return its results. None: there is no such form."""
+        spelled = native_call(call, self.offer, lambda value: value.array, self.array_value)
+        if spelled is None:
+            return None
         results = [Value(ref.spec.dtype, ref.spec.shape) for ref in self.node.outputs]
-        return self.builder.call(operator, call.inputs, results, call.attributes, domain)
+        return self.builder.call(spelled.operator, spelled.inputs, results, spelled.attributes, spelled.domain)
+
+    def _compose_call(self, call: NodeCall, name: str) -> Any:
+        """Emit the meaning of a call over primitives, with the name of the node for errors."""
+        outputs = ["y%d" % k for k in range(call.outputs)]
+        names = ["" if value is None else "x%d" % k for k, value in enumerate(call.inputs)]
+        attributes = {name: stored_attribute(value) for name, value in call.attributes.items()}
+        node = GraphNode(call.operator, names, outputs, attributes, call.domain, call.opset, name)
+        ports = [[ValueInfo(name, None) for name in part if name] for part in (names, outputs)]
+        graph = Graph("node", ports[0], ports[1], [node])
+        given = [value for value in call.inputs if value is not None]
+        return self.compose(lambda *tensors: Interpreter().run(graph, tensors), *given)
 
     # -- carried dtypes ------------------------------------------------------------------------------------------------
     def finish(self, handle: Any, dtype: DType) -> Any:
@@ -57,4 +82,4 @@ class OnnxEmitter(BitLowering):
         """Whether a cast to a carried dtype and back rounds as `DType.round` does."""
         casts = self.has_cast(handle.dtype, dtype) and self.has_cast(dtype, handle.dtype)
         is_nearest = dtype.format is not None and dtype.format.special != "scale"  # float8e8m0 rounds up in Cast
-        return is_nearest and casts and self.offer.reliable("Cast to " + dtype.name)
+        return is_nearest and casts and self.offer.is_reliable("Cast to " + dtype.name)

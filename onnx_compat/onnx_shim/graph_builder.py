@@ -27,18 +27,20 @@ class Value:
     """A tensor of the graph: its dtype, and its shape, with None for each size that is not known.
 
     array: the elements of a constant; None for a value that the graph computes.
-    wish: the name that the value gets if the name is free.
+    preferred_name: the name that the value gets if the name is free.
     """
 
-    __slots__ = ("array", "dtype", "shape", "wish")
+    __slots__ = ("array", "dtype", "preferred_name", "shape")
 
-    def __init__(self, dtype: DType, shape: Sequence[Any], array: Optional[np.ndarray] = None, wish: str = "") -> None:
+    def __init__(
+        self, dtype: DType, shape: Sequence[Any], array: Optional[np.ndarray] = None, preferred_name: str = ""
+    ) -> None:
         self.dtype = dtype
         self.shape: Tuple[Optional[int], ...] = tuple(
             int(n) if isinstance(n, (int, np.integer)) else None for n in shape
         )
         self.array = array
-        self.wish = wish
+        self.preferred_name = preferred_name
 
     @property
     def rank(self) -> int:
@@ -68,6 +70,7 @@ class Scope:
         self.outputs: Tuple[Value, ...] = ()
         self.calls: List[Call] = []
         self.known_calls: Dict[Any, Tuple[Value, ...]] = {}
+        self._free: Optional[Set[Value]] = None
 
     def find(self, key: Any) -> Optional[Tuple[Value, ...]]:
         """Return the results of an equal call in this scope or in an outer one; None without such a call."""
@@ -78,7 +81,7 @@ class Scope:
             scope = scope.outer
         return None
 
-    def defines(self, value: Value) -> bool:
+    def has_result(self, value: Value) -> bool:
         """Whether a call of this scope itself computes the value."""
         return any(value is output for call in self.calls for output in call.outputs)
 
@@ -93,10 +96,19 @@ class Scope:
         return kept[::-1]
 
     def free(self) -> Set[Value]:
-        """Return the values of outer scopes, and the constants, that live calls and the outputs read."""
+        """Return the values of outer scopes, and the constants, that live calls and the outputs read.
+
+        A closed scope computes them once: each outer scope asks for them, at every depth.
+        """
+        if self._free is not None:
+            return self._free
         calls = self.live()
         read = set(self.outputs).union(*[_reads(call) for call in calls])
         return read.difference(self.inputs, *[call.outputs for call in calls])
+
+    def close(self) -> None:
+        """Note that calls and outputs change no more."""
+        self._free = self.free()
 
 
 def _reads(call: Call) -> Set[Value]:
@@ -130,7 +142,12 @@ class GraphBuilder:
         attributes: Mapping[str, Any],
         domain: str = "",
     ) -> Tuple[Value, ...]:
-        """Add a call with these new values as its results. Return them, or the results of an equal earlier call."""
+        """Add a call with these new values as its results. Return them, or the results of an equal earlier call.
+
+        Omitted inputs at the end are left out: onnxruntime ends the process for the empty name of a LayerNormalization.
+        """
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
         key = None
         if operator not in _RANDOM and not any(isinstance(value, Scope) for value in attributes.values()):
             key = (domain, operator, tuple(inputs), len(results), _freeze(attributes))
@@ -150,6 +167,7 @@ class GraphBuilder:
         self.scope.inputs = tuple(inputs)
         try:
             yield self.scope
+            self.scope.close()
         finally:
             self.scope = outer
 
@@ -185,12 +203,12 @@ class Writing:
         """Return the live calls of a scope as nodes."""
         return [self._node(call) for call in scope.live()]
 
-    def name_of(self, value: Optional[Value], wish: str = "value") -> str:
+    def name_of(self, value: Optional[Value], preferred_name: str = "value") -> str:
         """Return the name of a value, and make one if it has none. A constant becomes an initializer. None: ""."""
         if value is None:
             return ""
         if value not in self._named:
-            base = value.wish or ("constant" if value.array is not None else wish)
+            base = value.preferred_name or ("constant" if value.array is not None else preferred_name)
             name = self._named[value] = self._names.fresh(self._prefix + base)
             if value.array is not None:
                 array = value.array

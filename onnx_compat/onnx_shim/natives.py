@@ -1,62 +1,84 @@
 """Operators that are emitted as a whole: the node itself, in the form of the target's version of the operator.
 
 A node is emitted as a whole if the target has the operator for its dtypes, and if both versions have one meaning. The
-operators are those that several primitives make up. An operator that is a single primitive needs no native, and a
-primitive avoids the kernels that a runtime computes wrongly.
+operators are those that several primitives make up, and those that mean one of them (see `equivalents`). An operator
+that is a single primitive needs no native, and a primitive avoids the kernels that a runtime computes wrongly.
 """
 
+import inspect
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from onnx_compat.errors import OnnxCompatError
+from onnx_compat.ir import dtypes
 from onnx_compat.ir.dtypes import DType
 from onnx_compat.model.graph import GraphNode
 from onnx_compat.model.initializer import Constant
-from onnx_compat.onnx_shim.operator_sets import Offer
-from onnx_compat.onnx_shim.signatures import Signature, signature_of
+from onnx_compat.onnx_shim.equivalents import WITH_EQUIVALENTS, NodeCall, equivalent_calls
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
+from onnx_compat.onnx_shim.signatures import Attribute, Signature, signature_of
 from onnx_compat.onnx_shim.spelling import Spelling, respell
+from onnx_compat.ops.older_versions import ignored_attributes, newer_function
 from onnx_compat.shim.natives import Native
 from onnx_compat.tracing.values import Tensor
 
-__all__ = ["OPERATORS", "natives_of_offer", "operator_of", "respelled_call"]
+__all__ = ["OPERATORS", "native_call", "natives_of_offer", "operator_of", "stored_attribute"]
 
 _PREFIX = "node:"
 
-#: Domain -> operators of several primitives.
-OPERATORS: Dict[str, Tuple[str, ...]] = {
-    "": tuple(
-        """
-        AffineGrid Attention AveragePool BatchNormalization Celu CenterCropPad Col2Im DeformConv
-        DepthToSpace DequantizeLinear Det DynamicQuantizeLinear Einsum Elu GRU Gelu Gemm GlobalAveragePool
-        GlobalLpPool GlobalMaxPool GridSample GroupNormalization HardSigmoid HardSwish Hardmax
-        InstanceNormalization LRN LSTM LayerNormalization LeakyRelu LpNormalization LpPool MatMulInteger MaxPool
-        MaxRoiPool MeanVarianceNormalization MelWeightMatrix Mish NegativeLogLikelihoodLoss
-        NonMaxSuppression PRelu QLinearConv QLinearMatMul QuantizeLinear RMSNormalization RNN Resize
-        RoiAlign RotaryEmbedding Selu Shrink SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Swish
-        TfIdfVectorizer ThresholdedRelu Unique
-        """.split()
-    ),
+#: Operators of ai.onnx of several primitives.
+OPERATORS: Tuple[str, ...] = tuple(
+    """
+    AffineGrid Attention AveragePool BatchNormalization Celu CenterCropPad Col2Im DeformConv
+    DepthToSpace DequantizeLinear Det DynamicQuantizeLinear Einsum Elu GRU Gelu Gemm GlobalAveragePool
+    GlobalLpPool GlobalMaxPool GridSample GroupNormalization HardSigmoid HardSwish Hardmax
+    InstanceNormalization LRN LSTM LayerNormalization LeakyRelu LpNormalization LpPool MatMulInteger MaxPool
+    MaxRoiPool MeanVarianceNormalization MelWeightMatrix Mish NegativeLogLikelihoodLoss
+    NonMaxSuppression PRelu QLinearConv QLinearMatMul QuantizeLinear RMSNormalization RNN Resize
+    RoiAlign RotaryEmbedding Selu Shrink SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Swish
+    TfIdfVectorizer ThresholdedRelu Unique
+    """.split()
+)
+
+
+def _has_scaled_corners(call: NodeCall) -> bool:
+    """Whether a Resize by scales aligns corners: onnxruntime takes the rounded size, not the scaled one."""
+    scales = call.input(2)
+    is_scaled = scales is not None and 0 not in scales.shape
+    return is_scaled and call.attributes.get("coordinate_transformation_mode") == "align_corners"
+
+
+def _has_carried_result(call: NodeCall) -> bool:
+    """Whether a QuantizeLinear or DequantizeLinear gives a dtype that numpy lacks: other nodes read its carrier."""
+    number = call.attributes.get("output_dtype")
+    return bool(number) and not DType.of(number).native
+
+
+def _has_scores_or_float16(call: NodeCall) -> bool:
+    """Whether an Attention gives its scores, or computes in float16.
+
+    onnxruntime 1.31 masks scores by the lowest number instead of -inf, and rounds float16 inside of the sums.
+    """
+    return call.outputs > 3 or call.inputs[0].dtype is dtypes.float16
+
+
+#: Operator -> whether a node is composed although the target has the operator, because runtimes compute it wrongly, or
+#: because its results are no values of the emitter.
+_COMPOSED: Dict[str, Callable[[NodeCall], bool]] = {
+    "Attention": _has_scores_or_float16,
+    "DequantizeLinear": _has_carried_result,
+    "QuantizeLinear": _has_carried_result,
+    "Resize": _has_scaled_corners,
 }
 
 
-def _has_scaled_corners(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
-    """Whether a Resize by scales aligns corners: onnxruntime takes the rounded size, not the scaled one."""
-    is_scaled = len(inputs) > 2 and inputs[2] is not None and 0 not in inputs[2].shape
-    return is_scaled and attributes.get("coordinate_transformation_mode") == "align_corners"
-
-
-#: Operator -> whether a node is composed although the target has the operator, because runtimes compute it wrongly.
-_COMPOSED: Dict[str, Callable[[Sequence[Any], Mapping[str, Any]], bool]] = {"Resize": _has_scaled_corners}
-
-
-def natives_of_offer(offer: Offer) -> Dict[Tuple[str, str], Native]:
-    """Return (domain, operator) -> `Native` for the operators of several primitives that a target has."""
+def natives_of_offer(offer: OperatorOffer) -> Dict[Tuple[str, str], Native]:
+    """Return (domain, operator) -> `Native` for the operators that a target may have as a whole."""
+    names = [("", operator) for operator in OPERATORS if offer.signature(operator) is not None]
     return {
         (domain, operator): Native(_Acceptance(offer), "%s%s:%s" % (_PREFIX, domain, operator), False)
-        for domain, operators in OPERATORS.items()
-        for operator in operators
-        if offer.signature(operator, domain) is not None
+        for domain, operator in [*names, *WITH_EQUIVALENTS]
     }
 
 
@@ -71,66 +93,117 @@ def operator_of(method: str) -> Optional[Tuple[str, str]]:
 class _Acceptance:
     """Decides whether a target takes a node as it is, or in another form."""
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: OperatorOffer) -> None:
         self._offer = offer
 
     def __call__(self, node: GraphNode, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
         values = [value for value in inputs if value is not None]
         if not all(isinstance(value, Tensor) and value.dtype.native for value in values):
             return False
-        outputs = node.outputs if len(node.outputs) == 1 else _read(node)
-        declines = _COMPOSED.get(node.operator)
-        if declines is not None and declines(inputs, attributes):
-            return False
-        if "" in outputs or not has_same_meaning(node.domain, node.operator, node.opset, self._offer):
-            return False
-        spelled = respelled_call(node.domain, node.operator, node.opset, self._offer, inputs, attributes, _value, _lift)
-        if spelled is None:
-            return False
-        kinds = [None if value is None else value.dtype for value in spelled.inputs]
-        return self._offer.has_call(node.operator, kinds, len(outputs), spelled.attributes, node.domain)
+        count = max((k for k, name in enumerate(node.outputs) if name), default=0) + 1
+        call = NodeCall(node.domain, node.operator, node.opset, tuple(inputs), dict(attributes), count)
+        return native_call(call, self._offer, _value, _lift) is not None
 
 
-def _read(node: GraphNode) -> List[str]:
-    """Return the outputs up to the last one that is read."""
-    count = max((k for k, name in enumerate(node.outputs) if name), default=0) + 1
-    return list(node.outputs[:count])
-
-
-def has_same_meaning(domain: str, operator: str, opset: int, offer: Offer) -> bool:
-    """Whether an operator means the same at version `opset` of its domain as at the target's."""
-    from onnx_compat.ops.registry import lookup
-
-    try:
-        here, there = (lookup(domain, operator, version) for version in (opset, offer.opsets[domain]))
-    except OnnxCompatError:
-        return False
-    return here.function is there.function
-
-
-def respelled_call(
-    domain: str,
-    operator: str,
-    opset: int,
-    offer: Offer,
-    inputs: Sequence[Any],
-    attributes: Mapping[str, Any],
-    known: Any,
-    constant: Any,
-) -> Optional[Spelling]:
-    """Return a call of version `opset` in the form that the target's version has. None: it has no such form.
+def native_call(
+    call: NodeCall,
+    offer: OperatorOffer,
+    known: Callable[[Any], Optional[np.ndarray]],
+    constant: Callable[[np.ndarray], Any],
+) -> Optional[NodeCall]:
+    """Return a call that means the same, and that a target computes as specified. None: there is no such call.
 
     known, constant: as for `respell`.
     """
-    source: Optional[Signature] = signature_of(domain, operator, opset)
-    target = offer.signature(operator, domain)
+    for candidate in equivalent_calls(call._replace(inputs=_without_trailing_none(call.inputs))):
+        declines = _COMPOSED.get(candidate.operator)
+        if declines is not None and declines(candidate):
+            continue
+        spelled = _spelled_call(candidate, offer, known, constant)
+        if spelled is None or not has_same_meaning(candidate, spelled.attributes, offer):
+            continue
+        kinds = [None if value is None else value.dtype for value in spelled.inputs]
+        if not offer.has_call(spelled.operator, kinds, spelled.outputs, spelled.attributes, spelled.domain):
+            continue
+        if spelled.domain or not kinds or offer.is_reliable(spelled.operator, kinds[0]):
+            return spelled
+    return None
+
+
+def _without_trailing_none(inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    while inputs and inputs[-1] is None:
+        inputs = inputs[:-1]
+    return inputs
+
+
+def has_same_meaning(call: NodeCall, spelled: Mapping[str, Any], offer: OperatorOffer) -> bool:
+    """Whether the operator of a call means the same at the target's version, with the attributes `spelled`.
+
+    Both versions are computed by one function. An attribute that `spelled` lacks must have the same default in both, or
+    that of the function if only the target declares it.
+    """
+    from onnx_compat.ops.registry import lookup
+
+    versions = (call.opset, offer.opsets[call.domain])
+    try:
+        here, there = (lookup(call.domain, call.operator, version).function for version in versions)
+    except OnnxCompatError:
+        return False
+    function = newer_function(there)
+    if newer_function(here) is not function:
+        return False
+    source, target = signature_of(call.domain, call.operator, call.opset), offer.signature(call.operator, call.domain)
+    if here is there or source is None or target is None:
+        return here is there
+    parameters = inspect.signature(function).parameters
+    return all(
+        source.attributes[name].default == attribute.default
+        if name in source.attributes
+        else name not in parameters or _has_default(attribute, parameters[name].default)
+        for name, attribute in target.attributes.items()
+        if name not in spelled
+    )
+
+
+def _has_default(attribute: Attribute, value: Any) -> bool:
+    """Whether an attribute has no declared default, or this one."""
+    declared = attribute.default
+    if declared is None or declared == value:
+        return True
+    return isinstance(declared, float) and isinstance(value, float) and np.float32(declared) == np.float32(value)
+
+
+def _spelled_call(
+    call: NodeCall,
+    offer: OperatorOffer,
+    known: Callable[[Any], Optional[np.ndarray]],
+    constant: Callable[[np.ndarray], Any],
+) -> Optional[NodeCall]:
+    """Return a call in the form that the target's version has. None: the target lacks the operator or such a form.
+
+    known, constant: as for `respell`.
+    """
+    source: Optional[Signature] = signature_of(call.domain, call.operator, call.opset)
+    target = offer.signature(call.operator, call.domain)
     if source is None or target is None:
         return None
-    stored = {name: _to_stored(value) for name, value in attributes.items()}
-    return respell(Spelling(tuple(inputs), stored), source, target, known, constant)
+    ignored = _ignored_attributes(call)
+    stored = {name: stored_attribute(value) for name, value in call.attributes.items() if name not in ignored}
+    spelling = respell(Spelling(call.inputs, stored), source, target, known, constant)
+    return None if spelling is None else call._replace(inputs=spelling.inputs, attributes=spelling.attributes)
 
 
-def _to_stored(value: Any) -> Any:
+def _ignored_attributes(call: NodeCall) -> List[str]:
+    """Return the attributes of the called version without effect on results."""
+    from onnx_compat.ops.registry import lookup
+
+    try:
+        return list(ignored_attributes(lookup(call.domain, call.operator, call.opset).function))
+    except OnnxCompatError:
+        return []
+
+
+def stored_attribute(value: Any) -> Any:
     """Return the value of an attribute in the form that graphs have: a known Tensor becomes a `Constant`."""
     return Constant(value.value, value.dtype) if isinstance(value, Tensor) else value
 

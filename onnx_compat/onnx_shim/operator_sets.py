@@ -4,9 +4,10 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir.dtypes import DType
+from onnx_compat.onnx_shim.attribute_values import has_values
 from onnx_compat.onnx_shim.signatures import Signature, newest_opset, signature_of
 
-__all__ = ["OLDEST", "Offer", "OperatorOffer"]
+__all__ = ["OLDEST", "OperatorOffer"]
 
 #: The oldest operator set for which every primitive has a lowering or a declared gap.
 OLDEST = 9
@@ -56,10 +57,7 @@ class OperatorOffer:
 
         A dtype of None is an omitted value.
         """
-        signature = self.signature(operator, domain)
-        if signature is None or any(name not in signature.attributes for name in attributes or ()):
-            return False
-        return signature.takes(inputs, outputs)
+        return self._can_take(operator, inputs, outputs, attributes or {}, domain)
 
     def has_call(
         self,
@@ -70,22 +68,26 @@ class OperatorOffer:
         domain: str = "",
     ) -> bool:
         """Whether the target has an operator for these dtypes of inputs, with these attributes and this number of outputs."""
+        return self._can_take(operator, inputs, [None] * outputs, attributes or {}, domain)
+
+    def _can_take(
+        self, operator: str, inputs: Dtypes, outputs: Dtypes, attributes: Mapping[str, Any], domain: str
+    ) -> bool:
+        """Whether the operator set has an operator for these dtypes, with these attributes and their values."""
         signature = self.signature(operator, domain)
-        if signature is None or any(name not in signature.attributes for name in attributes or ()):
+        if signature is None or any(name not in signature.attributes for name in attributes):
             return False
-        return signature.takes(inputs, [None] * outputs)
+        if not domain and not has_values(operator, attributes, self.opset):
+            return False
+        return signature.can_take(inputs, outputs)
 
     #: Where the operators come from, for messages.
     origin_text = ""
 
-    def reliable(self, behaviour: str) -> bool:
-        """Whether the target behaves as the specification says. A runtime may not: see `onnx_shim.runtime`."""
+    def is_reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
+        """Whether the target behaves as the specification says, for floats of a dtype. A runtime may not: see `runtime`."""
         return True
 
-    def holds(self, dtype: DType) -> bool:
+    def has_tensors(self, dtype: DType) -> bool:
         """Whether the target has tensors of a dtype: whether Identity takes them."""
         return self.has("Identity", [dtype], [dtype])
-
-
-#: The short name, which the rest of the package uses.
-Offer = OperatorOffer

@@ -7,7 +7,7 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim.emission import write_values
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Value
-from onnx_compat.onnx_shim.operator_sets import OLDEST, Offer
+from onnx_compat.onnx_shim.operator_sets import OLDEST, OperatorOffer
 from onnx_compat.onnx_shim.runtime import open_session
 
 __all__ = ["CPU", "device_providers", "provider_sequence"]
@@ -45,7 +45,7 @@ def device_providers() -> Dict[str, str]:
 
 
 def _opens(provider: str) -> bool:
-    emitter = OnnxEmitter(Offer(OLDEST))
+    emitter = OnnxEmitter(OperatorOffer(OLDEST))
     x = Value(DType.of("float32"), (1,))
     y = emitter.builder.call("Exp", [x], [Value(x.dtype, x.shape)], {})
     content = write_values(emitter, [x], y, ["x"], ["y"]).SerializeToString()

@@ -18,11 +18,11 @@ from onnx_compat.onnx_shim.behaviours import BEHAVIOURS, Example
 from onnx_compat.onnx_shim.emission import write_values
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.graph_builder import Scope, Value
-from onnx_compat.onnx_shim.operator_sets import OLDEST, Offer
+from onnx_compat.onnx_shim.operator_sets import OLDEST, OperatorOffer
 from onnx_compat.onnx_shim.signatures import newest_opset
 from onnx_compat.shim.forks import keep_after_fork
 
-__all__ = ["RuntimeOffer", "newest_ir_version", "open_session", "runtime_offer"]
+__all__ = ["RuntimeOffer", "can_share", "newest_ir_version", "open_session", "runtime_offer"]
 
 #: The optional module `onnxruntime` has no types.
 Session = Any
@@ -40,6 +40,7 @@ def open_session(
     providers: Sequence[str] = ("CPUExecutionProvider",),
     is_trial: bool = False,
     optimised: bool = True,
+    shared: Optional[Mapping[str, np.ndarray]] = None,
 ) -> Session:
     """Return an InferenceSession that logs nothing. Errors of onnxruntime pass.
 
@@ -47,6 +48,8 @@ def open_session(
       onnxruntime itself would use the CPU.
     - is_trial: whether onnxruntime neither optimises the model nor starts threads.
     - optimised: whether it optimises the model otherwise.
+    - shared: name -> array of the initializers that the model refers to: see `write_program`. They must outlive the
+      session. None: the model holds every initializer.
     """
     import onnxruntime
 
@@ -56,12 +59,22 @@ def open_session(
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if is_trial:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+    if shared:
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in shared.values()]
+        options.add_external_initializers(list(shared), values)
     session = onnxruntime.InferenceSession(content, options, providers=list(providers), enable_fallback=0)
     keep_after_fork(session)
     for provider in providers:
         if provider not in session.get_providers():
             raise RuntimeError("onnxruntime cannot use %s on this machine" % provider)
     return session
+
+
+def can_share() -> bool:
+    """Whether a session of the installed onnxruntime takes initializers as arrays."""
+    import onnxruntime
+
+    return hasattr(onnxruntime.SessionOptions, "add_external_initializers")
 
 
 def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[str, int]) -> bool:
@@ -79,7 +92,7 @@ def _can_load(node: GraphNode, inputs: Dtypes, outputs: Dtypes, opsets: Mapping[
     return True
 
 
-class RuntimeOffer(Offer):
+class RuntimeOffer(OperatorOffer):
     """The operators of an operator set for which the installed onnxruntime has a kernel."""
 
     origin_text = " in the installed onnxruntime"
@@ -88,7 +101,7 @@ class RuntimeOffer(Offer):
         super().__init__(opset, newest_ir_version=newest_ir_version())
         # Without a lock, which a forked process could inherit locked: two threads may ask the same question.
         self._kernels: Dict[Any, bool] = {}
-        self._behaviours: Dict[str, bool] = {}
+        self._behaviours: Dict[Tuple[str, Optional[str]], bool] = {}
 
     def has(
         self,
@@ -138,22 +151,27 @@ class RuntimeOffer(Offer):
         node = GraphNode(operator, names, results, attributes, domain, self.opsets[domain], "trial")
         return _can_load(node, inputs, outputs, {"": self.opset, domain: self.opsets[domain]})
 
-    def reliable(self, behaviour: str) -> bool:
-        """Whether onnxruntime computes a small example as the specification says: see `behaviours`.
+    def is_reliable(self, behaviour: str, dtype: Optional[DType] = None) -> bool:
+        """Whether onnxruntime computes small examples as the specification says: see `behaviours`.
 
-        True for a behaviour without an example, and for an operator that onnxruntime lacks: `has` tells this.
+        - dtype: the dtype of the floats in the examples; None: as the examples have them.
+
+        True for a behaviour without an example, for integers, and for an operator that onnxruntime lacks: `has` tells
+        this.
         """
-        is_rounding = behaviour.startswith(_ROUNDING)
-        if behaviour not in BEHAVIOURS and not is_rounding:
+        if dtype is not None and dtype.kind != "f":
             return True
-        if behaviour not in self._behaviours:
-            emitter = OnnxEmitter(Offer(self.opset, newest_ir_version=self.newest_ir_version))
-            self._behaviours[behaviour] = (
-                _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), emitter)
-                if is_rounding
-                else _shows(BEHAVIOURS[behaviour], emitter)
-            )
-        return self._behaviours[behaviour]
+        key = (behaviour, None if dtype is None else dtype.name)
+        if key not in self._behaviours:
+            self._behaviours[key] = self._is_shown(behaviour, dtype)
+        return self._behaviours[key]
+
+    def _is_shown(self, behaviour: str, dtype: Optional[DType]) -> bool:
+        if behaviour.startswith(_ROUNDING):
+            emitter = OnnxEmitter(OperatorOffer(self.opset, newest_ir_version=self.newest_ir_version))
+            return _keeps_casts(DType.of(behaviour[len(_ROUNDING) :]), emitter)
+        examples = [_with_dtype(example, dtype) for example in BEHAVIOURS.get(behaviour, ())]
+        return all(_shows(example, OnnxEmitter(self)) for example in examples)
 
 
 def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
@@ -172,10 +190,21 @@ def _keeps_casts(dtype: DType, emitter: OnnxEmitter) -> bool:
     return _agree(result, dtype.round(array, saturate=False))
 
 
+def _with_dtype(example: Example, dtype: Optional[DType]) -> Example:
+    """Return an example whose floats have another dtype; None: the example itself."""
+    if dtype is None:
+        return example
+    inputs, expected = (
+        [array.astype(dtype.numpy) if array.dtype.kind == "f" else array for array in arrays]
+        for arrays in (example.inputs, [example.expected])
+    )
+    return example._replace(inputs=inputs, expected=expected[0])
+
+
 def _shows(example: Example, emitter: OnnxEmitter) -> bool:
     """Whether onnxruntime gives the expected result of an example. An error counts as another result.
 
-    True if the operator set lacks the operator, or has no form for the example.
+    True if the offer lacks the operator, or has no form for the example.
     """
     arrays = [(array, DType.of(array)) for array in example.inputs]
     values = [

@@ -14,7 +14,7 @@ from onnx_compat.model.types import TensorType
 from onnx_compat.onnx_shim.emission import write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
 from onnx_compat.onnx_shim.providers import CPU, device_providers, provider_sequence
-from onnx_compat.onnx_shim.runtime import open_session, runtime_offer
+from onnx_compat.onnx_shim.runtime import can_share, open_session, runtime_offer
 from onnx_compat.shim.description import Preview
 from onnx_compat.shim.emission import check_target
 from onnx_compat.shim.interface import Compiled, Emitter, Port, Probe, Program, Shim
@@ -34,12 +34,18 @@ class SessionProgram(Compiled):
     """A program in a session of onnxruntime. `native` is the session."""
 
     def __init__(
-        self, content: bytes, dtypes: Sequence[np.dtype], providers: Sequence[str], optimised: bool = True
+        self,
+        content: bytes,
+        dtypes: Sequence[np.dtype],
+        providers: Sequence[str],
+        optimised: bool = True,
+        shared: Optional[Mapping[str, np.ndarray]] = None,
     ) -> None:
+        self._shared = shared  # the session reads them
         try:
-            self.native = open_session(content, providers, optimised=optimised)
+            self.native = open_session(content, providers, optimised=optimised, shared=shared)
         except Exception:  # noqa: BLE001 (the optimiser of onnxruntime 1.10 fails for some loops)
-            self.native = open_session(content, providers, optimised=False)
+            self.native = open_session(content, providers, optimised=False, shared=shared)
         self._names = [port.name for port in self.native.get_inputs()]
         self._dtypes = list(dtypes)
 
@@ -136,24 +142,31 @@ class OnnxShim(Shim):
         """
         providers = provider_sequence(self.resolve_device(device) or "cpu")
         check_target(program.region, self.emitter())
-        proto = self.write_carriers(program)
+        shared: Optional[Dict[str, np.ndarray]] = {} if can_share() else None
+        proto = self.write_carriers(program, shared)
+        content, dtypes, optimised = proto.SerializeToString(), carrier_dtypes(program), is_optimisable(proto)
+        del proto
         try:
-            return SessionProgram(proto.SerializeToString(), carrier_dtypes(program), providers, is_optimisable(proto))
+            return SessionProgram(content, dtypes, providers, optimised, shared)
         except Exception as error:
             reason = "onnxruntime does not load the model: %s" % error_line(str(error))
             raise UnsupportedError(reason, hint="run the model on another shim") from error
 
-    def write_carriers(self, program: Program) -> Any:
-        """Return the onnx.ModelProto of a session for a program. Its ports have the dtypes of carriers."""
-        return write_program(program, offer=runtime_offer(self._opset), carriers=True, entropy_name=_ENTROPY)
+    def write_carriers(self, program: Program, shared: Optional[Dict[str, np.ndarray]] = None) -> Any:
+        """Return the onnx.ModelProto of a session for a program. Its ports have the dtypes of carriers.
+
+        `shared` is filled with the large initializers, by name. None: the proto holds every initializer.
+        """
+        return write_program(program, None, None, runtime_offer(self._opset), True, _ENTROPY, shared)
 
     def export(self, program: Program, path: str, form: str) -> None:
         """Write the program to a file, as a model that the installed onnxruntime can run.
 
-        Raises UnsupportedError for a node that onnxruntime cannot run.
+        Raises UnsupportedError for a node that onnxruntime cannot run, and for weights that one file cannot hold.
         """
+        content = self._write(program).SerializeToString()
         with open(path, "wb") as file:
-            file.write(self._write(program).SerializeToString())
+            file.write(content)
 
     def preview(self, program: Program, form: str) -> Preview:
         """Return the operators that `export` would write, with those of subgraphs. Raises the errors of `export`."""

@@ -16,18 +16,21 @@ class Parameter(NamedTuple):
     - dtypes: the spelling of each dtype that it can have, in tensors.
     - variable: the name of its type; values with one variable have one dtype. None: a variadic value of any dtypes.
     - is_variadic: whether it stands for any number of values; then it is the last one.
+    - is_required: whether a call must have the value.
     """
 
     name: str
     dtypes: FrozenSet[str]
     variable: Optional[str]
     is_variadic: bool
+    is_required: bool
 
 
 class Attribute(NamedTuple):
-    """An attribute of an operator: whether it is a list, and its default; None without one."""
+    """An attribute of an operator: whether it is a list, whether it holds floats of 32 bits, and its default or None."""
 
     is_list: bool
+    is_float: bool
     default: Any
 
 
@@ -43,10 +46,16 @@ class Signature(NamedTuple):
         """Return the input at a position among the values of a call. None: the operator has fewer inputs."""
         return _at(self.inputs, position)
 
-    def takes(self, inputs: Sequence[Optional[DType]], outputs: Sequence[Optional[DType]]) -> bool:
-        """Whether values of these dtypes fit. None stands for an omitted value."""
+    def can_take(self, inputs: Sequence[Optional[DType]], outputs: Sequence[Optional[DType]]) -> bool:
+        """Whether values of these dtypes fit. None stands for an omitted input, and for an output of any dtype."""
+        if any(self._is_missing(position, inputs) for position in range(len(self.inputs))):
+            return False
         bound: Dict[str, DType] = {}
         return _fit(self.inputs, inputs, bound) and _fit(self.outputs, outputs, bound)
+
+    def _is_missing(self, position: int, inputs: Sequence[Any]) -> bool:
+        """Whether a call with these inputs omits a required one."""
+        return self.inputs[position].is_required and (position >= len(inputs) or inputs[position] is None)
 
 
 def newest_opset() -> int:
@@ -79,7 +88,9 @@ def _read(domain: str, operator: str, opset: int) -> Optional[Signature]:
         return None
     if schema.deprecated:
         return None
-    attributes = {name: Attribute(_is_list(item), _default(item)) for name, item in schema.attributes.items()}
+    attributes = {
+        name: Attribute(_is_list(item), _is_float(item), _default(item)) for name, item in schema.attributes.items()
+    }
     inputs, outputs = (tuple(map(_parameter, formal)) for formal in (schema.inputs, schema.outputs))
     return Signature(schema.since_version, inputs, outputs, attributes)
 
@@ -96,11 +107,16 @@ def _parameter(formal: Any) -> Parameter:
         frozenset(match.group(1) for match in matches if match),
         str(variable) if is_uniform or not is_variadic else None,
         is_variadic,
+        "Single" in str(formal.option),
     )
 
 
 def _is_list(attribute: Any) -> bool:
     return str(attribute.type).endswith("S")
+
+
+def _is_float(attribute: Any) -> bool:
+    return str(attribute.type).rpartition(".")[2] in ("FLOAT", "FLOATS")
 
 
 def _default(attribute: Any) -> Any:

@@ -1,7 +1,8 @@
 """Spell a call of an operator for another version of it, if only its form differs.
 
 Between versions, attributes became inputs, such as the axes of Squeeze. Attributes were added, whose default has the
-older meaning, such as `allowzero` of Reshape. The signatures of both versions tell what is possible.
+older meaning, such as `allowzero` of Reshape. Inputs became optional, such as C of Gemm. The signatures of both versions
+tell what is possible.
 """
 
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -15,8 +16,15 @@ __all__ = ["Spelling", "respell"]
 #: The name of an input -> the name of the attribute that it was in older versions, where the two differ.
 _OLDER_NAMES = {"constant_value": "value", "K": "k"}
 _NEWER_NAMES = {older: newer for newer, older in _OLDER_NAMES.items()}
+#: The name of an input that older versions require -> the shape and the dtype of what an omitted input means, with the
+#: dtype of the first input for None: C of Gemm, roi and scales of Resize.
+_OMITTED: Dict[str, Tuple[Tuple[int, ...], Optional[str]]] = {
+    "C": ((), None),
+    "roi": ((0,), "float32"),
+    "scales": ((0,), "float32"),
+}
 
-#: A value of the graph that is built: `known` gives its elements, or None.
+#: A value of the graph that is built: `known` gives its elements, or None. It has a `dtype`.
 Value = Any
 
 
@@ -37,10 +45,12 @@ def respell(
     """Return a call in the form of the signature `target`. The call has the form of the signature `source`.
 
     known: returns the elements of a value, or None if they are not known.
-    constant: returns a value with these elements; integers are int64.
+    constant: returns a value with these elements and their dtype.
 
-    None is returned if the version of `target` cannot express the call: an input that must become an attribute is not
-    known, or an attribute has no counterpart and another value than its default.
+    None is returned if the version of `target` cannot express the call, in these cases:
+
+    - An input must become an attribute, and is not known, or a float of 32 bits does not hold it.
+    - An attribute has no counterpart, and another value than its default.
     """
     if source is target or source.since == target.since:
         return call
@@ -59,6 +69,7 @@ def respell(
             del attributes[name]
         else:
             return None
+    _add_required_inputs(inputs, source, target, constant)
     return Spelling(tuple(inputs), attributes)
 
 
@@ -82,12 +93,28 @@ def _inputs_to_attributes(
         if array is None:
             return False
         if older in target.attributes:
+            if not _can_hold(target.attributes[older], array):
+                return False
             attributes[older] = _as_attribute(array, target.attributes[older])
         elif not (name == "steps" and np.all(array == 1)):  # Slice of version 1 has no steps
             return False
     while inputs and inputs[-1] is None:
         inputs.pop()
     return True
+
+
+def _add_required_inputs(
+    inputs: List[Value], source: Signature, target: Signature, constant: Callable[[np.ndarray], Value]
+) -> None:
+    """Give each omitted input that `target` requires the constant that an omitted input of `source` means. Change `inputs`."""
+    for position, parameter in enumerate(target.inputs):
+        is_missing = position >= len(inputs) or inputs[position] is None
+        if not (parameter.is_required and is_missing and parameter.name in _OMITTED):
+            continue
+        if _input_named(source, parameter.name) is not None:
+            shape, dtype = _OMITTED[parameter.name]
+            inputs += [None] * (position + 1 - len(inputs))
+            inputs[position] = constant(np.zeros(shape, dtype or inputs[0].dtype.numpy))
 
 
 def _name_of(signature: Signature, position: int) -> Optional[str]:
@@ -100,15 +127,25 @@ def _input_named(signature: Signature, name: str) -> Optional[int]:
     return next((k for k, parameter in enumerate(signature.inputs) if parameter.name == name), None)
 
 
+def _can_hold(declared: Attribute, array: np.ndarray) -> bool:
+    """Whether an attribute holds these elements exactly. Floats of an attribute have 32 bits."""
+    if not declared.is_float:
+        return True
+    with np.errstate(all="ignore"):
+        held = array.astype(np.float32).astype(np.float64).astype(array.dtype)
+    return bool(np.all((held == array) | (np.isnan(held) & np.isnan(array))))
+
+
 def _as_attribute(array: np.ndarray, declared: Attribute) -> Any:
     """Return the elements of an input as the value of an attribute: a list if the attribute is declared as one."""
     values = array.reshape(-1).tolist()
+    values = [float(value) for value in values] if declared.is_float else values
     return values if declared.is_list else values[0]
 
 
 def _as_input(value: Any) -> np.ndarray:
     array = np.asarray(value)
-    return array.astype(np.float32 if array.dtype.kind == "f" else np.int64)
+    return array.astype(np.float32 if array.dtype.kind == "f" and array.size else np.int64)
 
 
 def _is_default(value: Any, signature: Signature, name: str) -> bool:

@@ -71,6 +71,8 @@ def selu(X: Tensor, *, alpha: float = 1.6732631921768188, gamma: float = 1.05070
 @op("Shrink", since=9)
 def shrink(input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
     """Return input + bias where input < -lambd, input - bias where input > lambd, else 0; 0 for NaN."""
+    if input.dtype.name.startswith("uint") and lambd >= 0:  # no element is below -lambd, which the dtype may lack
+        return p.where(input > lambd, input - bias, 0)
     return p.where(input < -lambd, input + bias, p.where(input > lambd, input - bias, 0))
 
 

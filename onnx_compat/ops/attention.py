@@ -128,6 +128,10 @@ def attention_23(
 op("Attention", since=24)(older_version(attention, without=["left_window_size", "right_window_size"]))
 
 
+#: Windows of more positions are as large: positions are int32, also after the size of a window is added.
+_MOST_POSITIONS = 2**30
+
+
 def _split_heads(x: Tensor, count: Optional[int]) -> Tensor:
     """Return x as [batch, heads, steps, size]: unchanged at rank 4; at rank 3, x is [batch, steps, heads * size].
 
@@ -189,7 +193,7 @@ def _attention_bias(
     - past_length: the position of the first query (see `_append_to_cache`).
     - windows: how many keys (before, after) its own position a query may attend to; negative: all.
     """
-    left, right = windows
+    left, right = (min(size, _MOST_POSITIONS) for size in windows)
     rows, columns = attention_weights.position_grid(q.shape[2], k.shape[2], past_length)
     allowed: List[Maybe] = []
     if right >= 0:

@@ -75,8 +75,10 @@ def grouped_matmul(x: Tensor, y: Tensor, transpose_y: bool = False) -> Tensor:
 def scale_queries_and_keys(q: Tensor, k: Tensor, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
     """Return q and k, each multiplied by sqrt(scale), so that q @ k^T is scaled.
 
-    A `scale` of 0 or None is 1 / sqrt(head size); `scale` must not be negative.
+    A `scale` of 0 or None is 1 / sqrt(head size). Raises InvalidModelError for a negative scale, which has no root.
     """
+    if scale is not None and not scale >= 0:
+        raise InvalidModelError("the scale of an attention is 0 or more, not %g" % scale)
     root: Any = attention_scale(q, scale)
     root = p.cast(p.sqrt(root), q.dtype) if isinstance(root, Tensor) else math.sqrt(root)
     return p.mul(q, root), p.mul(k, root)

@@ -1,6 +1,7 @@
 """Casts of elements to another dtype: Cast and CastLike."""
 
 from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dtypes import DType, float32, float64, int32
 from onnx_compat.ops.registry import op
 from onnx_compat.tracing.values import Tensor
@@ -92,8 +93,11 @@ def convert(x: Tensor, dtype: DType, saturate: bool = True, round_mode: str = "u
       or infinity.
     - round_mode: the direction of rounding to float8e8m0: "up", "down" or "nearest".
 
-    A cast to a 4-bit or 6-bit float always clips. A cast from a float to an integer of less than 8 bits wraps.
+    A cast to a 4-bit or 6-bit float always clips. A cast from a float to an integer of less than 8 bits wraps. Raises
+    InvalidModelError for another round_mode.
     """
+    if round_mode not in ("up", "down", "nearest"):
+        raise InvalidModelError("the round_mode of a cast is up, down or nearest, not %r" % round_mode)
     if x.dtype == dtype:
         return x
     if dtype.kind == "s":

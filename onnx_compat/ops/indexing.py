@@ -174,8 +174,10 @@ def compress(input: Tensor, condition: Tensor, *, axis: Optional[int] = None) ->
 
     Slices after the end of a shorter condition are left out. Entries of the condition after the end of a static axis
     are ignored. Without an axis, the input is flattened first, and the result is a vector. Raises InvalidModelError for
-    an axis that is out of range.
+    an axis that is out of range, and for a condition that is no vector.
     """
+    if condition.rank != 1:
+        raise InvalidModelError("the condition of a Compress is a vector, not of rank %d" % condition.rank)
     if axis is None:
         input, axis = p.reshape(input, (product(input.shape),)), 0
     return p.take(input, _true_indices(condition, input.shape[p.existing_axis(axis, input)]), axis)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Set, 
 
 from onnx_compat import limits
 from onnx_compat import primitives as p
-from onnx_compat.errors import NeedsKnownError
+from onnx_compat.errors import InvalidModelError, NeedsKnownError
 from onnx_compat.ir import Arg, Const, Ref, Region, Spec
 from onnx_compat.ir.dims import Extent, is_equal_shape, is_static
 from onnx_compat.ir.dtypes import bool_, int64
@@ -38,12 +38,15 @@ def loop(
     A loop is unrolled or recorded (see `_run_loop`). Errors of a loop that is recorded:
 
     - NeedsKnownError: a state that changes is no tensor, or changes its rank.
-    - InvalidModelError: a state changes its dtype.
+    - InvalidModelError: a state changes its dtype, or the body has too few outputs.
 
     A loop with a known M over sequences is unrolled. While a program is recorded, such a loop raises LimitError above
     the limit `unrolled_rounds`.
     """
     count, trace_body = len(v_initial), _shape_counters(ctx.body(body), body)
+    if len(body.outputs) < 1 + count:
+        counts = len(body.outputs), count
+        raise InvalidModelError("the body of a Loop has %d outputs: a condition and %d states are needed" % counts)
     has_rows = len(body.outputs) > 1 + count
     invariant = _loop_invariants(body, count)
     if not invariant:
@@ -85,7 +88,9 @@ def _loop_invariants(body: Graph, count: int) -> Set[int]:
     `count` is the number of states. Index 0 is the first state. Exporters pass weights as states that do not change.
     """
     identity_inputs = {
-        node.outputs[0]: node.inputs[0] for node in body.nodes if node.operator == "Identity" and not node.domain
+        node.outputs[0]: node.inputs[0]
+        for node in body.nodes
+        if node.operator == "Identity" and not node.domain and node.inputs
     }
     invariants = set()
     for index, (state_input, state_output) in enumerate(zip(body.inputs[2 : 2 + count], body.outputs[1 : 1 + count])):

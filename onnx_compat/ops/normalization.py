@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
+from onnx_compat import limits
 from onnx_compat import primitives as p
-from onnx_compat.ir.dims import floordiv, is_equal
+from onnx_compat.errors import InvalidModelError
+from onnx_compat.ir.dims import floordiv, is_equal, is_static
 from onnx_compat.ops.arguments import compute_dtype, normalize_axes
 from onnx_compat.ops.older_versions import older_version
 from onnx_compat.ops.registry import op
@@ -265,12 +267,18 @@ def lrn(X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
     """Return X / (bias + alpha / size * s) ** beta, where s is the sum of squares over `size` adjacent channels.
 
     (size - 1) // 2 of these channels come before the channel itself, size // 2 after it. Size 4: one before, two after.
-    Channels beyond the ends count as 0.
+    Channels beyond the ends count as 0. Raises InvalidModelError for a size below 1. Raises LimitError for a size of
+    more than `unrolled_rounds` channels.
     """
+    if size < 1:
+        raise InvalidModelError("the size of an LRN is 1 or more, not %d" % size)
     low, high = (size - 1) // 2, size - 1 - (size - 1) // 2
+    if is_static(X.shape[1]):  # all further channels are padding
+        low, high = min(low, X.shape[1]), min(high, X.shape[1])
+    limits.check("unrolled_rounds", low + high + 1, "an LRN over %d channels" % size)
     rest = [0] * (X.rank - 2)
     squares = p.pad(X * X, [0, low, *rest], [0, high, *rest])
     window_sums: Any = p.slice_axis(squares, 1, 0, X.shape[1])
-    for k in range(1, size):
+    for k in range(1, low + high + 1):
         window_sums = window_sums + p.slice_axis(squares, 1, k, X.shape[1] + k)
     return p.div(X, p.pow(window_sums * (alpha / size) + bias, beta))

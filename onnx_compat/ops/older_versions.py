@@ -1,9 +1,9 @@
 """Register an older version of an operator with the function of a newer version that has more attributes."""
 
 import inspect
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, Tuple
 
-__all__ = ["older_version"]
+__all__ = ["ignored_attributes", "newer_function", "older_version"]
 
 
 def older_version(
@@ -25,4 +25,18 @@ def older_version(
     ]
     meaning.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typeshed has no __signature__ on functions
     meaning.__doc__ = function.__doc__
+    meaning.newer_function = function  # type: ignore[attr-defined]  # an attribute of this module
+    meaning.ignored = tuple(ignored)  # type: ignore[attr-defined]  # an attribute of this module
     return meaning
+
+
+def newer_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that computes the results of a meaning: the newest function that `older_version` wraps."""
+    while hasattr(function, "newer_function"):
+        function = function.newer_function
+    return function
+
+
+def ignored_attributes(function: Callable[..., Any]) -> Tuple[str, ...]:
+    """Return the names of the attributes that do not change the result of a meaning of `older_version`."""
+    return getattr(function, "ignored", ())

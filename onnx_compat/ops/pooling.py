@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
 from onnx_compat import primitives as p
+from onnx_compat.errors import InvalidModelError
 from onnx_compat.ir.dims import Extent
 from onnx_compat.ir.dtypes import DType, int64
 from onnx_compat.ir.window import Window
@@ -181,8 +182,11 @@ def lp_pool(
 ) -> Tensor:
     """Return the Lp norm of each window; padding counts as 0. The default window is the whole image.
 
-    In version 1, p may be a fraction. Raises the errors of `window_from_attributes`.
+    In version 1, p may be a fraction. Raises InvalidModelError unless p is positive, and the errors of
+    `window_from_attributes`.
     """
+    if not p > 0:
+        raise InvalidModelError("the p of an LpPool is a positive number, not %g" % p)
     window = window_from_attributes(X.shape[2:], kernel_shape or X.shape[2:], auto_pad, pads, strides, dilations)
     return _lp_pool(X, round_up(window, X.shape[2:]) if ceil_mode else window, p)
 

@@ -40,6 +40,9 @@ def scan(
     is known to be 0. Raises InvalidModelError if a recorded state changes its dtype, its rank or a static size.
     """
     count = len(initial_state_and_scan_inputs) - num_scan_inputs
+    if not 0 <= count < len(initial_state_and_scan_inputs):
+        inputs = len(initial_state_and_scan_inputs)
+        raise InvalidModelError("num_scan_inputs is %d, the Scan has %d inputs" % (num_scan_inputs, inputs))
     state, xs = initial_state_and_scan_inputs[:count], list(initial_state_and_scan_inputs[count:])
     for k, x in enumerate(xs):
         axis = normalize_axes(scan_input_axes[k : k + 1] or [0], x.rank)[0]

@@ -99,10 +99,12 @@ def _spectrum(x: Tensor, axis: int, length: Extent, inverse: bool, onesided: boo
     real part.
 
     The result has the dtype of x; float16 is computed in float32. Raises NeedsKnownError if the size of the last axis
-    is symbolic.
+    is symbolic, and InvalidModelError for another size.
     """
     if not is_static(x.shape[-1]):
         raise NeedsKnownError("whether the input of a DFT is real or complex is not known", lift([x.shape[-1]]))
+    if x.shape[-1] not in (1, 2):
+        raise InvalidModelError("the last axis of a DFT has the size 1 or 2, not %d" % x.shape[-1])
     wide = x if x.dtype.bits >= 32 else p.cast(x, float32)
     rows = minimum(x.shape[axis], _onesided_length(length) if inverse and onesided else length)
     batch_axes = [k for k in range(x.rank - 1) if k != axis]

@@ -39,14 +39,16 @@ def tfidf_vectorizer(
       n-grams of one feature are added.
     - max_skip_count: the most elements that are skipped within an n-gram (see `_count_grams`).
 
-    Raises InvalidModelError for another mode.
+    Raises InvalidModelError for another mode. Raises it for a pool, counts, indexes or weights that do not fit each
+    other or the dtype of X.
     """
     if mode not in ("TF", "IDF", "TFIDF"):
         raise InvalidModelError("the mode of a TfIdfVectorizer is TF, IDF or TFIDF, not %r" % mode)
     rows = p.unsqueeze(X, [0]) if X.rank == 1 else X
     factors = np.ones(len(ngram_indexes)) if weights is None or mode == "TF" else np.asarray(weights)
-    width = max(ngram_indexes) + 1
-    pool = np.asarray(list(pool_strings), object) if pool_strings else np.asarray(pool_int64s, X.dtype.numpy)
+    width = max(ngram_indexes, default=-1) + 1
+    pool = _pool(X, pool_int64s, pool_strings)
+    _check_pool(len(pool), ngram_counts, ngram_indexes, len(factors))
     total: Any = p.full((rows.shape[0], width), 0, float32)
     for length, first, grams in _split_pool(pool, ngram_counts):
         if min_gram_length <= length <= max_gram_length and len(grams):
@@ -58,6 +60,30 @@ def tfidf_vectorizer(
                 feature_weights[k, ngram_indexes[first + k]] = factors[first + k]
             total = p.add(total, p.matmul(counts, lift(feature_weights)))
     return p.squeeze(total, [0]) if X.rank == 1 else total
+
+
+def _pool(X: Tensor, numbers: Ints, texts: Strings) -> np.ndarray:
+    """Return the flat pool: the texts, or the numbers if there are no texts. Raises InvalidModelError without both."""
+    if texts:
+        return np.asarray(list(texts), object)
+    if numbers is None:
+        raise InvalidModelError("a TfIdfVectorizer needs pool_strings or pool_int64s")
+    return np.asarray(lift(list(numbers), X.dtype).value)
+
+
+def _check_pool(length: int, starts: Sequence[int], indexes: Sequence[int], weights: int) -> None:
+    """Raise InvalidModelError if the parts of a pool of `length` elements are not n-grams with an index and a weight."""
+    ends = [*starts[1:], length]
+    if not indexes or min(indexes) < 0:
+        raise InvalidModelError("the ngram_indexes of a TfIdfVectorizer are 0 or more, and there is one at least")
+    if any(not 0 <= start <= end <= length for start, end in zip(starts, ends)):
+        raise InvalidModelError("the ngram_counts %s do not fit a pool of %d elements" % (list(starts), length))
+    if any((end - start) % size for size, (start, end) in enumerate(zip(starts, ends), 1)):
+        raise InvalidModelError("the ngram_counts %s divide no whole n-grams from each other" % list(starts))
+    grams = sum((end - start) // size for size, (start, end) in enumerate(zip(starts, ends), 1))
+    if grams > len(indexes) or grams > weights:
+        counts = (grams, len(indexes), weights)
+        raise InvalidModelError("a TfIdfVectorizer has %d n-grams, %d indexes and %d weights" % counts)
 
 
 def _split_pool(pool: np.ndarray, starts: Sequence[int]) -> List[Tuple[int, int, np.ndarray]]:

@@ -110,9 +110,9 @@ def _emit(
     """
     from onnx_compat.onnx_shim.emission import emit_fragment
     from onnx_compat.onnx_shim.emitter import OnnxEmitter
-    from onnx_compat.onnx_shim.operator_sets import Offer
+    from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 
-    offer = Offer(opset)
+    offer = OperatorOffer(opset)
     graph = _graph_of(traced, reads, all_known)
     emitter = OnnxEmitter(offer)
     recorded = trace_model(

@@ -9,7 +9,7 @@ from onnx_compat.errors import InvalidModelError, LimitError, NeedsKnownError, O
 from onnx_compat.ir import Origin, Spec
 from onnx_compat.ir.dims import Extent, Undecided, atoms_of
 from onnx_compat.model import Constant, Graph, GraphNode
-from onnx_compat.ops import Operator, dtype_constraints, lookup
+from onnx_compat.ops import Operator, dtype_constraints, lookup, ranks
 from onnx_compat.ops.attribute_types import is_own
 from onnx_compat.primitives.base import apply
 from onnx_compat.primitives.linear import spatial_order
@@ -46,9 +46,18 @@ class Context:
     def body(self, graph: Graph) -> Callable[..., List[Any]]:
         """Return a subgraph as a function: input values -> list of output values.
 
-        The subgraph may read values in the node's scope.
+        The subgraph may read values in the node's scope. The function raises InvalidModelError if it gets more
+        inputs than the subgraph has, or too few: an input may be left out that has an initializer.
         """
-        return lambda *inputs: self.interpreter.run_subgraph(graph, inputs, self.scope)
+
+        def run(*inputs: Any) -> List[Any]:
+            rest = graph.inputs[len(inputs) :]
+            if len(inputs) > len(graph.inputs) or any(port.name not in graph.initializers for port in rest):
+                counts = len(graph.inputs), self.node.operator, len(inputs)
+                raise InvalidModelError("the body has %d inputs, this %s gives it %d" % counts)
+            return self.interpreter.run_subgraph(graph, inputs, self.scope)
+
+        return run
 
 
 class _Unavailable:
@@ -221,6 +230,8 @@ class Interpreter:
         try:
             results = meaning.function(*inputs, **attributes)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, AssertionError) as error:
+            if is_own(meaning.function):
+                ranks.check(context.node.domain, context.node.operator, inputs[1:] if meaning.context else inputs)
             reason = "its meaning could not be applied to these inputs: %s: %s" % (type(error).__name__, error)
             raise UnsupportedError(reason, hint=_hint(meaning)) from error
         self.done[context.node.name] = "composed"
@@ -255,7 +266,7 @@ class Interpreter:
             return composed
         read = _drop_unread_outputs(node, graph)
         wanted = max((k for k, name in enumerate(read.outputs) if name), default=0) + 1
-        results = [value for value in composed[:wanted] if value is not None]
+        results = composed[:wanted]
         if any(not isinstance(value, Tensor) or value.known for value in results):
             return composed
         if not _is_accepted(native, read, inputs, attributes):

@@ -167,16 +167,22 @@ def lift(value: Any, dtype: Optional[DType] = None) -> Tensor:
     `dtype`: the dtype of the result. By default, an array keeps its dtype, symbolic sizes get int64, and Python numbers
     get numpy's default: int64, float64 or bool. A list of symbolic sizes must be flat.
 
-    Raises UnsupportedError if ONNX lacks the dtype of an array or a number.
+    Raises UnsupportedError if ONNX lacks the dtype of an array or a number. Raises InvalidModelError for a Python
+    number that does not fit `dtype`, and for a sequence or a map.
     """
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, (SequenceValue, MapValue)):
+        raise InvalidModelError("a sequence or a map is given to an operator that takes a tensor")
     if isinstance(value, Dim) or (isinstance(value, (list, tuple)) and any(isinstance(v, Dim) for v in value)):
         array = np.empty(np.shape(value) if isinstance(value, (list, tuple)) else (), object)
         array[...] = value
         return Tensor(dtype or DType.of("int64"), array.shape, array)
     if dtype is not None:
-        array = np.asarray(value, dtype.numpy)
+        try:
+            array = np.asarray(value, dtype.numpy)
+        except OverflowError as error:
+            raise InvalidModelError("the number %s does not fit %s" % (value, dtype.name)) from error
     else:
         array = np.asarray(value)
         dtype = DType.of(array.dtype)

@@ -13,7 +13,7 @@ from onnx_compat.errors import UnsupportedError
 from onnx_compat.ir import dtypes
 from onnx_compat.onnx_shim.emission import emit_fragment, write_program
 from onnx_compat.onnx_shim.emitter import OnnxEmitter
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.shim import SHIM
 from onnx_compat.shim.interface import Port, Program
 from onnx_compat.tracing.recording import record_program
@@ -25,7 +25,7 @@ ROWS = Port("x", dtypes.float32, ("n", 3))
 
 
 def record(body: Callable[..., Sequence[Tensor]], *ports: Port, opset: int = 17) -> Program:
-    return record_program(body, ports, OnnxEmitter(Offer(opset)))
+    return record_program(body, ports, OnnxEmitter(OperatorOffer(opset)))
 
 
 def operators(proto: Any) -> List[str]:
@@ -67,7 +67,7 @@ def test_an_ir_version_that_is_too_old_is_refused() -> None:
 @pytest.mark.parametrize("opset", [0, 8, 99])
 def test_an_opset_without_a_writer_is_refused(opset: int) -> None:
     with pytest.raises(UnsupportedError, match="no writer for opset %d" % opset):
-        Offer(opset)
+        OperatorOffer(opset)
 
 
 def test_a_dtype_that_the_opset_lacks_is_refused() -> None:
@@ -82,7 +82,9 @@ def test_names_of_a_fragment_differ_from_those_in_use() -> None:
         return p.tanh(x * 2) + 1, x
 
     program = record(body, ROWS)
-    fragment = emit_fragment(program, Offer(17), ["given"], ["y", "same"], "part_", {"part_Mul", "part_constant"})
+    fragment = emit_fragment(
+        program, OperatorOffer(17), ["given"], ["y", "same"], "part_", {"part_Mul", "part_constant"}
+    )
     names = [name for node in fragment.nodes for name in (*node.outputs, node.name)] + list(fragment.initializers)
     assert len(set(names)) == len(names)
     assert not {"part_Mul", "part_constant", "given"} & set(names)
@@ -138,3 +140,14 @@ def test_seeded_random_numbers_are_the_same_in_each_run_and_others_are_not() -> 
     first, second = compiled.run([]), compiled.run([])
     np.testing.assert_array_equal(first[0], second[0])
     assert not np.array_equal(first[1], second[1])
+
+
+def test_an_omitted_input_at_the_end_is_left_out() -> None:
+    """onnxruntime ends the process for a LayerNormalization whose last input has an empty name."""
+    node = helper.make_node("LayerNormalization", ["x", "w", ""], ["y"])
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("x", "w", "y")]
+    graph = helper.make_graph([node], "g", ports[:2], ports[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.array([1, 2, 6], np.float32)
+    result = onnx_compat.run(model, {"x": x, "w": np.ones(3, np.float32)}, shim="onnx")["y"]
+    np.testing.assert_allclose(result, (x - 3) / np.sqrt(x.var()), rtol=1e-4)

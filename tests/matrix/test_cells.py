@@ -94,3 +94,9 @@ def test_the_cache_key_depends_on_its_contents(monkeypatch):
     before = ci.key(MATRIX)
     monkeypatch.setitem(MATRIX.tools, "zoo", ("torch==0",))
     assert ci.key(MATRIX) != before
+
+
+def test_the_fuzzer_runs_every_shim_and_every_back_end_of_keras():
+    everywhere = {(cell.shim, cell.env.get("KERAS_BACKEND")) for cell in MATRIX.cells.values()}
+    assert {(cell.shim, cell.env.get("KERAS_BACKEND")) for cell in MATRIX.fuzzed} == everywhere
+    assert {cell.id for cell in MATRIX.cells.values() if cell.is_required} <= {cell.id for cell in MATRIX.fuzzed}

@@ -1,20 +1,27 @@
 """The fuzzer of damaged inputs: its changes keep what they promise, and a campaign counts and stores what fails."""
 
+import contextlib
+import json
 import random
 import sys
 import zipfile
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import onnx_compat
 from matrix.fuzz.damage import campaign
 from matrix.fuzz.damage.campaign import has_failures, run_campaign
 from matrix.fuzz.damage.corruption import corrupt, corrupt_archive
 from matrix.fuzz.damage.coverage import Coverage
+from matrix.fuzz.damage.kinds import KINDS
 from matrix.fuzz.damage.model_changes import change_case, join_case, split_case
+from matrix.fuzz.damage.open_values import has_open_values
 from matrix.fuzz.damage.outcomes import BROKEN, RAN, UNFORESEEN, UNTYPED, Broken, judge
 from matrix.fuzz.execution import DIED, HUNG, REFUSED
+from matrix.fuzz.worker import Worker
 from onnx_compat.errors import InvalidModelError, UnexpectedError
 
 TARGET = (sys.executable, "reference", {})
@@ -70,6 +77,7 @@ def test_outcomes_of_errors():
 def test_a_line_counts_once():
     """On a Python without sys.monitoring, no line counts."""
     coverage = Coverage()
+    coverage.restart()
     judge(lambda: None)
     coverage.take()
     judge(lambda: None)
@@ -106,7 +114,7 @@ for line in sys.stdin:
 def test_the_input_of_a_death_and_of_a_hang_is_stored(tmp_path, monkeypatch):
     (tmp_path / "child").mkdir()
     (tmp_path / "child" / "__main__.py").write_text(CHILD, encoding="utf-8")
-    monkeypatch.setattr(campaign, "_CHILD", tmp_path / "child")
+    monkeypatch.setattr(campaign, "CHILD", tmp_path / "child")
     monkeypatch.setattr("matrix.fuzz.worker.FIRST_SECONDS", 3)
     monkeypatch.setattr("matrix.fuzz.worker.PATIENCE", 1)
     counts = run_campaign(*TARGET, "load", 0, tmp_path / "out", 200)
@@ -114,3 +122,51 @@ def test_the_input_of_a_death_and_of_a_hang_is_stored(tmp_path, monkeypatch):
     stored = sorted((tmp_path / "out").glob("*.onnx"))
     assert [path.read_text() for path in stored] == ["input 1", "input 2"]
     assert "SIGABRT" in stored[0].with_name(stored[0].name + ".txt").read_text()
+
+
+def outcomes_of_plan(worker, folder, **changes):
+    """Return the counts of each batch of a plan of the kind `arrays`, run by a worker of the child process."""
+    plan = {"kind": "arrays", "count": 1, "batch": 5, "every": 1, "replay": [], **changes}
+    plan.update(folder=str(folder), corpus=str(folder / "corpus.zip"))
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    return [json.loads(outcome.detail) for _, outcome in worker.run(folder / "plan.json", plan["count"])]
+
+
+def test_a_process_reads_stored_inputs_and_damages_others(tmp_path):
+    """A request without a corpus is no reason that a later request has none."""
+    np.savez(str(tmp_path / "good.npz"), x=np.arange(3))
+    (tmp_path / "bad.npz").write_bytes(b"PK")
+    stored = [str(tmp_path / name) for name in ("good.npz", "bad.npz")]
+    with contextlib.closing(Worker(*TARGET, None, campaign.CHILD)) as worker:
+        assert outcomes_of_plan(worker, tmp_path, replay=stored, count=2) == [{RAN: 1}, {REFUSED: 1}]
+        (counts,) = outcomes_of_plan(worker, tmp_path)
+        assert sum(counts.values()) == 5
+        assert outcomes_of_plan(worker, tmp_path, replay=stored[:1]) == [{RAN: 1}]
+
+
+def test_every_nth_case_is_a_part_of_all_cases():
+    for name in ("run", "load"):
+        few, more = (list(KINDS[name].corpus("reference", every)) for every in (200, 100))
+        assert 1 < len(few) < len(more)
+        assert set(few) <= set(more)
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes", "numbers", "is_open"),
+    [
+        ("Cast", {"to": TensorProto.UINT8}, [0, 255.5, 3], False),
+        ("Cast", {"to": TensorProto.UINT8}, [0, -9, 3], True),
+        ("Cast", {"to": TensorProto.INT64}, [0, np.nan, 3], True),
+        ("Sigmoid", {}, [-1e9, 0, 3], False),
+        ("Sigmoid", {}, [-1e30, 0, 3], True),
+        ("Neg", {}, [-np.inf, 0, 3], True),
+        ("Log", {}, [0, 1, 2], True),
+    ],
+)
+def test_a_result_that_is_uncertain_in_a_file_is_not_compared(operator, attributes, numbers, is_open):
+    node = helper.make_node(operator, ["x"], ["y"], **attributes)
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
+    graph = helper.make_graph([node], "g", ports, [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    feeds = {"x": np.array(numbers, np.float32)}
+    assert has_open_values(lambda: onnx_compat.run(model, feeds, shim="reference")) is is_open

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,7 @@ def test_a_failed_seed_stays_until_it_passes(tmp_path: Path) -> None:
     ledger.add("graphs", CODE, (0, 9), {SAME: 8, WRONG: 2}, {3: WRONG, 7: WRONG})
     ledger.add("graphs", {**CODE, "revision": "b2"}, (10, 11), {SAME: 2})
     assert dict(totals(ledger))["graphs"].clean == 2
-    assert ledger.failed_seeds("graphs", "g") == [3, 7]
-    assert ledger.failed_seeds("graphs", "other") == []
+    assert ledger.failed_seeds("graphs") == [(3, "g"), (7, "g")]
     ledger.correct("graphs", 3, SAME)
     ledger.correct("graphs", 7, "error")
     again = Ledger("cell", tmp_path)
@@ -57,6 +57,22 @@ def test_a_failed_seed_stays_until_it_passes(tmp_path: Path) -> None:
     assert again.kinds["graphs"][0]["outcomes"] == {SAME: 9, "error": 1}
     again.correct("graphs", 7, SAME)
     assert dict(totals(again))["graphs"].clean == 12
+
+
+@pytest.mark.parametrize("failure", ["untyped", "unforeseen", WRONG])
+def test_a_batch_that_failed_is_apart_until_a_run_of_it_replaces_it(failure: str, tmp_path: Path) -> None:
+    ledger = Ledger("cell", tmp_path)
+    code = {"revision": "a1"}
+    ledger.add("load", code, (0, 3), {"refused": 200})
+    ledger.add("load", code, (4, 4), {"refused": 48, failure: 2})
+    ledger.add("load", code, (5, 9), {"refused": 250})
+    ledger.add("load", code, (10, 11), {"refused": 100})
+    assert [entry["seeds"] for entry in ledger.kinds["load"]] == [[0, 3], [4, 4], [5, 11]]
+    assert ledger.failed_batches("load") == [(4, 4)]
+    ledger.replace("load", {"revision": "b2"}, (4, 4), {"refused": 49, "ran": 1})
+    assert ledger.failed_batches("load") == []
+    assert ledger.kinds["load"][1]["revision"] == "b2"
+    assert dict(totals(ledger))["load"].outcomes == {"refused": 599, "ran": 1}
 
 
 def test_the_report_has_a_row_for_each_kind(tmp_path: Path) -> None:
@@ -90,6 +106,44 @@ def test_failed_graphs_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     Ledger("reference", tmp_path).add("graphs", code, (0, 1), {SAME: 1, WRONG: 1}, {1: WRONG})
     assert command.main(["--python", "reference=", "--again"]) == 0
     assert Ledger("reference", tmp_path).kinds["graphs"][0]["outcomes"] == {SAME: 2}
+
+
+def test_a_failed_graph_of_another_generator_runs_again_if_it_is_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(command, "Ledger", lambda cell: Ledger(cell, tmp_path))
+    monkeypatch.setenv("ONNX_COMPAT_CACHE", str(tmp_path / "cache"))
+    code = {"revision": "a1", "generator": "older"}
+    Ledger("reference", tmp_path).add("graphs", code, (0, 2), {WRONG: 2}, {1: WRONG, 2: WRONG})
+    path, _ = command.make_chunk(1, 1)
+    (path.parent.parent / "older").mkdir()
+    path.rename(path.parent.parent / "older" / path.name)
+    assert command.main(["--python", "reference=", "--again"]) == 0
+    assert Ledger("reference", tmp_path).kinds["graphs"][0]["outcomes"] == {SAME: 1, WRONG: 1}
+    assert Ledger("reference", tmp_path).kinds["graphs"][0]["failed"] == {"2": WRONG}
+
+
+def test_failed_batches_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "Ledger", lambda cell: Ledger(cell, tmp_path))
+    ledger = Ledger("reference", tmp_path)
+    ledger.add("arrays", {"revision": "a1"}, (0, 0), {"refused": 50})
+    ledger.add("arrays", {"revision": "a1"}, (1, 1), {"refused": 49, "untyped": 1})
+    arguments = ["--python", "reference=", "--damage", "arrays", "--out", str(tmp_path)]
+    assert command.main([*arguments, "--again"]) == 0
+    before, again = ledger.kinds["arrays"]
+    assert before == {"revision": "a1", "seeds": [0, 0], "outcomes": {"refused": 50}, "failed": {}}
+    assert again["revision"] != "a1" and sum(again["outcomes"].values()) == 50
+    assert "untyped" not in again["outcomes"]
+
+
+def test_a_run_of_batches_sets_those_that_fail_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "Ledger", lambda cell: Ledger(cell, tmp_path))
+    notes = command._DamageNotes("cell", "load", None)
+    for batch, outcomes in enumerate([{"ran": 50}, {"ran": 50}, {"ran": 49, "died": 1}, {"ran": 50}]):
+        notes.add(batch, Counter(outcomes))
+    notes.write()
+    assert [entry["seeds"] for entry in Ledger("cell", tmp_path).kinds["load"]] == [[0, 1], [2, 2], [3, 3]]
 
 
 @pytest.mark.parametrize("path", sorted(LEDGERS.glob("*.json")), ids=lambda path: path.stem)

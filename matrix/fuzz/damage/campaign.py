@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Callable, Dict, Optional
+from typing import Callable, Dict, Optional, Sequence
 from typing import Counter as CounterType
 
 from matrix.fuzz.damage.kinds import KINDS, MOST_ELEMENTS
@@ -16,10 +16,11 @@ from matrix.fuzz.damage.outcomes import FAILURES, store_failure
 from matrix.fuzz.execution import DIED, HUNG
 from matrix.fuzz.worker import Worker
 
-__all__ = ["has_failures", "run_campaign"]
+__all__ = ["BATCH", "CHILD", "has_failures", "run_campaign"]
 
-_CHILD = Path(__file__).resolve().parent / "child"
-_BATCH = 50
+CHILD = Path(__file__).resolve().parent / "child"
+BATCH = 50
+"""The inputs of a batch."""
 _LIMITS = {"ONNX_COMPAT_LIMIT_TENSOR_ELEMENTS": str(MOST_ELEMENTS), "ONNX_COMPAT_VERIFY": "0"}
 
 
@@ -32,7 +33,8 @@ def run_campaign(
     folder: Path,
     inputs: int,
     minutes: Optional[float] = None,
-    replay: Optional[Path] = None,
+    replay: Sequence[Path] = (),
+    every: int = 1,
     note: Callable[[int, CounterType[str]], None] = lambda batch, counts: None,
 ) -> CounterType[str]:
     """Damage `inputs` inputs, and read them in another process. Return outcome -> number of inputs.
@@ -44,22 +46,29 @@ def run_campaign(
     - first: the number of the first batch. The number of a batch is its seed.
     - folder: the folder for inputs that failed (see `store_failure`).
     - minutes: if given, batches run until this time is over, whatever `inputs` is. None: there is no limit of time.
-    - replay: a stored input, which is read as it is, in place of damaged inputs.
+    - replay: stored inputs, which are read as they are, in place of damaged inputs. A batch is the index of one of them.
+    - every: the undamaged inputs are those of every so many-th case.
     - note: a function that is called after each batch, with its number and the counts of its outcomes.
     """
     counts: CounterType[str] = Counter()
     folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    batches = first + max(1, 10**9 if minutes else -(-inputs // _BATCH))
-    worker = Worker(python, shim, {**env, **_LIMITS}, None, _CHILD)
+    start = 0 if replay else first
+    batches = start + (len(replay) or (10**9 if minutes else max(1, -(-inputs // BATCH))))
+    worker = Worker(python, shim, {**env, **_LIMITS}, None, CHILD)
     with tempfile.TemporaryDirectory() as scratch, contextlib.closing(worker):
         plan = Path(scratch) / "plan.json"
-        batch_size = min(_BATCH, inputs) if not minutes else _BATCH
-        content = {"kind": kind, "count": batches, "batch": batch_size, "folder": str(folder.resolve())}
-        content["corpus"] = str(Path(scratch) / "corpus.zip")
-        content["replay"] = "" if replay is None else str(replay.resolve())
+        content = {
+            "kind": kind,
+            "count": batches,
+            "batch": BATCH if minutes else min(BATCH, inputs),
+            "every": every,
+            "folder": str(folder.resolve()),
+            "corpus": str(Path(scratch) / "corpus.zip"),
+            "replay": [str(path.resolve()) for path in replay],
+        }
         plan.write_text(json.dumps(content), encoding="utf-8")
-        for batch, outcome in worker.run(plan, batches, first):
+        for batch, outcome in worker.run(plan, batches, start):
             if outcome.kind == "counts":
                 batch_counts = Counter(json.loads(outcome.detail))
             else:

@@ -10,7 +10,7 @@ from onnx_compat.ir.dtypes import DType
 from onnx_compat.onnx_shim import dtype_ladders
 from onnx_compat.onnx_shim.dtype_ladders import EXACT, WRAPPING
 from onnx_compat.onnx_shim.graph_builder import GraphBuilder, Scope, Value
-from onnx_compat.onnx_shim.operator_sets import Offer
+from onnx_compat.onnx_shim.operator_sets import OperatorOffer
 from onnx_compat.onnx_shim.signatures import newest_opset, signature_of
 from onnx_compat.onnx_shim.spelling import Spelling, respell
 from onnx_compat.shim.emission import Sizes, emit
@@ -24,7 +24,7 @@ Operand = Union[Value, float, bool, str]
 
 
 def broadcast_shape(*shapes: Shape) -> Tuple[Optional[int], ...]:
-    """Return the shape to which shapes broadcast; None for a size that is not known. A size of 1 gives way."""
+    """Return the shape to which shapes broadcast; None for a size that is not known. A size of 1 is broadcast to any other."""
     rank = max(map(len, shapes))
     merged: List[Optional[int]] = []
     for axis in range(-rank, 0):
@@ -49,7 +49,7 @@ class Calls(Emitter):
     layout = "channels_first"
     filter_layout = "OIHW"
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: OperatorOffer) -> None:
         self.offer = offer
         self.builder = GraphBuilder()
 
@@ -67,7 +67,7 @@ class Calls(Emitter):
         newest = signature_of(domain, operator, self.newest(domain))
         if target is None or newest is None:
             return None
-        spelled = respell(Spelling(tuple(inputs), attributes), newest, target, _elements, self.vector)
+        spelled = respell(Spelling(tuple(inputs), attributes), newest, target, _elements, self.array_value)
         if spelled is None:
             return None
         arguments, attributes = spelled
@@ -90,6 +90,7 @@ class Calls(Emitter):
         result: Optional[DType] = None,
         shape: Optional[Shape] = None,
         first: Sequence[Optional[Value]] = (),
+        behaviour: str = "",
         **attributes: Any,
     ) -> Optional[Value]:
         """Call an operator in the first dtype of a ladder that the target's operator takes. Return its only result.
@@ -97,12 +98,15 @@ class Calls(Emitter):
         - values: the inputs of one dtype, which are cast. `first` are the inputs before them, `rest` those after.
         - result: the dtype of the result. By default it has the dtype of `values`, and is cast back.
         - shape: the shape of the result, by default that to which `values` broadcast.
+        - behaviour: a behaviour that the target must have in this dtype; by default none.
 
         None: the target has no such operator for these dtypes.
         """
         dtype = values[0].dtype
         size = broadcast_shape(*[value.shape for value in values]) if shape is None else shape
         for kind in self.kinds(dtype, ladder):
+            if behaviour and not self.offer.is_reliable(behaviour, kind):
+                continue
             cast = [self.convert(value, kind) for value in values] if kind != dtype else list(values)
             outputs = self.attempts(operator, [*first, *cast, *rest], [(result or kind, size)], **attributes)
             if outputs is not None:
@@ -148,6 +152,10 @@ class Calls(Emitter):
         wider = dtype_ladders.candidates(dtype, ladder)
         return [kind for kind in wider if self.has_cast(dtype, kind) and self.has_cast(kind, dtype)]
 
+    def has_behaviour(self, behaviour: str, dtype: DType) -> bool:
+        """Whether the target has a behaviour in each dtype in which it may compute an operator on `dtype`."""
+        return all(self.offer.is_reliable(behaviour, kind) for kind in self.kinds(dtype, EXACT))
+
     # -- dtypes --------------------------------------------------------------------------------------------------------
     def has_cast(self, source: DType, target: DType) -> bool:
         """Whether the target can cast between two dtypes, or they are the same."""
@@ -173,6 +181,10 @@ class Calls(Emitter):
         """Return the constant with these elements, as a value of its carrier."""
         carrier = dtypes.string if dtype.kind == "s" else DType.of(dtype.numpy)
         return self.builder.constant(np.asarray(array), carrier)
+
+    def array_value(self, array: np.ndarray) -> Value:
+        """Return the constant with these elements and their dtype, one that numpy has."""
+        return self.builder.constant(array, DType.of(array.dtype))
 
     def vector(self, elements: Any) -> Value:
         """Return a constant of integers, as int64, or of floats, with their own dtype."""
@@ -254,19 +266,19 @@ class Calls(Emitter):
 
     def placeholder_of(self, dtype: DType, shape: Shape) -> Value:
         """Return a value of this dtype without a producer. Raises UnsupportedError if the target lacks the dtype."""
-        if not self.offer.holds(dtype):
+        if not self.offer.has_tensors(dtype):
             raise self.refusal("tensors", dtype)
         return Value(dtype, shape)
 
     def name_value(self, handle: Value, name: str) -> None:
-        """Let the value `handle` have this name, if it has no wish yet and is no constant."""
-        if handle.array is None and not handle.wish:
-            handle.wish = name
+        """Let the value `handle` prefer this name, unless it prefers another or is a constant."""
+        if handle.array is None and not handle.preferred_name:
+            handle.preferred_name = name
 
     def graph_output(self, value: Value) -> Value:
         """Return a value that a call of the innermost scope computes: the value itself, or a copy by Identity."""
         scope: Scope = self.builder.scope
-        if scope.defines(value) and not any(value is output for output in scope.outputs):
+        if scope.has_result(value) and not any(value is output for output in scope.outputs):
             return value
         copy = Value(value.dtype, value.shape)
         scope.calls.append(scope_identity(value, copy))

@@ -93,10 +93,10 @@ def float_to_bits(x: Any) -> Any:
     infinity = ((1 << exponent) - 1) << mantissa
     from onnx_compat.onnx_shim.lowering.functions import is_negative
 
-    size: Any = e.where(e.is_nan(x), lift(0.0, x.dtype), e.minimum(e.abs(x), x.dtype.max))
-    scaled, power = _normalize(size, bias)
-    is_subnormal = e.less(size, 2.0 ** (1 - bias))
-    fraction: Any = e.where(is_subnormal, _scaled_subnormal(size, bias, mantissa), (scaled - 1) * 2.0**mantissa)
+    magnitude: Any = e.where(e.is_nan(x), lift(0.0, x.dtype), e.minimum(e.abs(x), x.dtype.max))
+    scaled, power = _normalize(magnitude, bias)
+    is_subnormal = e.less(magnitude, 2.0 ** (1 - bias))
+    fraction: Any = e.where(is_subnormal, _scaled_subnormal(magnitude, bias, mantissa), (scaled - 1) * 2.0**mantissa)
     high: Any = e.where(is_subnormal, lift(0, dtypes.int64), (power + bias) * (1 << mantissa))
     code: Any = high + e.cast(fraction, dtypes.int64)
     code = e.where(e.is_inf(x), lift(infinity, dtypes.int64), code)
@@ -105,22 +105,25 @@ def float_to_bits(x: Any) -> Any:
     return e.where(is_negative(x), code + least, code)
 
 
-def _scaled_subnormal(size: Any, bias: int, mantissa: int) -> Any:
-    """Return size * 2^(bias - 1 + mantissa), in two steps, because the factor may be too large for the dtype."""
-    return size * 2.0 ** (bias - 1) * 2.0**mantissa
+def _scaled_subnormal(magnitude: Any, bias: int, mantissa: int) -> Any:
+    """Return magnitude * 2^(bias - 1 + mantissa), in two steps, because the factor may be too large for the dtype."""
+    return magnitude * 2.0 ** (bias - 1) * 2.0**mantissa
 
 
-def _normalize(size: Any, bias: int) -> Tuple[Any, Any]:
-    """Return (number of [1, 2), exponent) of positive normal floats, by exact products with powers of 2."""
-    power: Any = e.where(e.equal(size, size), lift(0, dtypes.int64), 0)
+def _normalize(magnitude: Any, bias: int) -> Tuple[Any, Any]:
+    """Split positive normal floats. Return (significand, exponent), with x = significand * 2^exponent.
+
+    The significand is in [1, 2). It is found by products with powers of 2, which are exact.
+    """
+    power: Any = e.where(e.equal(magnitude, magnitude), lift(0, dtypes.int64), 0)
     step = (bias + 1) // 2
     while step:
-        is_large = e.less_equal(2.0**step, size)
-        size, power = e.where(is_large, size * 2.0**-step, size), e.where(is_large, power + step, power)
-        is_small = e.less(size, 2.0 ** (1 - step))
-        size, power = e.where(is_small, size * 2.0**step, size), e.where(is_small, power - step, power)
+        is_large = e.less_equal(2.0**step, magnitude)
+        magnitude, power = e.where(is_large, magnitude * 2.0**-step, magnitude), e.where(is_large, power + step, power)
+        is_small = e.less(magnitude, 2.0 ** (1 - step))
+        magnitude, power = e.where(is_small, magnitude * 2.0**step, magnitude), e.where(is_small, power - step, power)
         step //= 2
-    return size, power
+    return magnitude, power
 
 
 def bits_to_float(code: Any, dtype: DType) -> Any:

@@ -79,7 +79,7 @@ class ElementwiseLowering(Calls):
 
     def sqrt(self, x: Value) -> Value:
         root = self.call("Sqrt", [x])
-        is_infinite = None if self.offer.reliable("Sqrt") else self.less(self.scalar(x.dtype.max, x.dtype), x)
+        is_infinite = None if self.has_behaviour("Sqrt", x.dtype) else self.less(self.scalar(x.dtype.max, x.dtype), x)
         return root if is_infinite is None else self.where(is_infinite, x, root)
 
     def floor(self, x: Value) -> Value:
@@ -90,7 +90,7 @@ class ElementwiseLowering(Calls):
 
     def _unless_whole(self, x: Value, rounded: Value, operator: str) -> Value:
         """Return the rounded floats, but those without room for a fraction as they are: onnxruntime 1.10 changes them."""
-        if self.offer.reliable(operator):
+        if self.has_behaviour(operator, x.dtype):
             return rounded
         has_fraction = self.less(self.abs(x), self.scalar(2.0 ** np.finfo(x.dtype.numpy).nmant, x.dtype))
         return self.where(has_fraction, rounded, x)
@@ -177,7 +177,7 @@ class ElementwiseLowering(Calls):
         if x.dtype.kind == "b":
             combined: Value = of_bools(x, y)
             return combined
-        results = self.attempt(operator, [x, y]) if x.dtype.kind != "f" or self.offer.reliable(operator) else None
+        results = self.attempt(operator, [x, y], behaviour=operator)
         if results is not None:
             return results
         low, high = (y, x) if operator == "Max" else (x, y)
@@ -220,25 +220,30 @@ class ElementwiseLowering(Calls):
 
     def clip(self, x: Value, low: Optional[float] = None, high: Optional[float] = None) -> Value:
         if x.dtype.kind == "f":
-            if low == 0 and high is None and self.offer.reliable("Relu"):
-                return self.call("Relu", [x])
-            bounds = [None if bound is None else self.scalar(bound, x.dtype) for bound in (low, high)]
-            return self._clip_floats(x, bounds[0], bounds[1])
+            results = self.attempt("Relu", [x], behaviour="Relu") if low == 0 and high is None else None
+            if results is not None:
+                return results
+            return self._clip_floats(x, low, high)
         limits = x
         if low is not None:
             limits = self.maximum(x, self._bound(x.dtype, low, math.ceil))
         return limits if high is None else self.minimum(limits, self._bound(x.dtype, high, math.floor))
 
-    def _clip_floats(self, x: Value, low: Optional[Value], high: Optional[Value]) -> Value:
-        for kind in self.kinds(x.dtype, EXACT) if self.offer.reliable("Clip") else ():
-            bounds = [None if bound is None else self.convert(bound, kind) for bound in (low, high)]
-            while bounds and bounds[-1] is None:
-                bounds.pop()
+    def _clip_floats(self, x: Value, low: Optional[float], high: Optional[float]) -> Value:
+        """Return floats clipped; None is no bound. Both bounds are written: an omitted one of Clip is the largest number."""
+        pair = [
+            self.scalar(-np.inf if low is None else low, x.dtype),
+            self.scalar(np.inf if high is None else high, x.dtype),
+        ]
+        for kind in self.kinds(x.dtype, EXACT):
+            if not self.offer.is_reliable("Clip", kind):
+                continue
+            bounds = [self.convert(bound, kind) for bound in pair]
             results = self.attempts("Clip", [self.convert(x, kind), *bounds], [(kind, x.shape)])
             if results is not None:
                 return self.convert(results[0], x.dtype)
-        bounded = x if low is None else self.maximum(x, low)
-        return bounded if high is None else self.minimum(bounded, high)
+        bounded = x if low is None else self.maximum(x, pair[0])
+        return bounded if high is None else self.minimum(bounded, pair[1])
 
     def _bound(self, dtype: DType, value: float, rounding: Any) -> Value:
         info = np.iinfo(dtype.numpy)

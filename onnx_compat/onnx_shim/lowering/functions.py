@@ -212,8 +212,8 @@ def integer_power(x: Any, y: Any) -> Any:
         return power
     half: Any = y / 2
     odd = e.where(e.equal(half * 2, y), unit, x)
-    unit = e.logical_or(e.equal(x, 1), e.equal(x, -1))
-    return e.where(y < 0, e.where(unit, odd, zero), power)
+    is_unit = e.logical_or(e.equal(x, 1), e.equal(x, -1))
+    return e.where(y < 0, e.where(is_unit, odd, zero), power)
 
 
 def _small_power(x: Any, exponent: int, y: Any) -> Any:

@@ -124,9 +124,10 @@ class IndexingLowering(ShapeLowering):
     def _scatter_by_operator(
         self, x: Value, index: Value, updates: Value, reduction: str, ladder: Any
     ) -> Optional[Value]:
-        if reduction != "none" and not self.offer.reliable("ScatterND of " + reduction):
-            return None
         for kind in self.kinds(x.dtype, ladder):
+            floats = kind if kind.kind == "f" else None
+            if reduction != "none" and not self.offer.is_reliable("ScatterND of " + reduction, floats):
+                continue
             if kind is dtypes.float16 and reduction != "none":  # onnxruntime loads it, and fails in the run
                 continue
             values = [self.convert(x, kind), index, self.convert(updates, kind)]

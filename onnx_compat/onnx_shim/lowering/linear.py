@@ -33,9 +33,7 @@ class LinearLowering(ReductionLowering):
     ) -> Value:
         flags: Dict[str, Any] = {"transA": int(transpose_x), "transB": int(transpose_y)}
         for kind in self.kinds(x.dtype, EXACT):
-            zero = self.scalar(0, kind) if bias is None and self.offer.opset < 11 else None
-            addend = zero if bias is None else self.convert(bias, kind)
-            inputs = [self.convert(x, kind), self.convert(y, kind)] + ([] if addend is None else [addend])
+            inputs = [self.convert(value, kind) for value in (x, y, bias) if value is not None]
             results = self.attempts("Gemm", inputs, [(kind, shape)], **flags)
             if results is not None:
                 return self.convert(results[0], x.dtype)
@@ -92,15 +90,12 @@ class LinearLowering(ReductionLowering):
     def max_pool(self, x: Value, window: Window) -> Value:
         least = -np.inf if x.dtype.kind == "f" else x.dtype.min
         is_inside = all(max(pair) < taps for pair, taps in zip(window.pads, window.kernel))
-        if (
-            is_inside
-            and not (window.is_dilated and window.is_padded)
-            and x.dtype.kind == "f"
-            and self.offer.reliable("MaxPool")
-        ):
+        if is_inside and not (window.is_dilated and window.is_padded) and x.dtype.kind == "f":
             pads = [*(low for low, _ in window.pads), *(high for _, high in window.pads)]
             attributes = {"kernel_shape": list(window.kernel), **_strides(window), "pads": pads}
-            results = self.attempt("MaxPool", [x], shape=self.node.outputs[0].spec.shape, **attributes)
+            results = self.attempt(
+                "MaxPool", [x], shape=self.node.outputs[0].spec.shape, behaviour="MaxPool of NaN and -inf", **attributes
+            )
             if results is not None:
                 return results
         return self._pool(self.maximum, self._pad_window(x, window, least), window)
@@ -125,22 +120,12 @@ class LinearLowering(ReductionLowering):
         return self.div(self._pool(self.add, x, window), count)
 
     def _pool(self, combine: Any, x: Value, window: Window) -> Value:
-        """Combine slices of x, one axis after the other: a maximum or a sum over a box is separable.
-
-        Return the pooled x. Raises UnsupportedError if the target lacks Slice with steps.
-        """
+        """Return x pooled by slices, one axis after the other: a maximum or a sum over a box is separable."""
         for axis, (span, taps, stride, dilation, _) in enumerate(zip(window.spans, *window), 2):
             total = None
             for tap in range(taps):
-                start, size = tap * dilation, x.shape[axis]
-                end = start - span + 1
-                last = self.vector([end if end < 0 else 2**31 - 1])
-                length = None if size is None else len(range(start, int(size) + end if end < 0 else int(size), stride))
-                rest = [self.vector([start]), last, self.vector([axis]), self.vector([stride])]
-                shape = [length if k == axis else n for k, n in enumerate(x.shape)]
-                seen = self.attempt("Slice", [x], rest, WRAPPING, shape=shape)
-                if seen is None:
-                    raise self.refusal("Slice with steps", x.dtype)
+                start = tap * dilation
+                seen = self.slice_axis(x, axis, start, start - span + 1, stride)
                 total = seen if total is None else combine(total, seen)
             assert total is not None
             x = total

@@ -23,8 +23,8 @@ _ADDENDS = (0, 1103515245, 12345679, 362436069, 521288629)
 class RandomLowering(ControlLowering):
     """The primitives of `onnx_compat.primitives.random`.
 
-    has_entropy: whether the graph has an input for a random number, from which numbers without a seed are computed. Without it, an
-        operator draws them.
+    has_entropy: whether the graph has an input for a random number, from which numbers without a seed are computed.
+        Otherwise an operator draws them.
     """
 
     has_entropy = False
@@ -35,7 +35,7 @@ class RandomLowering(ControlLowering):
     def entropy(self) -> Value:
         """Return the input for a random number, an int64 scalar."""
         if self._entropy is None:
-            self._entropy = Value(dtypes.int64, (), wish="entropy")
+            self._entropy = Value(dtypes.int64, (), preferred_name="entropy")
         return self._entropy
 
     def random_uniform(self, shape: Sizes, dtype: DType, seed: Optional[float]) -> Value:

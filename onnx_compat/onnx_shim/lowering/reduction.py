@@ -20,7 +20,7 @@ class ReductionLowering(IndexingLowering):
     """The primitives of `onnx_compat.primitives.reduction`."""
 
     def reduce_sum(self, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        if x.dtype.kind in "iu" and not self.offer.reliable("ReduceSum of integers"):
+        if x.dtype.kind in "iu" and not self.offer.is_reliable("ReduceSum of integers"):
             return self._sum_of_integers(x, axes, keepdims)
         return self._reduce("ReduceSum", x, axes, keepdims, WRAPPING)
 
@@ -33,7 +33,7 @@ class ReductionLowering(IndexingLowering):
         return self.convert(self._split_axes(totals, x, axes, keepdims), x.dtype)
 
     def reduce_prod(self, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        is_exact = x.dtype.kind == "f" or self.offer.reliable("ReduceProd of integers")
+        is_exact = x.dtype.kind == "f" or self.offer.is_reliable("ReduceProd of integers")
         if not is_exact or (x.dtype is dtypes.float64 and not self.offer.has("ReduceProd", [x.dtype], [x.dtype])):
             return self._product_by_steps(x, axes, keepdims)
         return self._reduce("ReduceProd", x, axes, keepdims, WRAPPING)
@@ -63,7 +63,7 @@ class ReductionLowering(IndexingLowering):
         return self.with_sizes(moved, [*sizes, count], [*(x.shape[axis] for axis in kept), number])
 
     def _split_axes(self, reduced: Value, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
-        """Return the results of a reduction of `_joined(x, axes)` in the shape that the primitive has."""
+        """Return the results of a reduction of `_join_axes(x, axes)` in the shape that the primitive has."""
         kept = [axis for axis in range(x.rank) if keepdims or axis not in axes]
         sizes = [1 if axis in axes else self.dim(x, axis) for axis in kept]
         return self.with_sizes(reduced, sizes, _reduced_shape(x.shape, axes, keepdims))
@@ -80,10 +80,10 @@ class ReductionLowering(IndexingLowering):
             return self.convert(self.add(reduced, self.scalar(-(2**63), dtypes.int64)), dtypes.uint64)
         if any(x.shape[axis] is None for axis in axes) and (x.dtype.kind != "f" or not self._reduces_nothing(operator)):
             x = self._with_neutral_element(operator, x, axes)
-        if x.dtype.kind in "iu" and not self.offer.reliable(operator + " of integers"):
+        if x.dtype.kind in "iu" and not self.offer.is_reliable(operator + " of integers"):
             return self._extreme_of_integers(operator, x, axes, keepdims)
         extreme = self._reduce(operator, x, axes, keepdims, EXACT)
-        if x.dtype.kind != "f" or self.offer.reliable(operator):
+        if x.dtype.kind != "f" or self.has_behaviour(operator, x.dtype):
             return extreme
         marks = self.convert(self.is_nan(x), dtypes.float32)
         has_nan = self.less(self.scalar(0, dtypes.float32), self._reduce("ReduceSum", marks, axes, keepdims, EXACT))
@@ -110,7 +110,7 @@ class ReductionLowering(IndexingLowering):
 
     def _reduces_nothing(self, operator: str) -> bool:
         """Whether the target reduces an axis of length 0 as the specification says."""
-        return self.offer.reliable("empty " + operator)
+        return self.offer.is_reliable("empty " + operator)
 
     def _reduce(self, operator: str, x: Value, axes: Sequence[int], keepdims: bool, ladder: Any) -> Value:
         shape = _reduced_shape(x.shape, axes, keepdims)

@@ -84,6 +84,21 @@ class ShapeLowering(DivisionLowering):
         results = self.attempt("Slice", [x], rest, WRAPPING, shape=shape)
         return self._take_slices(x, starts, ends, steps, axes) if results is None else results
 
+    def slice_axis(self, x: Value, axis: int, start: int, end: int, step: int) -> Value:
+        """Return elements of x along an axis, from `start` on. `end` is negative, or 0 for the end of the axis."""
+        size = x.shape[axis]
+        length = None if size is None else len(range(start, size + end, step))
+        rest = [self.vector([number]) for number in (start, end or 2**31 - 1, axis, step)]
+        shape = [length if k == axis else n for k, n in enumerate(x.shape)]
+        results = self.attempt("Slice", [x], rest, WRAPPING, shape=shape)
+        if results is not None:
+            return results
+        if size is not None:
+            return self.gather(x, self.vector(np.arange(start, size + end, step)), axis)
+        first, last = (self.scalar(number, dtypes.int64) for number in (start, end or 2**31 - 1))
+        length_value = self.scalar(self.dim(x, axis), dtypes.int64)
+        return self.gather(x, self._indices_of_slice(length_value, first, last, step), axis)
+
     @staticmethod
     def _is_whole(x: Value, starts: Sizes, ends: Sizes, steps: Sequence[int], axis: int) -> bool:
         is_full = is_equal(ends.dims[axis], x.shape[axis]) and x.shape[axis] is not None
@@ -113,7 +128,7 @@ class ShapeLowering(DivisionLowering):
 
     def gather(self, x: Value, indices: Value, axis: int) -> Value:
         """Return slices of x at indices, in place of an axis."""
-        if x.dtype.kind == "s" and x.rank > 1 and not self.offer.reliable("Gather of texts"):
+        if x.dtype.kind == "s" and x.rank > 1 and not self.offer.is_reliable("Gather of texts"):
             return self.gather(self.flat(x), self.gather(self._positions(x), indices, axis), 0)
         shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
         return self.call("Gather", [x], [indices], WRAPPING, shape=shape, axis=axis)

@@ -21,9 +21,17 @@ class TextLowering(RandomLowering):
         return self._normalize_case(x, "UPPER")
 
     def _normalize_case(self, x: Value, case: str) -> Value:
-        """Return texts with another case, by StringNormalizer, which takes vectors."""
+        """Return texts with another case, by StringNormalizer, which takes vectors.
+
+        StringNormalizer returns [""] for a vector without elements. So a text is added if there may be none.
+        """
+        if 0 in x.shape:
+            return x
         flat = self.flat(x)
-        changed = self.call("StringNormalizer", [flat], shape=flat.shape, case_change_action=case)
+        guarded = flat if None not in x.shape else self.join([flat, self.flat(self.scalar("", dtypes.string))])
+        changed = self.call("StringNormalizer", [guarded], shape=guarded.shape, case_change_action=case)
+        if guarded is not flat:
+            changed = self.gather(changed, self.iota(self.scalar(self.dim(flat, 0), dtypes.int64)), 0)
         return self.shaped_like(changed, x)
 
     def string_concat(self, x: Value, y: Value) -> Value:
@@ -34,7 +42,7 @@ class TextLowering(RandomLowering):
 
     def string_split(self, x: Value, delimiter: Optional[str], limit: Optional[int]) -> Tuple[Value, Value]:
         behaviour = "StringSplit at white space" if delimiter is None else "StringSplit"
-        if not self.offer.reliable(behaviour):
+        if not self.offer.is_reliable(behaviour):
             raise self.refusal(behaviour, x.dtype)
         attributes: Dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
         if limit is not None:

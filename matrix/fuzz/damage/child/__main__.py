@@ -1,8 +1,9 @@
 """Child process in the environment of a cell: it damages inputs, gives them to this library, and judges the outcomes.
 
-A request is a line {"path", "start", "shim"}. `path` is a plan: {"kind", "count", "batch", "folder", "corpus", "replay"}.
-The batches from `start` to `count` are run, of `batch` inputs each. The number of a batch is its seed. `corpus` is the
-archive of the undamaged inputs, which the first process of a campaign writes.
+A request is a line {"path", "start", "shim"}. `path` is a plan: {"kind", "count", "batch", "every", "folder", "corpus",
+"replay"}. The batches from `start` to `count` are run, of `batch` inputs each. The number of a batch is its seed. `corpus`
+is the archive of the undamaged inputs, which the first process of a campaign writes; it has every `every`-th of them. If
+`replay` lists stored inputs, each is a batch: its number is its index in the list.
 
 Answers are as for `matrix.fuzz.child`: {"begin": batch} before an input, as a sign of life, {"index": batch, "kind":
 "counts", "detail": counts as JSON} after each batch, and {"end": true}.
@@ -21,14 +22,14 @@ import time
 import zipfile
 from collections import Counter
 from pathlib import Path
-from typing import Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 _MATRIX = Path(__file__).resolve().parents[3]
 runpy.run_path(str(_MATRIX / "by_path.py"))["import_package"](_MATRIX)
 
 from matrix.fuzz.answers import open_answers  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.coverage import Coverage  # noqa: E402 (found once `matrix` is)
-from matrix.fuzz.damage.kinds import KINDS  # noqa: E402 (found once `matrix` is)
+from matrix.fuzz.damage.kinds import KINDS, Kind  # noqa: E402 (found once `matrix` is)
 from matrix.fuzz.damage.outcomes import FAILURES, UNFORESEEN, judge, store_failure  # noqa: E402 (found once `matrix` is)
 
 _MEMORY = 12 << 30
@@ -48,17 +49,30 @@ class _Campaign:
     - note: a function that is called for each undamaged input while the archive is written, as a sign of life.
     """
 
-    def __init__(self, kind: str, shim: str, corpus: Optional[Path], note: Callable[[], None]) -> None:
+    def __init__(self, kind: str, shim: str, coverage: Coverage) -> None:
         self.kind = KINDS[kind]
         self.shim = shim
-        self.corpus = [] if corpus is None else _read_corpus(corpus) or _write_corpus(corpus, kind, shim, note)
-        self.coverage = Coverage()
+        self.coverage = coverage
+        self.corpus: Optional[List[bytes]] = None
+        """None until the first damaged input: a stored input needs no corpus."""
         self.seen: Set[str] = set()
 
-    def damage(self, seed: str) -> bytes:
-        """Return a damaged input. It depends on `seed`, and on the corpus at this time."""
-        chance = random.Random(seed)  # noqa: S311 (no secret: a seed gives an input)
-        return self.kind.change(chance, chance.choice(self.corpus), self.corpus)
+    def inputs(self, plan: Dict[str, Any], batch: int, note: Callable[[], None]) -> Iterator[bytes]:
+        """Yield the inputs of a batch: a stored input, or damaged inputs.
+
+        `note` is called for each undamaged input that is made, as a sign of life.
+        """
+        if plan["replay"]:
+            yield Path(plan["replay"][batch]).read_bytes()
+            return
+        if self.corpus is None:
+            path = Path(plan["corpus"])
+            self.corpus = _read_corpus(path) or _write_corpus(path, self.kind, self.shim, plan["every"], note)
+            if self.kind.grows:
+                self.coverage.restart()
+        for number in range(plan["batch"]):
+            chance = random.Random("%d %d" % (batch, number))  # noqa: S311 (no secret: a seed gives an input)
+            yield self.kind.change(chance, chance.choice(self.corpus), self.corpus)
 
     def run_one(self, data: bytes, folder: Path) -> str:
         """Read an input with the function `run` of the kind. Return the outcome, such as `ran`.
@@ -68,9 +82,9 @@ class _Campaign:
         - An input that runs new lines joins the corpus, if the corpus grows.
         """
         path = folder / ("current" + self.kind.suffix)
-        path.write_bytes(data)
+        _overwrite(path, data)
         outcome = judge(lambda: self.kind.run(path, data, self.shim))
-        if self.kind.grows and self.coverage.take():
+        if self.corpus is not None and self.kind.grows and self.coverage.take():
             self.corpus.append(data)
         first_line = outcome.detail.partition("\n")[0]
         signature = outcome.kind + re.sub(r"'[^']*'|[\d.]+", "…", first_line)
@@ -78,6 +92,13 @@ class _Campaign:
             self.seen.add(signature)
             store_failure(folder, outcome.kind, outcome.detail, data, self.kind.suffix)
         return outcome.kind
+
+
+def _overwrite(path: Path, data: bytes) -> None:
+    """Write a file in place. A file that is emptied first is flushed to the disk when it is closed (ext4): 2 ms."""
+    with open(str(path), "r+b" if path.exists() else "wb") as file:
+        file.write(data)
+        file.truncate()
 
 
 def _read_corpus(path: Path) -> List[bytes]:
@@ -88,13 +109,13 @@ def _read_corpus(path: Path) -> List[bytes]:
         return [archive.read(name) for name in archive.namelist()]
 
 
-def _write_corpus(path: Path, kind: str, shim: str, note: Callable[[], None]) -> List[bytes]:
-    """Write the undamaged inputs of a kind to the archive `path`, and return them.
+def _write_corpus(path: Path, kind: Kind, shim: str, every: int, note: Callable[[], None]) -> List[bytes]:
+    """Write the undamaged inputs to the archive `path`, and return them.
 
     `note` is called after each input is made, as a sign of life.
     """
     files = []
-    for data in KINDS[kind].corpus(shim):
+    for data in kind.corpus(shim, every):
         files.append(data)
         note()
     unfinished = path.with_suffix(".part")
@@ -115,30 +136,23 @@ def main() -> None:
     _limit_memory()
 
     answer({"python": "%d.%d" % sys.version_info[:2]})
-    campaigns: Dict[str, _Campaign] = {}
+    coverage = Coverage()
+    campaigns: Dict[Tuple[str, str], _Campaign] = {}
     for line in sys.stdin:
         request = json.loads(line)
         plan = json.loads(Path(request["path"]).read_text(encoding="utf-8"))
         answer({"begin": request["start"]})
-        if plan["kind"] not in campaigns:
-            corpus = None if plan["replay"] else Path(plan["corpus"])
-            campaigns[plan["kind"]] = _Campaign(
-                plan["kind"],
-                request["shim"],
-                corpus,
-                functools.partial(answer, {"begin": request["start"]}),
-            )
+        key = plan["kind"], plan["corpus"]
+        if key not in campaigns:
+            campaigns[key] = _Campaign(plan["kind"], request["shim"], coverage)
         for batch in range(request["start"], plan["count"]):
             counts: Counter[str] = Counter()
             last_sign = float("-inf")
-            for number in range(plan["batch"]):
+            for data in campaigns[key].inputs(plan, batch, functools.partial(answer, {"begin": batch})):
                 if time.monotonic() > last_sign + _SIGN_SECONDS:
                     answer({"begin": batch})
                     last_sign = time.monotonic()
-                campaign = campaigns[plan["kind"]]
-                seed = "%d %d" % (batch, number)
-                data = Path(plan["replay"]).read_bytes() if plan["replay"] else campaign.damage(seed)
-                counts[campaign.run_one(data, Path(plan["folder"]))] += 1
+                counts[campaigns[key].run_one(data, Path(plan["folder"]))] += 1
             answer({"index": batch, "kind": "counts", "detail": json.dumps(counts), "output": ""})
         answer({"end": True})
 
